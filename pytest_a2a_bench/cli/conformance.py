@@ -135,7 +135,7 @@ def show_plan(namespace: Namespace) -> int:
     if subject.problem:
         raise ConfigurationError(f"{redact_url(namespace.url)}: {subject.problem}")
     planned = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
-    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
+    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace), namespace.profile)
     print("\n".join(cost.lines(_cost(namespace, planned, targets))))
     return 0
 
@@ -176,7 +176,7 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
         return []
     if subject.problem:
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
-    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
+    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace), namespace.profile)
     chosen = _cost(namespace, planned, targets)
     # Before the first message, and not among the results: what is left out counts as not chosen.
     print(f"a2a-bench: {cost.headline(chosen)}", file=sys.stderr)

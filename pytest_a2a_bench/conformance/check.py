@@ -26,6 +26,9 @@ CHECKS: dict[tuple[str, str], CheckFunction] = {}
 TIMED: set[tuple[str, str]] = set()
 """(requirement id, version) of checks whose verdict depends on time: see :mod:`.recurrence`."""
 
+CROSSED: dict[tuple[str, str], CheckFunction] = {}
+"""The same for what a requirement is tried with beside its check, where the whole breadth is wanted."""
+
 UNCHECKABLE: dict[str, str] = {}
 """Requirement id -> why no endpoint can show it."""
 
@@ -56,6 +59,19 @@ def check(*ids: str, version: str = "1.0", timed: bool = False) -> Callable[[F],
                 raise ValueError(f"two checks for {id} of {version}")
             if timed:
                 TIMED.add((id, version))
+        return function
+
+    return register
+
+
+def crossed(*ids: str, version: str = "1.0") -> Callable[[F], F]:
+    """Register what else is asked for requirements whose check found nothing: data that tell one agent from another.
+
+    What is asked with the check itself, of other operations and about other tasks, is in :mod:`.crossing`.
+    """
+
+    def register(function: F) -> F:
+        CROSSED.update({(id, version): function for id in ids})
         return function
 
     return register

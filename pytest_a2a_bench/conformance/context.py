@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pytest_a2a_bench.a2a.messages import SETTLED
 from pytest_a2a_bench.conformance.check import SkipCheck
+from pytest_a2a_bench.conformance.crossing import Cell
 from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events
 from pytest_a2a_bench.conformance.scenarios import missing_text
+from pytest_a2a_bench.conformance.session import states
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, WireReply
@@ -40,12 +42,16 @@ class Context:
     """What a check works with: one requirement, one interface, and what has been found so far.
 
     :param requirement: the one that is being checked.
+    :param cell: where the rule is tried; None for the representative that the check is written for.
+    :param known_id: of a task of this agent's, for a cell whose unknown ids are like known ones.
     """
 
     requirement: Requirement
     session: Session
     findings: list[Finding] = field(default_factory=list)
     replies: list[WireReply] = field(default_factory=list)
+    cell: Cell | None = None
+    known_id: str = ""
 
     # -- what is judged --
 
@@ -73,6 +79,10 @@ class Context:
         """Return this check on every interface of the same version, this one included."""
         others = (self.sibling(b) for b, v in self.target.interfaces if v == self.version)
         return [c for c in others if c is not None]
+
+    def plain(self) -> Context:
+        """Return the same check outside of any cell: to prepare what is judged in one."""
+        return dataclasses.replace(self, cell=None) if self.cell is not None else self
 
     # -- asking --
 
@@ -106,6 +116,9 @@ class Context:
         :raises SkipCheck: if the binding has no form for the request.
         """
         params = dict(params or {})
+        if self.cell is not None:
+            operation, asked = self.cell.asked(operation, params)
+            params = dict(asked)
         if spell and self.version == "0.3":
             params = to_v03_params(operation, params, self.binding)
         request = WireRequest(
@@ -172,7 +185,7 @@ class Context:
 
     async def start_task(self, text: str, **configuration: Any) -> Mapping[str, Any]:
         """Start a task that runs on, and return it; skip where it is over at once."""
-        reply = await self.send(text, configuration={"returnImmediately": True, **configuration})
+        reply = await self.plain().send(text, configuration={"returnImmediately": True, **configuration})
         task = self.task_of(reply, "starting a slow task")
         if state_of(task) in SETTLED:
             self.skip(f"the task of the slow scenario was {state_of(task)} at once, so nothing could be watched")
@@ -190,6 +203,8 @@ class Context:
 
     def unknown_id(self) -> str:
         """Return an id that the agent cannot know."""
+        if self.cell is not None and self.cell.near and self.known_id:
+            return self.cell.unknown(self.known_id)
         return str(uuid.uuid4())
 
     async def allow(self, seconds: float) -> float:
@@ -209,15 +224,17 @@ class Context:
 
     async def completed_task(self) -> Mapping[str, Any]:
         """Return a terminal task that the agent made for the ``task`` prompt; shared, so it must not be changed."""
-        return await self.session.shared.completed_task(self)
+        if self.cell is not None and self.cell.state:
+            return await states.task_of(self, self.cell.state)
+        return await self.session.shared.completed_task(self.plain())
 
     async def message_reply(self) -> Mapping[str, Any]:
         """Return a direct message of the agent (``message`` prompt, or the ordinary one if that gives a message)."""
-        return await self.session.shared.message_reply(self)
+        return await self.session.shared.message_reply(self.plain())
 
     async def context_with_tasks(self, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
         """Return a contextId and at least ``count`` terminal tasks in it, oldest first; shared."""
-        return await self.session.shared.context_with_tasks(self, count)
+        return await self.session.shared.context_with_tasks(self.plain(), count)
 
     async def said(self, text: str | None = None) -> WireReply:
         """Return the answer to a message of nothing but a text, the ordinary one by default; said once for all."""
@@ -229,11 +246,15 @@ class Context:
 
     async def samples(self) -> tuple[WireReply, ...]:
         """Return ordinary answers of several operations, to look at their form; shared."""
-        return await self.session.shared.samples(self)
+        if self.cell is not None and self.cell.state:
+            return await states.samples_in(self, self.cell.state)
+        return await self.session.shared.samples(self.plain())
 
     async def shared(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
         """Make something once for all checks of this interface; ``key`` names it."""
-        return await self.session.shared.once(("shared", key), make)
+        # What is asked in place of something else is something else.
+        instead = self.cell.operation if self.cell is not None else ""
+        return await self.session.shared.once(("shared", key, instead), make)
 
     def created(self, task_id: str) -> None:
         """Remember a task, so that it is cancelled at the end should it still run (sent ones are remembered)."""
@@ -330,6 +351,7 @@ class Context:
         self, severity: Severity, found: str, pointer: str, expected: str, fix: str, replies: Iterable[WireReply] | None
     ) -> None:
         redactor = Redactor(self.target.secrets)
+        found = f"{self.cell}: {found}" if self.cell is not None and str(self.cell) else found
         chosen = list(replies) if replies is not None else self.replies[-1:]
         self.findings.append(
             Finding(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.conformance import recurrence
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.crossed import cross
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.allowance import Allowance
@@ -287,6 +288,8 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             await CHECKS[ctx.requirement.id, ctx.requirement.version](ctx)
+            if ctx.target.breadth == "full" and not ctx.findings:
+                await cross(ctx)
     except SkipCheck as skip:
         # A check that had found something before it could not go on has still found it.
         if not ctx.findings:

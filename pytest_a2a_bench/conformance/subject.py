@@ -96,13 +96,27 @@ class Subject:
         return dict(Counter(entry.version for entry in entries))
 
     def targets(
-        self, config: ClientConfig, scenarios: Scenarios, timeout: float, webhook: Place | None = None
+        self,
+        config: ClientConfig,
+        scenarios: Scenarios,
+        timeout: float,
+        webhook: Place | None = None,
+        profile: str = "standard",
     ) -> tuple[Target, ...]:
-        """Return the interfaces to speak to."""
+        """Return the interfaces to speak to.
+
+        :param profile: one of :data:`~pytest_a2a_bench.settings.CHECK_PROFILES`; ``full`` tries every rule everywhere.
+        """
         if self.problem:
             return ()
         return targets_of(
-            self.card, self.endpoint, config=config, scenarios=scenarios, timeout=timeout, webhook=webhook
+            self.card,
+            self.endpoint,
+            config=config,
+            scenarios=scenarios,
+            timeout=timeout,
+            webhook=webhook,
+            breadth="full" if profile == "full" else "standard",
         )
 
     def card_plan(self) -> list[Requirement]:

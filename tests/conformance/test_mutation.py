@@ -10,12 +10,14 @@ from typing import NamedTuple
 import pytest
 from faulty_server import TOKENS
 from mutation import judge, judge_url
+from rotating import rotating
 
-from pytest_a2a_bench.agents.faulty.catalogue import FAULTS
+from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, SINGLE
 from pytest_a2a_bench.agents.faulty.fault import VARIANTS, Fault
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE
 from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.session.target import Breadth
 
 ENOUGH = 0.95
 # Served at once: each waits more than it works, but there are only so many cores.
@@ -92,7 +94,8 @@ def test_the_correct_agent_has_no_finding(variant: str, monkeypatch: pytest.Monk
     # In a process of its own, so that the judge does not keep the agent waiting; and asked twice, for some checks
     # measure time, and what a busy machine delays once is no finding about the agent.
     with start_builtin(f"faulty?variant={variant}&latency=0.3&auth_env=FAULTY_TOKENS") as agent:
-        verdicts = [asyncio.run(judge_url(agent.url, timeout=30.0)) for _ in range(2)]
+        breadth: Breadth = "full" if variant in rotating(VARIANTS, len(VARIANTS), turn=1) else "standard"
+        verdicts = [asyncio.run(judge_url(agent.url, timeout=30.0, breadth=breadth)) for _ in range(2)]
 
     assert verdicts[0].rules & verdicts[1].rules == set(), [verdict.lines for verdict in verdicts]
     assert len(verdicts[0].checked) > 80
@@ -100,7 +103,7 @@ def test_the_correct_agent_has_no_finding(variant: str, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_almost_every_fault_is_noticed_by_a_check_of_what_it_breaks(capsys: pytest.CaptureFixture[str]) -> None:
-    killed = asyncio.run(_kill_all(FAULTS.values()))
+    killed = asyncio.run(_kill_all(SINGLE.values()))
     with capsys.disabled():
         print(f"\n{_table(killed)}")
 
@@ -133,7 +136,7 @@ def test_faults_of_every_kind_are_noticed() -> None:
 
 def test_a_correct_agent_is_left_in_peace() -> None:
     quick = {"SEND-001", "STREAM-002", "GET-001", "LIST-006", "CAN-002", "ERR-008", "VER-001", "DM-014", "EQ-003"}
-    verdict = asyncio.run(judge(None, "full", ids=quick))
+    verdict = asyncio.run(judge(None, "full", ids=quick, breadth="standard"))
 
     assert verdict.lines == []
     assert verdict.checked == quick

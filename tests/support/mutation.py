@@ -18,7 +18,7 @@ from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Finding
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
-from pytest_a2a_bench.conformance.session.target import Target, targets_of
+from pytest_a2a_bench.conformance.session.target import Breadth, Target, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
 OTHER_TOKEN_ENV = "A2A_BENCH_OTHER_TOKEN"
@@ -58,21 +58,26 @@ class Verdict:
                 self.lines.append(f"{result.name} {result.outcome}: {told}")
 
 
-def targets(url: str, card: Any, timeout: float = 5.0) -> tuple[Target, ...]:
+def targets(url: str, card: Any, timeout: float = 5.0, breadth: Breadth = "full") -> tuple[Target, ...]:
     """Return what is to be judged, with credentials where the card wants them."""
     interfaces = [i for i in card.get("supportedInterfaces", ()) if isinstance(i, dict)]
     grpc = tuple(dict.fromkeys(str(i["url"]) for i in interfaces if i.get("protocolBinding") == "GRPC"))
     auth = Credentials(TOKENS[0]) if card.get("securitySchemes") else None
     config = ClientConfig(endpoint=url, auth=auth, allowed_origins=grpc)
-    return targets_of(card, url, config=config, scenarios=PROMPTS, timeout=timeout)
+    return targets_of(card, url, config=config, scenarios=PROMPTS, timeout=timeout, breadth=breadth)
 
 
 async def judge(
-    fault: Fault | None, variant: str = "auto", *, ids: Container[str] | None = None, step: float = 0.15
+    fault: Fault | None,
+    variant: str = "auto",
+    *,
+    ids: Container[str] | None = None,
+    step: float = 0.15,
+    breadth: Breadth = "full",
 ) -> Verdict:
     """Serve the agent in this process and run the checks with these ids; all by default."""
     async with serve_faulty(fault.name if fault else None, variant, step=step) as running:
-        return await judge_url(running.url, ids)
+        return await judge_url(running.url, ids, breadth=breadth)
 
 
 async def _keys(url: str, card: Any) -> Any:
@@ -82,7 +87,9 @@ async def _keys(url: str, card: Any) -> Any:
         return (await client.get(url.rstrip("/") + KEYS_PATH)).json()
 
 
-async def judge_url(url: str, ids: Container[str] | None = None, timeout: float = 5.0) -> Verdict:
+async def judge_url(
+    url: str, ids: Container[str] | None = None, timeout: float = 5.0, breadth: Breadth = "full"
+) -> Verdict:
     """Run the checks with these ids, all by default, against an agent that is served already.
 
     :param timeout: seconds for an answer; some faults are noticed by there being none.
@@ -102,6 +109,6 @@ async def judge_url(url: str, ids: Container[str] | None = None, timeout: float 
     if not isinstance(card, dict):
         return verdict  # It names no interface that could be asked anything.
     with contextlib.suppress(A2ABenchError):
-        found = targets(url, card, timeout)
+        found = targets(url, card, timeout, breadth)
         verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
     return verdict

@@ -6,10 +6,11 @@ import asyncio
 import copy
 import re
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
-from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json
+from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json, rewritten, single
 from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
 from pytest_a2a_bench.agents.faulty.push import Notifier, refuse_internal
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
@@ -27,6 +28,9 @@ UNARY = (
 )
 STREAMED = ("SendStreamingMessage", "SubscribeToTask")
 OPERATIONS = (*UNARY, *STREAMED)
+
+# Set for each request, which is a task of its own.
+_UNDER_WAY: ContextVar[FaultyCall | None] = ContextVar("under_way", default=None)
 
 # A little more than it needs, for the checks of media types.
 _INPUT_MODES = ("text/plain", "application/json", "application/octet-stream", "image/png")
@@ -60,21 +64,25 @@ class FaultyAgent:
             "GetExtendedAgentCard": self._get_extended,
         }
 
-    def faulted(self, binding: str) -> Fault | None:
-        """Return the fault where it is on that binding."""
+    def faulted(self, call: FaultyCall) -> Fault | None:
+        """Return the fault where it is on that binding and operation."""
         # A fault may be on one binding only, which is what checks of equivalence look for.
-        return self.fault if binding in self.fault.bindings else None
+        return self.fault if self.fault.is_on(call) else None
 
-    def on(self, switch: str) -> bool:
-        """Return whether the fault has that switch."""
-        return switch in self.fault.switches
+    def on(self, switch: str, state: str = "") -> bool:
+        """Return whether the fault has that switch, for the call under way and a task in that state."""
+        if switch not in self.fault.switches:
+            return False
+        call = _UNDER_WAY.get()
+        return (call is None or self.fault.is_on(call)) and (not self.fault.states or state in self.fault.states)
 
     async def call(self, call: FaultyCall, caller: Caller) -> Any:
         """Perform an operation with one answer.
 
         :raises OperationError: with the problem as the binding is to show it.
         """
-        fault = self.faulted(call.binding)
+        _UNDER_WAY.set(call)
+        fault = self.faulted(call)
         # Everything that can be refused is refused in one place, so that a fault of errors is made in one place.
         try:
             call, owner = self._admit(call, caller)
@@ -86,10 +94,11 @@ class FaultyAgent:
         except OperationError as error:
             result = self._changed(call, error)
         # A copy, because faults change results in place, and the stored task must stay right.
-        return fault.reply(call, copy.deepcopy(result)) if fault else result
+        return fault.reply(call, copy.deepcopy(result)) if fault and fault.touches(result) else result
 
     async def stream(self, call: FaultyCall, caller: Caller) -> AsyncIterator[Json]:
         """Open a stream. What is wrong from the start is raised before the iterator is returned."""
+        _UNDER_WAY.set(call)
         # Before the stream is opened: what is wrong from the start must be an error and no empty stream (section
         # 3.1.2).
         try:
@@ -99,13 +108,16 @@ class FaultyAgent:
             )
         except OperationError as error:
             changed = self._changed(call, error)
-            return _single(changed)
-        fault = self.faulted(call.binding)
-        return _rewritten(events, fault, call) if fault else events
+            return single(changed)
+        fault = self.faulted(call)
+        return rewritten(events, fault, call) if fault else events
 
     def _changed(self, call: FaultyCall, error: OperationError) -> Any:
         """Return the result that a fault makes of an error, or raise what it leaves of it."""
-        fault = self.faulted(call.binding)
+        fault = self.faulted(call)
+        if fault and fault.states:
+            record = self._store.find(call.params.get("id") or call.params.get("taskId"), None)
+            fault = fault if record is not None and record.state in fault.states else None
         changed = fault.error(call, error.problem) if fault else error.problem
         if isinstance(changed, Problem):
             raise OperationError(changed) from error
@@ -113,7 +125,7 @@ class FaultyAgent:
 
     def _admit(self, call: FaultyCall, caller: Caller) -> tuple[FaultyCall, tuple[str, str]]:
         """Check what concerns every operation, and return the parameters and the owner of what it may touch."""
-        fault = self.faulted(call.binding)
+        fault = self.faulted(call)
         if fault:
             # The parameters that the fault leaves are those that are checked.
             call = call._replace(params=fault.request(call, copy.deepcopy(call.params)))
@@ -207,7 +219,7 @@ class FaultyAgent:
 
     def _continued(self, message: Json, owner: tuple[str, str]) -> Record:
         record = self._find(message["taskId"], owner)
-        if record.state in TERMINAL_STATES and not self.on("continue-terminal"):
+        if record.state in TERMINAL_STATES and not self.on("continue-terminal", record.state):
             raise failure("UnsupportedOperation", f"task {record.task['id']} has ended and takes no more messages")
         context_id = message.get("contextId")
         if context_id and context_id != record.task["contextId"] and not self.on("any-context"):
@@ -262,7 +274,7 @@ class FaultyAgent:
         begun = self._begin(params, owner)
         if isinstance(begun, Record):
             return self._follow(begun, begun.listen())
-        return _single(begun)
+        return single(begun)
 
     async def _subscribe(self, params: Json, owner: tuple[str, str]) -> AsyncIterator[Json]:
         record = self._find(params.get("id"), owner)
@@ -381,16 +393,3 @@ def _speaks(version: str, switches: frozenset[str]) -> bool:
         return True
     pattern = r"1(\.\d+)+" if "any-minor" in switches else r"1\.0(\.\d+)?"
     return re.fullmatch(pattern, version) is not None
-
-
-async def _single(event: Json) -> AsyncIterator[Json]:
-    yield event
-
-
-async def _rewritten(events: AsyncIterator[Json], fault: Fault, call: FaultyCall) -> AsyncIterator[Json]:
-    index = 0
-    async for event in events:
-        for sent in fault.event(call, index, copy.deepcopy(event)):
-            yield sent
-        # Counted before the fault: it may send one event twice or not at all.
-        index += 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.agents.faulty.crossed import crossed
 from pytest_a2a_bench.agents.faulty.fault import NONE, Fault
 from pytest_a2a_bench.agents.faulty.faults_access import ACCESS_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
@@ -43,7 +44,13 @@ def _load() -> Iterator[Fault]:
         yield replace(_DOES.get(told["name"], NONE), **told)
 
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in _load()}
+SINGLE: dict[str, Fault] = {fault.name: fault for fault in _load()}
+"""The faults as they are told, everywhere at once."""
+
+CROSSED: dict[str, Fault] = {fault.name: fault for fault in crossed(SINGLE)}
+"""The same in one place only: on one operation, about tasks in one state, or on one binding."""
+
+FAULTS: dict[str, Fault] = {**SINGLE, **CROSSED}
 
 
 def find_fault(name: str | None) -> Fault:

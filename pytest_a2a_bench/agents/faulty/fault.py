@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -69,6 +70,8 @@ class Fault:
     :param breaks: ids of the requirements that it breaks.
     :param variant: the server that it shows on.
     :param bindings: the bindings that it is on.
+    :param operations: the operations that it is on; empty for all.
+    :param states: of the tasks that it is about; empty for all.
     :param waive: violations of :mod:`validation` that are let through.
     :param switches: names that the agent's own code asks about.
     :param card: changes the published card.
@@ -90,6 +93,8 @@ class Fault:
     breaks: tuple[str, ...] = ()
     variant: str = "full"
     bindings: tuple[str, ...] = ALL
+    operations: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
     waive: frozenset[str] = frozenset()
     switches: frozenset[str] = field(default_factory=frozenset)
     card: Callable[[Json], Json] = lambda card: card
@@ -104,6 +109,18 @@ class Fault:
     signed: Callable[[Json, Json], Json] = lambda card, plain: plain
     seal: Callable[[Json], Json] = lambda entry: entry
     delivery: Callable[[Packet], Packet | None] = lambda packet: packet
+
+    def is_on(self, call: FaultyCall) -> bool:
+        """Return whether it is on the binding and the operation of a call."""
+        return call.binding in self.bindings and (not self.operations or call.operation in self.operations)
+
+    def touches(self, value: Any) -> bool:
+        """Return whether a result or an event is about a task in one of its states."""
+        if not self.states or not isinstance(value, dict):
+            return not self.states
+        update = value.get("statusUpdate")
+        told = [*tasks_in(value), *([update] if isinstance(update, dict) else [])]
+        return any(each["status"]["state"] in self.states for each in told)
 
 
 NONE = Fault("none", "A correct server.")
@@ -279,3 +296,18 @@ def body(change: Callable[[Json], Any]) -> Callable[[Packet], Packet]:
         return packet._replace(body=json.dumps(parsed if changed is None else changed).encode())
 
     return hook
+
+
+async def single(event: Json) -> AsyncIterator[Json]:
+    """Yield one event."""
+    yield event
+
+
+async def rewritten(events: AsyncIterator[Json], fault: Fault, call: FaultyCall) -> AsyncIterator[Json]:
+    """Yield what a fault makes of a stream."""
+    index = 0
+    async for event in events:
+        for sent in fault.event(call, index, copy.deepcopy(event)) if fault.touches(event) else (event,):
+            yield sent
+        # Counted before the fault: it may send one event twice or not at all.
+        index += 1

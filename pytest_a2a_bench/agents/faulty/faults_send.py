@@ -54,6 +54,13 @@ def _lower_state(found: Json) -> None:
         found["state"] = found["state"].removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
+def _misspelt_state(found: Json) -> None:
+    if isinstance(found.get("state"), str):
+        # As in British English, and as in the names of the verbs.
+        state = found["state"]
+        found["state"] = "TASK_STATE_CANCELLED" if state.endswith("CANCELED") else state.removesuffix("D")
+
+
 def _lower_role(found: Json) -> None:
     if isinstance(found.get("role"), str):
         found["role"] = found["role"].removeprefix("ROLE_").lower()
@@ -212,6 +219,7 @@ SEND_FAULTS: dict[str, Fault] = {
     "part-two-contents": _wire(_two_contents),
     "task-no-id": _sent(_no_task_id),
     "task-no-status": Fault(reply=only("GetTask", without("status"))),
+    "state-misspelt": _wire(_misspelt_state),
     "state-lower-case": _wire(_lower_state),
     "message-no-id": _wire(_set_in_message("messageId", None)),
     "role-lower-case": _wire(_lower_role),

@@ -36,7 +36,9 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
 
     def admit(request: Any, context: Any) -> tuple[FaultyCall, Caller]:
         metadata = {key.lower(): value for key, value in context.invocation_metadata()}
-        caller_name = identify(str(metadata.get("authorization", "")), tokens, agent.faulted("GRPC"))
+        caller_name = identify(
+            str(metadata.get("authorization", "")), tokens, agent.faulted(FaultyCall("GRPC", name, {}))
+        )
         wanted = str(metadata.get("a2a-extensions", ""))
         version = str(metadata.get("a2a-version", ""))
         uris = tuple(uri.strip() for uri in wanted.split(",") if uri.strip())
@@ -76,7 +78,7 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
 
 def _seen(agent: FaultyAgent, call: FaultyCall, problem: Problem) -> Problem:
     """Let the fault see a refusal that the agent itself never saw."""
-    fault = agent.faulted("GRPC")
+    fault = agent.faulted(call)
     if fault is None or problem.kind != "Unauthenticated":
         return problem
     changed = fault.error(call, problem)

@@ -35,12 +35,12 @@ class Desk:
     published: Json
     keys: Json | None = None
 
-    def caller(self, request: Request, binding: str) -> Caller:
+    def caller(self, request: Request, call: FaultyCall) -> Caller:
         """Return who calls.
 
         :raises OperationError: without a known token where one is needed.
         """
-        name = identify(request.headers.get("authorization", ""), self.tokens, self.agent.faulted(binding))
+        name = identify(request.headers.get("authorization", ""), self.tokens, self.agent.faulted(call))
         version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version", "")
         if self.agent.on("query-version-breaks") and "A2A-Version" in request.query_params:
             raise failure("Internal")
@@ -53,13 +53,13 @@ class Desk:
     ) -> Response:
         """Send JSON, as the fault leaves it."""
         packet = Packet(status, {"content-type": media, **(headers or {})}, json.dumps(body).encode())
-        fault = self.agent.faulted(call.binding)
+        fault = self.agent.faulted(call)
         return packed(fault.packet(call, packet) if fault else packet)
 
     def stream(self, call: FaultyCall, events: AsyncIterator[str]) -> Response:
         """Send server-sent events."""
         packet = Packet(200, {"content-type": "text/event-stream", "cache-control": "no-store"}, b"")
-        fault = self.agent.faulted(call.binding)
+        fault = self.agent.faulted(call)
         status, headers, _ = fault.packet(call, packet) if fault else packet
         return StreamingResponse((f"data: {event}\n\n" async for event in events), status, dict(headers))
 
@@ -153,7 +153,7 @@ class JsonRpc:
         number: Any = None
         call = FaultyCall("JSONRPC", "", {})
         try:
-            caller = self._desk.caller(request, "JSONRPC")
+            caller = self._desk.caller(request, call)
             envelope = await body_of(request)
             number = _readable_id(envelope)
             call = _read(envelope)._replace(version=caller.version)
@@ -186,7 +186,7 @@ class JsonRpc:
 
     def _before_the_agent(self, call: FaultyCall, problem: Problem) -> Problem:
         """Let the fault see what went wrong before the agent was asked, as it has seen everything else."""
-        fault = self._desk.agent.faulted("JSONRPC")
+        fault = self._desk.agent.faulted(call)
         early = (
             problem.kind in ("JSONParse", "InvalidRequest", "MethodNotFound", "Unauthenticated") or not call.operation
         )
@@ -194,7 +194,7 @@ class JsonRpc:
         return changed if isinstance(changed, Problem) else problem
 
     def _envelope(self, call: FaultyCall, number: Any, outcome: Json) -> Json:
-        fault = self._desk.agent.faulted("JSONRPC")
+        fault = self._desk.agent.faulted(call)
         envelope = {"jsonrpc": "2.0", "id": number, **outcome}
         return fault.envelope(call, envelope) if fault else envelope
 
@@ -260,7 +260,7 @@ class Rest:
             operation, found = _match(request)
             call = call._replace(operation=operation)
             self._check_media(request)
-            caller = self._desk.caller(request, "HTTP+JSON")
+            caller = self._desk.caller(request, call)
             call = call._replace(params={**await _params(request), **found}, version=caller.version)
             if operation in STREAMED:
                 return await self._stream(call, caller)
@@ -288,7 +288,7 @@ class Rest:
         return self._desk.stream(call, lines())
 
     def _fail(self, call: FaultyCall, error: OperationError) -> Response:
-        fault = self._desk.agent.faulted("HTTP+JSON")
+        fault = self._desk.agent.faulted(call)
         if fault and error.problem.kind in ("JSONParse", "MethodNotFound", "Unauthenticated"):
             changed = fault.error(call, error.problem)
             error = OperationError(changed) if isinstance(changed, Problem) else error

@@ -75,6 +75,12 @@ async def rpc_version(ctx: Context) -> None:
             if isinstance(document, Mapping) and document.get("jsonrpc") != "2.0":
                 ctx.fail(f"jsonrpc is {document.get('jsonrpc')!r}", pointer="/jsonrpc", replies=[reply])
                 return
+            # JSON-RPC 2.0, section 5: the other one must not be there, not even as null.
+            if isinstance(document, Mapping) and "result" in document and "error" in document:
+                null = "error" if document["error"] is None else "result"
+                found = f"result and error are both there, {null} is {document[null]!r:.80}"
+                ctx.fail(found, pointer=f"/{null}", expected="one of result and error", replies=[reply])
+                return
 
 
 # -- HTTP+JSON --

@@ -84,7 +84,7 @@ async def _no_version(ctx: Context) -> WireReply:
     return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
 
 
-_PROVOKE: Mapping[str, Callable[[Context], Awaitable[WireReply]]] = {
+PROVOKE: Mapping[str, Callable[[Context], Awaitable[WireReply]]] = {
     "TaskNotFound": unknown_task,
     "TaskNotCancelable": _not_cancelable,
     "PushNotificationNotSupported": _no_push,
@@ -96,13 +96,13 @@ _PROVOKE: Mapping[str, Callable[[Context], Awaitable[WireReply]]] = {
 }
 
 
-@check(*(f"ERR-{place}-{name}" for place in ("JSON", "HTTP", "GRPC") for name in _PROVOKE))
+@check(*(f"ERR-{place}-{name}" for place in ("JSON", "HTTP", "GRPC") for name in PROVOKE))
 async def error_table(ctx: Context) -> None:
     """Provoke an error and compare its number with the table; values of 1.0.0 are a warning."""
     # Ids of the table's checks are put together from binding and error, so that one function judges all of them.
     _, place, name = ctx.requirement.id.split("-")
     row = ERRORS[f"{name}Error"]
-    reply = await _PROVOKE[name](ctx)
+    reply = await PROVOKE[name](ctx)
     error = reply.error
     if reply.problem:
         ctx.fail(reply.problem, replies=[reply])
@@ -284,6 +284,9 @@ async def response_id(ctx: Context) -> None:
 def _same_id(ctx: Context, reply: WireReply, rpc_id: Any) -> None:
     if not isinstance(reply.document, Mapping):
         ctx.fail(reply.describe(), expected="a JSON-RPC answer", replies=[reply])
+        return
+    if "id" not in reply.document:
+        ctx.fail("the answer has no id", pointer="/id", expected=f"id {rpc_id!r}", replies=[reply])
         return
     found = reply.document.get("id")
     if found != rpc_id or type(found) is not type(rpc_id):

@@ -21,6 +21,7 @@ uncheckable(
 
 async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
     """Return a new task that waits for the user; skip where the scenario does not lead there."""
+    ctx = ctx.plain()
     reply = await ctx.send(ctx.prompt(key))
     task = ctx.task_of(reply, f"the scenario {key}")
     # Some agents answer before the task has come to its question.

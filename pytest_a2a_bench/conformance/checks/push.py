@@ -246,7 +246,7 @@ async def payload_has_its_media_type(ctx: Context) -> None:
         ctx.fail(f"Content-Type is {wrong or 'missing'!r}", expected=expected, replies=(seen.reply,))
 
 
-@check("PUSH-014")
+@check("PUSH-014", timed=True)
 async def credentials_are_sent(ctx: Context) -> None:
     """Each notification carries the credentials of its config."""
     seen = await arrived(ctx)

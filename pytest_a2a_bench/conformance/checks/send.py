@@ -11,6 +11,7 @@ from pytest_a2a_bench.a2a.messages import SETTLED
 from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
+from pytest_a2a_bench.conformance.session.states import reply_in
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 _FOLLOW_SECONDS = 15.0
@@ -21,6 +22,8 @@ _ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
 
 async def ordinary(ctx: Context) -> WireReply:
     """Return the answer to an ordinary message, one for all checks."""
+    if ctx.cell is not None and ctx.cell.state:
+        return await reply_in(ctx, ctx.cell.state)
     return await ctx.said()
 
 

@@ -20,6 +20,7 @@ from pytest_a2a_bench.conformance.protocol.streams import (
     read_events,
     rebuild,
 )
+from pytest_a2a_bench.conformance.session.states import stream_in
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 END_SECONDS = 1.0
@@ -29,6 +30,8 @@ END_SECONDS = 1.0
 async def ordinary(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks."""
     ctx.require_capability("streaming")
+    if ctx.cell is not None and ctx.cell.state:
+        return await stream_in(ctx, ctx.cell.state)
     # Shared by most checks here: one stream shows all that they look at.
     return await ctx.streamed()
 

@@ -25,6 +25,7 @@ from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
+from pytest_a2a_bench.conformance.session.states import stream_in
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 OLD = "0.3"
@@ -80,6 +81,8 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
 async def streamed(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks; skip where there is none."""
     ctx.require_capability("streaming")
+    if ctx.cell is not None and ctx.cell.state:
+        return await stream_in(ctx, ctx.cell.state)
     reply = await ctx.streamed()
     ctx.skip_if_refused(reply)
     return reply

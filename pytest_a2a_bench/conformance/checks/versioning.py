@@ -123,7 +123,7 @@ async def declared_pairs_work(ctx: Context) -> None:
 
 HEADER = "A2A-Extensions"
 UNKNOWN = "https://extensions.example.org/never-heard-of/v1"
-_VERSION = re.compile(r"/v\d[\d.]*(?=/|$)")
+VERSION = re.compile(r"/v\d[\d.]*(?=/|$)")
 
 
 def declared(ctx: Context) -> list[str]:
@@ -185,13 +185,13 @@ async def unknown_extensions_are_ignored(ctx: Context) -> None:
 @check("EXT-004")
 async def no_fallback_to_another_version(ctx: Context) -> None:
     """A version that does not exist does not activate the one that does."""
-    versioned = [uri for uri in declared(ctx) if _VERSION.search(uri)]
+    versioned = [uri for uri in declared(ctx) if VERSION.search(uri)]
     if not versioned:
         ctx.skip("the card declares no extension with a version in its URI")
     for uri in versioned:
         if uri in ctx.target.required_extensions:
             continue
-        reply = await send(ctx, _VERSION.sub("/v999", uri))
+        reply = await send(ctx, VERSION.sub("/v999", uri))
         if uri in activated(reply):
             found = f"asked for version 999 of {uri}, the agent used {uri}"
             ctx.fail(found, expected="no other version than the one that was asked for", replies=(reply,))

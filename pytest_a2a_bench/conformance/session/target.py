@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
@@ -13,6 +13,8 @@ from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.oauth import authentication
 from pytest_a2a_bench.a2a.place import Place
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+
+Breadth = Literal["standard", "full"]
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
@@ -30,6 +32,8 @@ class Target:
     :param network: how it is reached; without our certificate where it must not see that.
     :param refusal: what to say and to advise where the agent refuses the credentials that it gets.
     :param webhook: where the agent is to deliver push notifications; None for a loopback address.
+    :param breadth: ``full`` to try every rule everywhere it holds (:mod:`..crossing`), ``standard`` for one
+        representative each.
     """
 
     endpoint: str
@@ -45,6 +49,7 @@ class Target:
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     refusal: str = ""
+    breadth: Breadth = "standard"
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
@@ -107,6 +112,7 @@ def targets_of(
     scenarios: Scenarios | None = None,
     timeout: float = 10.0,
     webhook: Place | None = None,
+    breadth: Breadth = "standard",
 ) -> tuple[Target, ...]:
     """Return one target for each (binding, version) of a card: its first interface of that kind.
 
@@ -137,6 +143,7 @@ def targets_of(
             auth=auth,
             secrets=(*config.secrets, *secrets),
             refusal=explain_refusal(interface.url, config, bool(auth)),
+            breadth=breadth,
         )
         # The first of its kind, as a client that follows the card's order would take.
         found.setdefault((binding, interface.version), target)

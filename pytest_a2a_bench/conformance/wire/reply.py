@@ -237,7 +237,7 @@ def read_rest_error(document: Any, status: int) -> ReplyError:
     # In AIP-193 the name of the gRPC status; in problem+json the HTTP status again, as a number.
     grpc_status = raw.get("status")
     return ReplyError(
-        _name_of(found),
+        _name_of(found) or (_invalid(found) if status == ERRORS["InvalidParamsError"].http else ""),
         message,
         None,
         status,
@@ -250,7 +250,8 @@ def read_rest_error(document: Any, status: int) -> ReplyError:
 def read_grpc_error(status: str, message: str, details: Iterable[Any]) -> ReplyError:
     """Read a gRPC status with its details."""
     found = tuple(details)
-    return ReplyError(_name_of(found), message, None, None, status, found, {"status": status, "message": message})
+    name = _name_of(found) or (_invalid(found) if status == ERRORS["InvalidParamsError"].grpc else "")
+    return ReplyError(name, message, None, None, status, found, {"status": status, "message": message})
 
 
 def _name_of(details: Iterable[Any]) -> str:
@@ -258,3 +259,9 @@ def _name_of(details: Iterable[Any]) -> str:
         if isinstance(item, Mapping) and str(item.get("@type", "")).endswith(ERROR_INFO):
             return _BY_REASON.get(str(item.get("reason") or ""), "")
     return ""
+
+
+def _invalid(details: Iterable[Any]) -> str:
+    """Return the name of a validation error where violations of fields say so: other errors share its status."""
+    told = any(isinstance(item, Mapping) and str(item.get("@type", "")).endswith(BAD_REQUEST) for item in details)
+    return "InvalidParamsError" if told else ""

@@ -70,7 +70,8 @@ def subject_of(run: BenchRun) -> Subject:
 
 def targets_of(run: BenchRun, subject: Subject, config: ClientConfig | None = None) -> tuple[Target, ...]:
     """Return the interfaces of the agent, as the settings want them spoken to."""
-    return subject.targets(config or _config(run), _scenarios(run), _seconds(run), _webhook(run))
+    profile = run.settings.conformance_profile
+    return subject.targets(config or _config(run), _scenarios(run), _seconds(run), _webhook(run), profile)
 
 
 def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawWire:

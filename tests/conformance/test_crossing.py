@@ -1,0 +1,142 @@
+"""Every rule in further cells: which there are, which a card allows, and that what is broken only there is found."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from mutation import judge
+from plain_faults import PLAIN_FAULTS
+from plain_harness import judge_all, judge_plain, survivors
+from rotating import rotating
+
+from pytest_a2a_bench.agents.faulty.catalogue import CROSSED, FAULTS
+from pytest_a2a_bench.conformance.check import CHECKS
+from pytest_a2a_bench.conformance.check import CROSSED as TELLING
+from pytest_a2a_bench.conformance.crossing import RULES, Cell, Declared, allowed, cells, obstacle
+from pytest_a2a_bench.conformance.engine import load_checks
+from pytest_a2a_bench.conformance.requirements import load_requirements
+
+EVERYTHING = Declared(
+    frozenset({"streaming", "pushNotifications", "extendedAgentCard"}),
+    frozenset({"slow", "input", "auth", "task", "fail", "reject"}),
+)
+BARE = Declared(frozenset(), frozenset({"task"}))
+KNOWN = {requirement.id for version in ("1.0", "0.3") for requirement in load_requirements(version)}
+
+
+class TestCells:
+    def test_each_is_of_a_requirement_that_has_a_check(self) -> None:
+        load_checks()
+        checked = {id for id, _ in CHECKS}
+
+        assert RULES <= KNOWN & checked
+        assert {id for id, _ in TELLING} <= KNOWN & checked
+
+    def test_none_is_the_representative_or_there_twice(self) -> None:
+        for rule in RULES:
+            found = list(cells(rule))
+
+            assert found
+            assert Cell() not in found
+            assert len(set(found)) == len(found)
+
+    def test_a_rule_is_crossed_with_operation_and_state(self) -> None:
+        found = set(cells("SEND-007"))
+
+        assert Cell(state="failed") in found
+        assert Cell("SendStreamingMessage", "SendMessage", "rejected") in found
+        assert len(found) == 8
+
+    def test_what_the_card_does_not_declare_is_not_tried(self) -> None:
+        assert {cell.operation for cell in allowed("VER-001", BARE)} == {"SendMessage", "ListTasks", "CancelTask"}
+        assert allowed("DM-002", BARE) == [Cell(state="completed")]
+        assert len(allowed("DM-002", EVERYTHING)) == 7
+
+    def test_an_obstacle_has_its_reason(self) -> None:
+        assert obstacle(Cell("SubscribeToTask", "GetTask"), BARE) == "the card does not declare capabilities.streaming"
+        assert obstacle(Cell(state="failed"), BARE) == "there is no prompt for the scenario 'fail'"
+        assert (
+            obstacle(Cell("ListTasks", "GetTask"), Declared(frozenset(), frozenset(), "0.3")) == "0.3 has no ListTasks"
+        )
+
+    def test_another_operation_is_asked_about_the_same_task(self) -> None:
+        asked = Cell("CreateTaskPushNotificationConfig", "GetTask").asked("GetTask", {"id": "t", "tenant": "n"})
+        sent = Cell("SendMessage", "GetTask").asked("GetTask", {"id": "t"})
+        broken = Cell("SendStreamingMessage", "SendMessage").asked("SendMessage", {"message": {"parts": "x"}})
+
+        assert asked[1]["taskId"] == "t"
+        assert asked[1]["tenant"] == "n"
+        assert sent[1]["message"]["taskId"] == "t"
+        assert broken == ("SendStreamingMessage", {"message": {"parts": "x"}})
+        assert Cell("CancelTask", "GetTask").asked("ListTasks", {}) == ("ListTasks", {})
+
+    def test_near_ids_are_others(self) -> None:
+        assert Cell(near="prefix").unknown("task-12") == "task-1"
+        assert Cell(near="longer").unknown("task-12") == "task-120"
+
+
+class TestFaults:
+    def test_there_are_five_hundred_and_each_is_in_one_place(self) -> None:
+        assert len(FAULTS) >= 500
+        for fault in CROSSED.values():
+            assert bool(fault.operations) + bool(fault.states) + (len(fault.bindings) == 1) >= 1, fault.name
+            assert fault.breaks, fault.name
+
+    def test_the_other_hand_names_requirements(self) -> None:
+        assert len(PLAIN_FAULTS) >= 120
+        assert {rule for fault in PLAIN_FAULTS for rule in fault.rules} <= KNOWN
+
+
+def test_a_fault_in_one_place_is_found_there() -> None:
+    verdict = asyncio.run(judge(FAULTS["cancel-terminal@FAILED"], ids={"CAN-002"}))
+
+    assert verdict.rules == {"CAN-002"}
+    assert "a task that is failed" in verdict.lines[0]
+
+
+def test_only_the_whole_breadth_finds_it() -> None:
+    verdict = asyncio.run(judge(FAULTS["cancel-terminal@FAILED"], ids={"CAN-002"}, breadth="standard"))
+
+    assert verdict.rules == set()
+
+
+@pytest.mark.slow
+def test_faults_in_one_place_are_found_by_their_own_requirement() -> None:
+    async def kill() -> list[str]:
+        slots = asyncio.Semaphore(3)
+
+        async def one(name: str) -> str:
+            async with slots:
+                fault = CROSSED[name]
+                verdict = await judge(fault, ids=set(fault.breaks))
+                return "" if set(fault.breaks) <= verdict.rules else f"{name}: {verdict.lines}"
+
+        found = await asyncio.gather(*map(one, rotating(sorted(CROSSED), 4)))
+        return [line for line in found if line]
+
+    assert asyncio.run(kill()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", rotating(("full", "bare", "guarded", "strict", "tenants", "old"), 6, turn=1))
+def test_the_other_hand_s_correct_agent_has_no_finding(profile: str) -> None:
+    verdicts = [asyncio.run(judge_plain(profile)) for _ in range(2)]
+
+    # Twice, for some checks measure time.
+    assert verdicts[0].rules & verdicts[1].rules == set(), [verdict.lines for verdict in verdicts]
+    assert len(verdicts[0].checked) > 25
+
+
+SURVIVE = {
+    "cancel shows before": "cancelling may take its time, and the answer may show the task before it",
+    "03 no transport": "an empty member is named as one that is not set (V03-CARD-002)",
+}
+"""Faults of the other hand that no check of their own requirement names, and why."""
+
+
+@pytest.mark.slow
+def test_the_other_hand_s_faults_are_named_by_their_requirement() -> None:
+    faults = [fault for fault in rotating(PLAIN_FAULTS, 40) if fault.name not in SURVIVE]
+
+    assert survivors(asyncio.run(judge_all(faults))) == []
