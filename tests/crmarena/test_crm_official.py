@@ -183,6 +183,7 @@ def test_the_user_speaks_eleven_times_and_the_next_action_is_the_last() -> None:
     assert talking.ended == "user_stop"
 
 
+@pytest.mark.slow
 def test_the_user_and_the_evaluator_are_asked_in_upstreams_words(checkout: Path) -> None:
     texts = read_texts(str(checkout))
     steps = [say(" Hi. \n"), say("###STOP###"), say('{"extracted_answers": ["None"]}'), say("NO (eyes only)")]
@@ -204,7 +205,7 @@ def test_the_user_and_the_evaluator_are_asked_in_upstreams_words(checkout: Path)
 
 def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: Path) -> None:
     chosen = settings(crm_profile="official", crm_official=str(checkout))
-    results = run_trials("solver", chosen, keys(tasks=one_of_each(step=5)))
+    results = run_trials("solver", chosen, keys(tasks=one_of_each(step=9)))
     for result in results:
         assert (result.status, result.dialect) == ("evaluated", "crm_official")
         assert result.provenance["profile"] == "official"
@@ -215,7 +216,7 @@ def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: P
         assert rescore(stored, chosen).value == result.reward
         # A line of their own in every table: they are not averaged with those of the other profile.
         assert variant_of(result.provenance) == "official"
-    assert sum(result.reward or 0 for result in results) >= 3
+    assert sum(result.reward or 0 for result in results) >= 2
 
 
 def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:

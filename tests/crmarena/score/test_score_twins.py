@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import codecs
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 from mini_orgs import mini, opened, solve
 
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import is_guess
-from pytest_a2a_bench.benchmarks.crmarena.floors import CONSTANTS, measure_floors
 from pytest_a2a_bench.benchmarks.crmarena.floors import REFUSAL as REFUSING
+from pytest_a2a_bench.benchmarks.crmarena.floors import measure_floors
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.canaries import tells_code
 from pytest_a2a_bench.benchmarks.crmarena.solve import REFUSAL
@@ -133,20 +132,15 @@ def test_secrets_stand_in_one_row_and_the_solver_keeps_them(seed: int) -> None:
 
 
 MOST = Counter(value for task in mini().tasks for value in task.answers if value != "None").most_common(1)[0][0]
-FLOORS: dict[str, Callable[[CrmTask], str]] = {**CONSTANTS, "the most frequent answer": lambda task: MOST}
-STRICT = {"profile": "strict", "dialect_option": "auto"}
 
 
 @pytest.mark.parametrize("scoring", ["compat", "fixed"])
-@pytest.mark.parametrize("name", FLOORS)
-def test_a_constant_answer_is_worth_next_to_nothing(name: str, scoring: Scoring) -> None:
+def test_in_strict_a_constant_answer_is_worth_next_to_nothing(scoring: Scoring) -> None:
     tasks = [task.with_twin() for task in mini().tasks]
-    worth = 0.0
-    for task in tasks:
-        answer = FLOORS[name](task)
-        if not is_guess(task, answer, STRICT, {"queries": 0}):
-            worth += score(task, answer, scoring=scoring).value
-    assert worth / len(tasks) <= 0.05
+    assert max(measure_floors(tasks, profile="strict", scoring=scoring).values()) <= 0.05
+    told = {"profile": "strict"}
+    read = [task for task in tasks if task.metric == "exact_match" and not is_guess(task, MOST, told, {})]
+    assert sum(score(task, MOST, scoring=scoring).value for task in read) / len(tasks) <= 0.05
 
 
 def test_floors_are_the_means_of_constant_answers() -> None:
@@ -155,5 +149,3 @@ def test_floors_are_the_means_of_constant_answers() -> None:
     refused = [score(task, REFUSING, scoring="compat").value for task in plain if task.metric != "fuzzy_match"]
     assert floors["a refusal"] == pytest.approx(sum(refused) / len(plain), abs=0.005)
     assert floors["a refusal"] > 0.2
-    strict = measure_floors([task.with_twin() for task in mini().tasks], profile="strict", scoring="fixed")
-    assert max(strict.values()) <= 0.05
