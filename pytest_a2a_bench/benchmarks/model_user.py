@@ -23,17 +23,27 @@ class ModelUser:
 
     :param instructions: who it is, what it wants, and that it says :data:`STOP` when it is done.
     :param before_turn: called before each request; raises to stop the trial.
+    :param begin: what it hears first.
+    :param tidy: what is done with its words before they are passed on.
     """
 
     kind = "llm"
 
     def __init__(
-        self, instructions: str, model: str, arguments: Mapping[str, Any], before_turn: Callable[[], Any] = lambda: None
+        self,
+        instructions: str,
+        model: str,
+        arguments: Mapping[str, Any],
+        before_turn: Callable[[], Any] = lambda: None,
+        *,
+        begin: str = BEGIN,
+        tidy: Callable[[str], str] = str.strip,
     ) -> None:
         self._model = model
         # The user's own arguments may set another limit.
         self._arguments = {"timeout": _MODEL_TIMEOUT, **arguments}
         self._before_turn = before_turn
+        self._begin, self._tidy = begin, tidy
         self._messages: list[dict[str, str]] = [{"role": "system", "content": instructions}]
         self.usage = Usage()
 
@@ -42,7 +52,7 @@ class ModelUser:
 
         :raises LLMError: if it cannot, or stops before it has asked anything.
         """
-        words = self.hear(BEGIN)
+        words = self.hear(self._begin)
         if words is None:
             raise LLMError(f"the user simulator's model {self._model!r} stopped before it asked anything")
         return words
@@ -53,7 +63,7 @@ class ModelUser:
         for _ in range(_ATTEMPTS):
             self._before_turn()
             words = self._complete()
-            if words:
+            if words.strip():
                 self._messages.append({"role": "assistant", "content": words})
                 # Anywhere in the words: a model may thank before it stops.
                 return None if STOP in words else words
@@ -67,4 +77,4 @@ class ModelUser:
         except Exception as exc:  # LiteLLM raises some thirty types, and others where a provider misbehaves
             raise failed(f"the user simulator's model {self._model!r}", exc) from exc
         self.usage = self.usage + usage_of(litellm, response)
-        return str(words).strip()
+        return self._tidy(str(words))

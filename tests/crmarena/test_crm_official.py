@@ -20,7 +20,7 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks.crmarena.episode import Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
 from pytest_a2a_bench.benchmarks.crmarena.notes import variant_of
-from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, OfficialUser, prepare_query
+from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, official_user, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, check_options
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
@@ -189,7 +189,7 @@ def test_the_user_and_the_evaluator_are_asked_in_upstreams_words(checkout: Path)
     steps = [say(" Hi. \n"), say("###STOP###"), say('{"extracted_answers": ["None"]}'), say("NO (eyes only)")]
     with FakeLLM(steps) as llm:
         reach = {"api_base": llm.api_base, "api_key": "none", "max_retries": 0}
-        user = OfficialUser(MINI["handle_time-00"], texts, "openai/scripted", reach)
+        user = official_user(MINI["handle_time-00"], texts, "openai/scripted", reach)
         assert user.open() == " Hi. \n"
         assert user.hear("005") is None
         judge = Judge("openai/scripted", reach, texts=texts)

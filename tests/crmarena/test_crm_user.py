@@ -10,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.benchmarks.crmarena.user import (
-    STOP,
-    ModelUser,
-    ScriptedUser,
-    asks_back,
-    split_query,
-    write_instructions,
-)
+from pytest_a2a_bench.benchmarks.crmarena.user import ScriptedUser, asks_back, split_query, write_instructions
+from pytest_a2a_bench.benchmarks.model_user import STOP, ModelUser
 from pytest_a2a_bench.errors import LLMError
 
 TASK = CrmTask(
@@ -86,7 +80,9 @@ def test_the_model_knows_its_role_and_not_the_gold() -> None:
 
 
 def model_user(llm: FakeLLM) -> ModelUser:
-    return ModelUser(TASK, "openai/scripted", {"api_base": llm.api_base, "api_key": "k", "num_retries": 0})
+    return ModelUser(
+        write_instructions(TASK), "openai/scripted", {"api_base": llm.api_base, "api_key": "k", "num_retries": 0}
+    )
 
 
 def test_a_model_plays_the_user_until_it_stops() -> None:

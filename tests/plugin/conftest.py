@@ -17,7 +17,8 @@ from pytest_a2a_bench.benchmarks.tau2 import upstream
 # of two copies of a module each would have its own keys.
 # The same goes for the checks, which register themselves once.
 for module in pkgutil.iter_modules(pytest_a2a_bench.__path__):
-    importlib.import_module(f"pytest_a2a_bench.{module.name}")
+    if module.name != "tau2":  # which is for scripts, and imports tau2 with its language models
+        importlib.import_module(f"pytest_a2a_bench.{module.name}")
 for module in pkgutil.walk_packages(pytest_a2a_bench.conformance.__path__, "pytest_a2a_bench.conformance."):
     importlib.import_module(module.name)
 # And for tau2, whose classes check each other by identity: of two copies neither knows the other's messages.

@@ -47,7 +47,11 @@ class _Imports:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         for module in pkgutil.walk_packages(pytest_a2a_bench.__path__, "pytest_a2a_bench."):
-            if not module.name.startswith("pytest_a2a_bench.suites.") and not module.name.endswith("__main__"):
+            # The last is for scripts, and imports tau2 with its language models.
+            apart = module.name.startswith("pytest_a2a_bench.suites.") or module.name.endswith(
+                ("__main__", "bench.tau2")
+            )
+            if not apart:
                 with contextlib.suppress(ImportError):
                     importlib.import_module(module.name)
         with contextlib.suppress(Exception):

@@ -108,9 +108,13 @@ def test_good_values(name: str, text: str, value: Any) -> None:
         ("user_llm_args", "{", "not JSON"),
         ("user_llm_args", "[1]", "'[1]' is not a JSON object"),
         ("results", " ", "the value is empty"),
-        ("suite", [""], "no suite is named; valid are: tau2, crmarena, airline, retail, telecom, mock"),
+        ("suite", [""], "no suite is named; valid are: tau2, crmarena, a2a_scenario, airline, retail, telecom, mock"),
         ("suite", [" , "], "no suite is named; valid are: tau2, "),
-        ("suite", ["airlines"], "unknown suite 'airlines'; valid are: tau2, crmarena, airline, retail, telecom, mock"),
+        (
+            "suite",
+            ["airlines"],
+            "unknown suite 'airlines'; valid are: tau2, crmarena, a2a_scenario, airline, retail, telecom, mock",
+        ),
     ],
 )
 def test_wrong_values_say_what_is_valid(name: str, text: Any, problem: str) -> None:

@@ -28,14 +28,15 @@ from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.floors import measure_floors
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
-from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, OfficialUser, prepare_query
+from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, official_user, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ModelUser, ScriptedUser
+from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
+from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -323,10 +324,10 @@ def make_user(
     if not settings.user_llm:
         raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
     if texts is not None:
-        return OfficialUser(task, texts, settings.user_llm, settings.user_llm_args, context.checkpoint)
+        return official_user(task, texts, settings.user_llm, settings.user_llm_args, context.checkpoint)
     # Temperature 0 unless the user says otherwise, so that users differ as little as possible.
     arguments = {"temperature": 0.0, **settings.user_llm_args}
-    return ModelUser(task, settings.user_llm, arguments, context.checkpoint)
+    return ModelUser(write_instructions(task), settings.user_llm, arguments, context.checkpoint)
 
 
 def _describe(source: Provenance) -> str:

@@ -1,4 +1,4 @@
-"""Who asks in an interactive conversation: a script without a language model, or a model that plays the persona.
+"""Who asks in an interactive conversation: a script without a language model, or a model or agent in the persona.
 
 Neither knows the gold answer. The scripted user is deterministic: it tells its question in pieces, answers what it is
 asked back with fixed lines, and is done when it has heard an answer to the whole question.
@@ -7,20 +7,15 @@ asked back with fixed lines, and is done when it has heard an answer to the whol
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from pytest_a2a_bench.benchmarks.blame import blamed, trouble
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.model_user import BEGIN, STOP
 from pytest_a2a_bench.benchmarks.parties import Seat
-from pytest_a2a_bench.errors import LLMError
-from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
-from pytest_a2a_bench.model import Briefing, Usage, UserSaid
+from pytest_a2a_bench.model import Briefing, UserSaid
 from pytest_a2a_bench.model.bounds import Bounds
-
-STOP = "###STOP###"
-"""What a simulated user says when it is done; never sent to the agent."""
 
 _MAX_PIECES = 3
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[\"'(]?[A-Z0-9])")
@@ -28,10 +23,6 @@ _GREETING_STAFF = "Hello, I have something to find out and need your help."
 _GREETING_CUSTOMER = "Hello, I am a customer of yours and have a question."
 _NOTHING_TO_ADD = "I have told you all I know. Please go by that and give me your answer."
 _SAID_ALREADY = "As I said: {query}"
-# Models sometimes answer with nothing; asking again is cheaper than losing the trial.
-_ATTEMPTS = 3
-_MODEL_TIMEOUT = 120.0
-_BEGIN = "(You are connected. Begin.)"
 _HEARD = "- What reaches you as the user's message is what the assistant says to you. You have no tools."
 
 
@@ -78,72 +69,6 @@ def asks_back(text: str) -> bool:
     return text.rstrip(" \n\t\"')*_`").endswith("?")
 
 
-class ModelUser:
-    """A language model that plays the task's persona.
-
-    :param before_turn: called before each request; raises to stop the trial.
-    :param instructions: what the model is told, where it is not what :func:`write_instructions` writes.
-    :param begin: what it hears first.
-    """
-
-    kind = "llm"
-    tidy: Callable[[str], str] = staticmethod(str.strip)
-    """What is done with the model's words before they are passed on."""
-
-    def __init__(
-        self,
-        task: CrmTask,
-        model: str,
-        arguments: Mapping[str, Any],
-        before_turn: Callable[[], Any] = lambda: None,
-        *,
-        instructions: str = "",
-        begin: str = _BEGIN,
-    ) -> None:
-        self._model = model
-        # The user's own arguments may set another limit.
-        self._arguments = {"timeout": _MODEL_TIMEOUT, **arguments}
-        self._before_turn = before_turn
-        self._messages: list[dict[str, str]] = [{"role": "system", "content": instructions or write_instructions(task)}]
-        self._begin = begin
-        self.usage = Usage()
-
-    def open(self) -> str:
-        """Let the model begin.
-
-        :raises LLMError: if it cannot, or stops before it has asked anything.
-        """
-        words = self._say(self._begin)
-        if words is None:
-            raise LLMError(f"the user simulator's model {self._model!r} stopped before it asked anything")
-        return words
-
-    def hear(self, text: str) -> str | None:
-        """Let the model answer the agent's words; None once it says that it is done."""
-        return self._say(text)
-
-    def _say(self, heard: str) -> str | None:
-        self._messages.append({"role": "user", "content": heard})
-        for _ in range(_ATTEMPTS):
-            self._before_turn()
-            words = self._complete()
-            if words.strip():
-                self._messages.append({"role": "assistant", "content": words})
-                # Anywhere in the words: a model may thank before it stops.
-                return None if STOP in words else words
-        raise LLMError(f"the user simulator's model {self._model!r} gave an empty answer {_ATTEMPTS} times")
-
-    def _complete(self) -> str:
-        litellm = import_litellm("the user simulator")
-        try:
-            response = litellm.completion(model=self._model, messages=list(self._messages), **self._arguments)
-            words = response.choices[0].message.content or ""
-        except Exception as exc:  # LiteLLM raises some thirty types, and others where a provider misbehaves
-            raise failed(f"the user simulator's model {self._model!r}", exc) from exc
-        self.usage = self.usage + usage_of(litellm, response)
-        return self.tidy(str(words))
-
-
 class AgentUser:
     """An A2A agent that plays the task's persona: it is told what a model is told, and stops as a model does.
 
@@ -165,7 +90,7 @@ class AgentUser:
 
         :raises InfrastructureError: if it cannot, or stops before it has asked anything.
         """
-        words = self.hear(_BEGIN)
+        words = self.hear(BEGIN)
         if words is None:
             raise trouble(self._seat, "it stopped before it asked anything")
         return words

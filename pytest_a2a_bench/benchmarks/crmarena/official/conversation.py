@@ -12,7 +12,7 @@ from pytest_a2a_bench.benchmarks.crmarena.episode import Episode
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.benchmarks.crmarena.user import ModelUser
+from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.model import AgentSaid, Event, Turn
 from pytest_a2a_bench.translate.org_actions import EXECUTE
 
@@ -97,19 +97,13 @@ class OfficialEpisode(Episode):
         return self.ended is not None
 
 
-class OfficialUser(ModelUser):
-    """The simulated user by upstream's instructions."""
-
-    tidy = staticmethod(str)
-
-    def __init__(
-        self,
-        task: CrmTask,
-        texts: OfficialTexts,
-        model: str,
-        arguments: Mapping[str, Any],
-        before_turn: Callable[[], Any] = lambda: None,
-    ) -> None:
-        super().__init__(
-            task, model, arguments, before_turn, instructions=texts.user_instructions(task), begin=texts.greeting
-        )
+def official_user(
+    task: CrmTask,
+    texts: OfficialTexts,
+    model: str,
+    arguments: Mapping[str, Any],
+    before_turn: Callable[[], Any] = lambda: None,
+) -> ModelUser:
+    """Return the simulated user by upstream's instructions; its words are passed on as they are."""
+    told = texts.user_instructions(task)
+    return ModelUser(told, model, arguments, before_turn, begin=texts.greeting, tidy=str)
