@@ -145,7 +145,7 @@ FURTHER = ("parties", "blame")
 TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error", "not_run"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TrialResult:
     """Everything known about one finished trial; what a test's ``trial`` fixture is and what one file holds.
 

@@ -6,7 +6,9 @@ Details quote what agents and tools said: whoever shows them has them on one lin
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,16 +82,18 @@ def diagnosis_of(result: TrialResult) -> Diagnosis | None:
     Several places tell it of the same trial one after the other; it is looked for once.
     """
     known = _TOLD.get(id(result))
-    # By identity, as results have no hash; each is kept as long as its number is, so that no other has it.
-    if known is None or known[0] is not result:
-        while len(_TOLD) >= _KEPT:
-            _TOLD.pop(next(iter(_TOLD), 0), None)
-        known = _TOLD[id(result)] = result, _diagnosed(result)
+    # By identity, as results have no hash; what is known of one goes with it, so that no other has its number.
+    if known is None or known[0]() is not result:
+        gone = weakref.ref(result, functools.partial(_forget, id(result)))
+        known = _TOLD[id(result)] = gone, _diagnosed(result)
     return known[1]
 
 
-_KEPT = 64
-_TOLD: dict[int, tuple[TrialResult, Diagnosis | None]] = {}
+_TOLD: dict[int, tuple[weakref.ref[TrialResult], Diagnosis | None]] = {}
+
+
+def _forget(number: int, gone: object) -> None:
+    _TOLD.pop(number, None)
 
 
 def _diagnosed(result: TrialResult) -> Diagnosis | None:

@@ -54,7 +54,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         asked.append(seconds)
 
-    monkeypatch.setattr(requests, "asyncio", SimpleNamespace(sleep=sleep, timeout=asyncio.timeout))
+    monkeypatch.setattr(requests, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
     return asked
 
 
