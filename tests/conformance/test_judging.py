@@ -136,7 +136,8 @@ def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Ta
 def test_what_is_stopped_before_it_began_is_told_to_whoever_waits(
     subject: Subject, targets: tuple[Target, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "_CLEANUP_SECONDS", 0.2)
+    monkeypatch.setattr(judging, "CLEANUP_SECONDS", 0.1)
+    monkeypatch.setattr(judging, "_CLOSING_SECONDS", 0.1)
     # A task that is cancelled before its first step never runs, not even what it does in the end.
     monkeypatch.setattr(loop, "submit", _never_begun)
     judge = Judge(targets)

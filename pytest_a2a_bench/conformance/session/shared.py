@@ -35,9 +35,8 @@ class SharedObjects:
         return result
 
     def forget_exchanges(self) -> None:
-        """Let what shows how the agent behaves be made anew; tasks that are over stay what they are."""
-        # Only what is made: a check that waits for the making of another goes on.
-        for key in [k for k, made in self._made.items() if isinstance(k, tuple) and k[0] == "shared" and made.done()]:
+        """Let what shows how the agent behaves be made anew, and what failed; tasks that are over stay what they are."""
+        for key in [k for k, made in self._made.items() if _may_go(k, made)]:
             del self._made[key]
 
     async def close(self) -> None:
@@ -136,3 +135,11 @@ class SharedObjects:
             return tuple(replies)
 
         return await self.once("samples", make)
+
+
+def _may_go(key: Any, made: asyncio.Future[Any]) -> bool:
+    # Only what is made: a check that waits for the making of another goes on.
+    if not made.done():
+        return False
+    is_exchange = isinstance(key, tuple) and key[0] in ("shared", "said")
+    return is_exchange or made.cancelled() or made.exception() is not None
