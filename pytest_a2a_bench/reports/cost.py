@@ -17,7 +17,8 @@ def headline(plan: CostPlan) -> str:
     unseen = total.refused.total()
     more = f"; {unseen} more that a correct agent refuses before it works on them" if unseen else ""
     out = f"; {len(plan.left_out)} checks are left out" if plan.left_out else ""
-    return f"messages that {len(plan.rows)} checks will send: {each}{more}{out}"
+    cells = "; and up to half as many again, as each rule is tried in every further cell" if plan.crossed else ""
+    return f"messages that {len(plan.rows)} checks will send: {each}{more}{cells}{out}"
 
 
 def lines(plan: CostPlan) -> list[str]:

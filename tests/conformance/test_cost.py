@@ -27,6 +27,7 @@ from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
 from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.session.target import Target, targets_of
+from pytest_a2a_bench.reports.cost import headline
 
 SENDING = ("SendMessage", "SendStreamingMessage")
 BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
@@ -187,3 +188,9 @@ def test_a_message_that_cannot_be_sent_is_not_told_of_as_unanswered(url: str) ->
         return session.left
 
     assert asyncio.run(send()) == ""
+
+
+def test_the_profile_full_says_that_further_cells_cost_more() -> None:
+    told = {profile: headline(planned(card_for("JSONRPC"), profile=profile)) for profile in ("standard", "full")}
+    assert "every further cell" in told["full"]
+    assert "every further cell" not in told["standard"]

@@ -60,10 +60,12 @@ class CostPlan:
     """The checks that are made, what they send, and the checks that are left out.
 
     :param left_out: name of a check -> why it is not made.
+    :param crossed: whether each rule is tried in every further cell, too, whose messages are in no row.
     """
 
     rows: tuple[Row, ...]
     left_out: Mapping[str, str]
+    crossed: bool = False
 
     @property
     def total(self) -> Sum:
@@ -146,7 +148,8 @@ def make_plan(
         limits.append((f"{LEFT_OUT}beyond the budget of {budget} messages", lambda total: total.total <= budget))
     left |= _beyond(wanted, table, facts, limits)
     estimate = _Estimate(table, facts)
-    return CostPlan(tuple(Row(p, estimate.add(p)) for p in wanted if p.name not in left), left)
+    rows = tuple(Row(p, estimate.add(p)) for p in wanted if p.name not in left)
+    return CostPlan(rows, left, crossed=profile == "full")
 
 
 def _is_standard(total: Sum) -> bool:

@@ -35,7 +35,7 @@ class SharedObjects:
         return result
 
     def forget_exchanges(self) -> None:
-        """Let what shows how the agent behaves be made anew, and what failed; tasks that are over stay what they are."""
+        """Let what shows how the agent behaves be made anew, and what failed; tasks that are over stay as they are."""
         for key in [k for k, made in self._made.items() if _may_go(k, made)]:
             del self._made[key]
 
