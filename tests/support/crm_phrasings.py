@@ -1,4 +1,4 @@
-"""Answers in many words, and what a person takes from them; written before and apart from the rules.
+"""Answers in many words, and what a person takes from them; written before the rules, by the same hand.
 
 ``{A}`` and ``{B}`` stand for two values of the kind that is asked for. A verdict is the value that the answer gives
 (``A``, ``B`` or ``None``), or ``-`` where it gives none, or not one alone.
