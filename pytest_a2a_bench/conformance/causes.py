@@ -15,6 +15,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
 
 CARD = "card"
+_SECRETS = "CARD-017"
 _FOUND = ("failed", "error", "warned")
 # What differs between two findings of one defect: ids, numbers and times, addresses.
 _VARIABLE = re.compile(
@@ -47,7 +48,23 @@ def fold(
         for key, numbers in groups.items():
             if len(numbers) > 1 and any(_leads(key, every[n]) for n in numbers):
                 _fold_group(every, key, numbers)
-    return [_with_unmade(_with_last_cause(result, every), every) for result in every]
+    shown = [_confirmed(_with_last_cause(result, every), every, stands_alone) for result in every]
+    return [_with_unmade(result, shown) for result in shown]
+
+
+def _confirmed(
+    result: CheckResult, every: Iterable[CheckResult], stands_alone: Callable[[CheckResult], bool]
+) -> CheckResult:
+    """Return what a check comes to that was not made because of a cause which its own check did not find."""
+    if result.outcome != "explained" or result.findings:
+        return result
+    cause = next((r for r in every if r.name == result.cause), None)
+    if cause is None or (cause.outcome in _FOUND and not stands_alone(cause)):
+        return result
+    if cause.outcome in _FOUND:  # it is waived, and what could not be judged for it is as little a defect
+        return dataclasses.replace(result, outcome="skipped", cause="")
+    reason = f"{result.reason}; but {cause.requirement.id} {cause.outcome}, so that this was not judged"
+    return dataclasses.replace(result, outcome="error", reason=reason, cause="")
 
 
 def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
@@ -133,7 +150,8 @@ def _by_header(result: CheckResult, name: str, is_telling: Callable[[str], bool]
 def _by_pointer(result: CheckResult) -> Key:
     """Group rules of the card that are broken by one and the same member of it."""
     pointers = {f.pointer for f in _weighty(result)}
-    if result.binding != CARD or len(pointers) != 1 or not all(pointers):
+    # Who leaks a secret is told so, whatever else is wrong with that member.
+    if result.binding != CARD or len(pointers) != 1 or not all(pointers) or result.requirement.id == _SECRETS:
         return ()
     return ("card", *pointers)
 

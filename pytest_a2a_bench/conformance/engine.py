@@ -173,7 +173,8 @@ async def _repeat(
         session.shared.forget_exchanges()
         session.pace.forget()
     silent: frozenset[tuple[str, str]] = frozenset()
-    for first in recurrence.in_order(held):
+    # What is malformed comes last again: it may break the agent.
+    for first in sorted(recurrence.in_order(held), key=lambda r: r.requirement.group in _ROUGH):
         session = sessions[first.binding, first.requirement.version]
         if session.health.is_broken or recurrence.is_known(first, silent):
             yield first
@@ -288,8 +289,12 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             await CHECKS[ctx.requirement.id, ctx.requirement.version](ctx)
-            if ctx.target.breadth == "full" and not ctx.findings:
-                await cross(ctx)
+        # Further cells are not what was planned for, so that a budget leaves them out.
+        if ctx.target.breadth == "full" and not ctx.findings and not ctx.session.is_limited:
+            # In a time of their own: what a slow agent could not be asked any more is no finding.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await cross(ctx)
     except SkipCheck as skip:
         # A check that had found something before it could not go on has still found it.
         if not ctx.findings:

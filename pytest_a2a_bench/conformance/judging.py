@@ -14,6 +14,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
 from pytest_a2a_bench.conformance.session.allowance import Allowance
+from pytest_a2a_bench.conformance.session.presence import CARD_RULES
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -129,15 +130,19 @@ class Judge:
             held: list[CheckResult] = []
             order = {p.name: number for number, p in enumerate(planned)}
             async with contextlib.aclosing(running) as results:
+                waiting = len(planned)
                 async for result in results:
-                    if self._fold is not None and result.outcome not in _UNFOLDED:
+                    waiting -= 1
+                    if self._fold is not None and _may_fold(result):
                         held.append(result)
                     else:
                         self._results[result.name].set_result(result)
-                # In the order of the plan, so that the same check is the cause in every run.
-                held.sort(key=lambda result: order[result.name])
-                for result in self._fold(held) if self._fold is not None else ():
-                    self._results[result.name].set_result(result)
+                    # With the last one, and not behind it: then comes the clearing away, which nobody may stop.
+                    if not waiting and self._fold is not None:
+                        # In the order of the plan, so that the same check is the cause in every run.
+                        held.sort(key=lambda result: order[result.name])
+                        for folded in self._fold(held):
+                            self._results[folded.name].set_result(folded)
         # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
         # missing.
         except Exception as error:
@@ -151,6 +156,11 @@ class Judge:
             future = self._results[p.name]
             if not future.done():
                 future.set_exception(error) if error is not None else future.cancel()
+
+
+def _may_fold(result: CheckResult) -> bool:
+    # What explains that others were not made is looked at even where it found nothing.
+    return result.outcome not in _UNFOLDED or result.requirement.id in CARD_RULES.values()
 
 
 def check_all(

@@ -57,6 +57,9 @@ def conclude(first: CheckResult, second: CheckResult, asked: Sequence[Exchange])
     if second.outcome in _FOUND:
         # What was found alone is the better evidence: nothing else was in flight that could have caused it.
         return dataclasses.replace(second, seconds=first.seconds + second.seconds)
+    if second.outcome == "skipped":
+        # It could not be made again: a budget is spent, or its scenario came to nothing. That takes nothing back.
+        return first
     again = "passed" if second.outcome == "passed" else f"{second.outcome} ({second.reason})"
     reason = f"found once, and not again when it was repeated alone, which {again}: {first.findings[0].found}"
     softened = [dataclasses.replace(f, severity="note", found=f"the first time: {f.found}") for f in first.findings]

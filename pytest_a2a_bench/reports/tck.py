@@ -91,10 +91,12 @@ def _status(judgements: Iterable[Judgement]) -> str:
     for judgement in judgements:
         # A MUST that is only warned about is one on which the specification contradicts itself: no failure.
         soft = judgement.result.outcome == "warned" and judgement.result.requirement.level == "MUST"
-        found.add("passed" if soft else judgement.result.outcome)
+        # What another check explains is not right for that.
+        is_explained = judgement.result.outcome == "explained" and judgement.result.findings
+        found.add("passed" if soft else "failed" if is_explained else judgement.result.outcome)
     if found & {"failed", "warned"}:
         return "FAIL"
-    if "error" in found:
+    if found & {"error", "inconclusive", "explained"}:
         return ""
     return "PASS" if "passed" in found else "SKIPPED"
 

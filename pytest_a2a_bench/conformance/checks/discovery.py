@@ -11,6 +11,7 @@ from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.session.presence import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
@@ -18,7 +19,9 @@ from pytest_a2a_bench.conformance.wire.reply import WireReply
 async def interface_is_true(ctx: Context) -> None:
     """Ask the declared address for an unknown task, in the declared binding and version."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
-    if reply.error is None or not reply.error.may_be("TaskNotFoundError") or _is_web_server(reply):
+    # What keeps all other checks from being made has to be found here, too.
+    nobody = _is_web_server(reply) or bool(absence(reply))
+    if reply.error is None or not reply.error.may_be("TaskNotFoundError") or nobody:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         ctx.fail(reply.describe(), expected=wanted, pointer="/supportedInterfaces", replies=[reply])
 

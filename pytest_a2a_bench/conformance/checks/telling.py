@@ -67,7 +67,7 @@ async def order_is_that_of_status(ctx: Context) -> None:
     """The task that was made first comes first if its status is newer."""
     two = await _two_tasks(ctx)
     reply = await listed(ctx, contextId=two.context_id)
-    stamps = {str(t.get("id")): parse_timestamp(t.get("status", {}).get("timestamp")) for t in tasks_of(reply)}
+    stamps = {str(t.get("id")): parse_timestamp((t.get("status") or {}).get("timestamp")) for t in tasks_of(reply)}
     newer, older = stamps.get(two.newer), stamps.get(two.older)
     got = ids_of(reply)
     if newer is not None and older is not None and newer > older and got.index(two.newer) > got.index(two.older):

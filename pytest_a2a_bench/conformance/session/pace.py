@@ -46,6 +46,7 @@ class Pace:
     def forget(self) -> None:
         """Begin anew: what was measured while much was in flight says nothing about what comes alone."""
         self._measured.clear()
+        self._is_answered = True
 
     @property
     def slowest(self) -> float:

@@ -77,6 +77,11 @@ class Session:
         self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether the messages of the run are counted."""
+        return self._allowance is not None
+
     def sibling(self, binding: str, version: str) -> Session | None:
         """Return the session of another interface, or None."""
         return self._siblings.get((binding, version))
@@ -141,6 +146,8 @@ class Session:
 
         :raises SkipCheck: if the binding has no form for the request.
         """
+        if self._allowance is not None and operation in _SENDING:
+            self._allowance.take()
         target = self.target
         # The judge's own questions are put in 1.0's words and written in the old ones where the interface is old.
         old = target.version == "0.3"

@@ -28,7 +28,7 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
 
     run = state.of(request.config)
     if _a2a_check.suite == "card":
-        result = verdicts.judge_card(_a2a_check, _a2a_subject, run)
+        result = verdicts.judge_card(_a2a_check, _a2a_subject, run, request.session.items)
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
         result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge, run.services.left_out)

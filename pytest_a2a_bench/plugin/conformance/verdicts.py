@@ -81,16 +81,18 @@ def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawW
 
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
-    chosen = plan_of(ahead(session.items, run), run, subject, config)
-    run.services.left_out = chosen.left_out
-    every = {item.stash[CHECK].planned.name for item in session.items if CHECK in item.stash}
+    checks = [item.stash[CHECK] for item in session.items if CHECK in item.stash]
+    # Of all items, in each worker: which ones it will be sent is not known in every way of distributing them.
+    whole = plan_of((c.planned for c in checks if c.suite == "protocol"), run, subject, config)
+    run.services.left_out = whole.left_out
+    every = {check.planned.name for check in checks}
     run.services.judge = Judge(
         targets_of(run, subject, config),
         most=_budget(run),
         fold=lambda results: _folded(results, run),
         elsewhere=every,
     )
-    run.services.judge.start(chosen.chosen)
+    run.services.judge.start(p for p in ahead(session.items, run) if p.name not in whole.left_out)
     judge: Judge = run.services.judge
     return judge
 
@@ -100,7 +102,8 @@ def plan_of(
 ) -> CostPlan:
     """Return which checks profile and budget allow, and the messages that they will send."""
     targets = targets_of(run, subject, config)
-    return make_plan(planned, targets, profile=run.settings.conformance_profile, budget=_budget(run))
+    settings = run.settings
+    return make_plan(planned, targets, profile=settings.conformance_profile, budget=settings.conformance_budget)
 
 
 def _budget(run: BenchRun) -> int | None:
@@ -157,9 +160,13 @@ def _folded(results: Iterable[CheckResult], run: BenchRun) -> list[CheckResult]:
     return fold(results, lambda result: waiver_of(result, waivers) is not None)
 
 
-def judge_card(check: ItemCheck, subject: Subject, run: BenchRun) -> CheckResult:
-    """Return the result for one requirement of the card."""
-    for result in _folded(subject.card_results(), run):
+def judge_card(check: ItemCheck, subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) -> CheckResult:
+    """Return the result for one requirement of the card.
+
+    :param items: those of the session: what is not among them explains nothing.
+    """
+    chosen = {item.stash[CHECK].planned.requirement.id for item in items if CHECK in item.stash}
+    for result in _folded((r for r in subject.card_results() if r.requirement.id in chosen), run):
         if result.requirement.id == check.planned.requirement.id:
             return result
     reason = f"the card keeps to other versions of the protocol than {check.planned.requirement.version}"
