@@ -88,7 +88,8 @@ class Suite:
     :param diagnoser: importable module whose ``DIAGNOSER`` (:class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser`)
         says why a trial missed.
     :param from_test: makes a task of a test that carries its marker, given the test function and the marker's own
-        arguments, positional and by keyword, where each test brings its own task. It raises ``ConfigurationError``.
+        arguments, positional and by keyword, and its label, where each test brings its own task. It raises
+        ``ConfigurationError``.
     :param marker_signature: what its marker takes then, as it is shown to users.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
@@ -131,7 +132,9 @@ class Suite:
     verifier: str = ""
     linter: str = ""
     diagnoser: str = ""
-    from_test: Callable[[Callable[..., object], tuple[Any, ...], Mapping[str, Any]], BenchTask] | None = None
+    from_test: Callable[[Callable[..., object], tuple[Any, ...], Mapping[str, Any], str | None], BenchTask] | None = (
+        None
+    )
     marker_signature: str = ""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None

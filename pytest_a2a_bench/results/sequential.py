@@ -137,6 +137,9 @@ def early_share(pairs: int) -> float:
     return min(_MOST, pairs**2 / (pairs**2 + _EVEN**2))
 
 
+_LEAST = 1e-3
+
+
 class Bets:
     """Evidence about the mean of differences between -1 and 1, such as those of two runs' paired trials.
 
@@ -149,7 +152,8 @@ class Bets:
 
     def __init__(self, claimed: float) -> None:
         self._claimed = claimed
-        self._stake = _STAKE / (1 + claimed)
+        # Where every mean is above what is claimed (a drop of 1 is allowed), the stake is large and not infinite.
+        self._stake = _STAKE / max(1 + claimed, _LEAST)
         self.evidence = 0.0
 
     def take(self, difference: float) -> None:

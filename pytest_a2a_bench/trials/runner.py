@@ -275,7 +275,7 @@ class Runner:
             data = ""
         everything: dict[str, Any] = {"metadata": attempt.metadata, "reached": self._reached}
         if of_task is not None:
-            everything["task"] = of_task(attempt.key.domain, attempt.key.task_id, self.settings)
+            everything["task"] = of_task(attempt.key, self.settings)
         if self._further:
             everything["parties"] = _identities(self._further)
         settings = registry.without_places(self.settings) if data else self.settings

@@ -167,6 +167,26 @@ def test_a_live_org_is_compared_with_the_tasks_tables(org: SalesforceOrg, local:
         check_likeness(org, drift_schema(few, "high", seed=3), counts)
 
 
+def test_too_many_requests_at_once_pass(org: SalesforceOrg, server: SalesforceServer) -> None:
+    server.fault, server.fault_words = (
+        "REQUEST_LIMIT_EXCEEDED",
+        "ConcurrentRequests (Concurrent API Requests) Limit exceeded.",
+    )
+    with pytest.raises(TransportError, match="ConcurrentRequests"):
+        org.run("SELECT Id FROM Case")
+    server.fault = None
+    assert org.run("SELECT COUNT() FROM Case").total_size
+
+
+def test_a_query_that_is_late_says_nothing_of_what_is_there(
+    org: SalesforceOrg, server: SalesforceServer, local: LocalOrg
+) -> None:
+    few = OrgSchema(tuple(each for each in local.schema.objects if each.name == "Case"))
+    server.fault = "QUERY_TIMEOUT"
+    with pytest.raises(TransportError, match="cannot be compared with the tasks"):
+        check_likeness(org, few, {"Case": 1})
+
+
 @pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE"])
 def test_an_overloaded_server_is_no_refusal(org: SalesforceOrg, server: SalesforceServer, fault: str) -> None:
     server.fault = fault

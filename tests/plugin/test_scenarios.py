@@ -105,6 +105,15 @@ def test_what_is_no_assertion_is_an_error_and_no_verdict(pytester: pytest.Pytest
     result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero*"])
 
 
+def test_tests_of_one_name_are_told_apart_by_their_label(pytester: pytest.Pytester, shop: Bench) -> None:
+    asked = "def test_it(trial):\n    assert trial.said({!r})\n"
+    first = '@pytest.mark.a2a_scenario("Where is my order A1?")\n' + asked.format("on its way")
+    other = '@pytest.mark.a2a_scenario("I want my money back", label="other")\n' + asked.format("sorry")
+    pytester.makepyfile(test_one=f"import pytest\n{first}", test_two=f"import pytest\n{other}")
+
+    shop("--import-mode=importlib").assert_outcomes(passed=2)
+
+
 @pytest.mark.parametrize(
     ("marker", "problem"),
     [
@@ -115,6 +124,7 @@ def test_what_is_no_assertion_is_an_error_and_no_verdict(pytester: pytest.Pytest
         ('"Hi", tools=3', "is not a class, or a function that makes an object"),
         ('"Hi", max_turns=0, criteria="polite"', "criteria: 'polite' is not a list of sentences; max_turns: 0 is not"),
         ('"Hi", persno="x"', "does not know persno"),
+        ('"Hi", tools=type("T", (), {"act": lambda self, **more: 1})', "act takes parameters without names"),
         ('"Hi", trials=0', "trials: 0 is not a whole number"),
     ],
 )
@@ -206,5 +216,7 @@ def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(
     rejecting = Bench(pytester, "--a2a-endpoint=builtin:oracle")
     failing = Bench(pytester, "--a2a-endpoint=builtin:noop?chaos=500=1", "--a2a-redeliver=0")
 
-    rejecting("--a2a-no-tag-trials").assert_outcomes(failed=1)
+    rejected = rejecting("--a2a-no-tag-trials")
+    rejected.assert_outcomes(failed=1)
+    rejected.stdout.fnmatch_lines(["*the agent goes on to the end: *rejected*"])
     failing.apart().assert_outcomes(errors=1)

@@ -42,7 +42,7 @@ class SalesforceServer:
 
     :ivar sessions: session ids that are valid.
     :ivar requests: ``METHOD path`` of everything that was asked, with the query's text behind it.
-    :ivar fault: an error code with which the next data requests are answered.
+    :ivar fault: an error code with which the next data requests are answered, and ``fault_words``.
     """
 
     org: Org
@@ -51,6 +51,7 @@ class SalesforceServer:
     sessions: set[str] = field(default_factory=lambda: {"session-0"})
     requests: list[str] = field(default_factory=list)
     fault: str | None = None
+    fault_words: str = "TotalRequests Limit exceeded."
     raw: tuple[int, str] | None = None
     logins: int = 0
     attempts: int = 0
@@ -76,7 +77,7 @@ class SalesforceServer:
             if session not in self.sessions:
                 raise OrgError("INVALID_SESSION_ID", "Session expired or invalid")
             if self.fault:
-                raise OrgError(self.fault, "as the test wants it")
+                raise OrgError(self.fault, self.fault_words)
             return 200, self._data(path.strip("/"), parameters)
         except OrgError as error:
             status = _STATUS.get(error.code, 400)

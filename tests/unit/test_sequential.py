@@ -227,3 +227,10 @@ def test_few_pairs_keep_the_error_rate_for_the_end() -> None:
     assert shares[2] == 0.5
     assert shares[0] < 0.001
     assert shares[-1] == 0.9
+
+
+def test_a_drop_of_one_may_be_allowed() -> None:
+    bets = DropBets(1.0, 0.05)
+    for drop in (1.0, -1.0, 0.5, 0.0):
+        bets.take(drop)
+    assert bets.larger is False

@@ -5,6 +5,7 @@ A source is read and an org is opened once for each combination of settings that
 
 from __future__ import annotations
 
+import copy
 import os
 import sqlite3
 import tempfile
@@ -95,7 +96,8 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
                 if key in _REFUSED:
-                    raise _REFUSED[key]
+                    # A copy: one exception that many threads raise would gather all their tracebacks.
+                    raise copy.copy(_REFUSED[key])
                 try:
                     _ORGS[key], _TRAPS[key] = _open_org(source, settings)
                 except (ConfigurationError, AuthenticationError, QuotaError) as error:

@@ -21,6 +21,9 @@ from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
 from pytest_a2a_bench.settings import Settings
 
+REACHING = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
+"""Arguments of the user's model that say where it is reached, and the judge's with it."""
+
 ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
 """How conversations end whose last answer counts."""
 
@@ -112,8 +115,7 @@ def make_judge(
 ) -> Judge:
     """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
     # Never temperature or the like: the user's model may be sampled, the judge must not.
-    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
-    reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
+    reach = {key: value for key, value in settings.user_llm_args.items() if key in REACHING}
     return Judge(str(settings.judge_llm), reach, before_call, texts=texts)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import REACHING
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge, enclose
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.benchmarks.scenario import tools
@@ -29,6 +30,7 @@ from pytest_a2a_bench.model import (
     Part,
     Reward,
     RewardCheck,
+    TrialKey,
     TrialResult,
     Turn,
     Usage,
@@ -58,13 +60,13 @@ class ScenarioBenchmark:
         """Return who holds them; what one of them is, is told of its results."""
         return f"{NAME} {__version__}"
 
-    def task_version(self, domain: str, task_id: str, settings: Settings) -> str:
+    def task_version(self, key: TrialKey, settings: Settings) -> str:
         """Return which scenario of that name it is."""
-        return get(task_id).digest
+        return get(key.task_id, key.label).digest
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Hold the conversation, then ask the test."""
-        scenario, settings = get(context.key.task_id), context.settings
+        scenario, settings = get(context.key.task_id, context.key.label), context.settings
         if scenario.goal and not settings.user_llm:
             raise PrerequisiteMissingError("a scenario with a goal needs a model that plays its user: --a2a-user-llm")
         if scenario.criteria and not settings.judge_llm:
@@ -105,11 +107,11 @@ class _Trial:
 
     def run(self) -> Outcome:
         clock = time.monotonic()
-        note = ""
         try:
             ended = self._converse()
         except AgentOutcomeError as error:
-            ended, note = "agent_error", str(error)
+            # What a test asserts of a whole conversation is not asked of half a one.
+            return self._outcome(time.monotonic() - clock, "agent_error", _given_up(str(error)))
         except InfrastructureError as error:
             return self._outcome(time.monotonic() - clock, "infrastructure_error", error=error)
         finally:
@@ -117,7 +119,7 @@ class _Trial:
                 self.talk.close()
         took = time.monotonic() - clock
         try:
-            reward = self._evaluate(ended, note)
+            reward = self._evaluate(ended, took)
         except (InfrastructureError, EvaluatorError) as error:
             return self._outcome(took, ended, error=error)
         return self._outcome(took, ended, reward)
@@ -156,17 +158,15 @@ class _Trial:
         self.usage = self.usage + (reply.usage or Usage())
         return AgentSaid("\n".join(_text(part) for part in reply.parts))
 
-    def _evaluate(self, ended: str, note: str) -> Reward:
-        checks = [self._asserted(ended), *self._judged()]
-        if note:
-            checks.insert(0, RewardCheck("assertion", f"the agent went on: {one_line(note)}", met=False))
+    def _evaluate(self, ended: str, took: float) -> Reward:
+        checks = [self._asserted(ended, took), *self._judged()]
         value = float(all(check.met for check in checks))
         parts = {"ASSERTIONS": float(all(c.met for c in checks if c.kind == "assertion"))}
         if self.scenario.criteria:
             parts["CRITERIA"] = float(all(c.met for c in checks if c.kind == "criterion"))
-        return Reward(value, tuple(parts), parts, tuple(checks), note)
+        return Reward(value, tuple(parts), parts, tuple(checks))
 
-    def _asserted(self, ended: str) -> RewardCheck:
+    def _asserted(self, ended: str, took: float) -> RewardCheck:
         """Ask the test, as pytest does once more when it runs the item."""
         session = self.context.session
         trial = TrialResult(
@@ -174,6 +174,8 @@ class _Trial:
             "evaluated",
             reward_info=Reward(1.0),
             termination_reason=ended,
+            duration=took,
+            user_usage=self.user.usage if isinstance(self.user, ModelUser) else Usage(),
             transcript=tuple(self.turns),
             metrics=tuple(session.metrics),
             turn_latencies=tuple(session.turn_seconds),
@@ -197,7 +199,7 @@ class _Trial:
         if not wanted:
             return []
         settings = self.context.settings
-        reach = {k: v for k, v in settings.user_llm_args.items() if k in ("api_base", "base_url", "timeout")}
+        reach = {key: value for key, value in settings.user_llm_args.items() if key in REACHING}
         judge = Judge(str(settings.judge_llm), reach, self.context.checkpoint)
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(wanted, 1))
         talk = json.dumps([turn.to_json() for turn in self.turns], ensure_ascii=False)
@@ -238,6 +240,11 @@ class _Trial:
             error=error,
             duration=duration,
         )
+
+
+def _given_up(why: str) -> Reward:
+    check = RewardCheck("assertion", f"the agent goes on to the end: {one_line(why)}", met=False)
+    return Reward(0.0, ("ASSERTIONS",), {"ASSERTIONS": 0.0}, (check,), why)
 
 
 def _text(part: Part) -> str:

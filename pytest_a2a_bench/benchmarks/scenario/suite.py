@@ -56,24 +56,25 @@ class Scenario:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-_known: dict[str, Scenario] = {}
+_known: dict[tuple[str, str | None], Scenario] = {}
 
 
-def get(task_id: str) -> Scenario:
+def get(task_id: str, label: str | None = None) -> Scenario:
     """Return a scenario of this process's tests.
 
     :raises ConfigurationError: if there is none: its test was not collected.
     """
-    if task_id not in _known:
+    if (task_id, label) not in _known:
         raise ConfigurationError(f"the scenario {task_id!r} is of a test that was not collected here")
-    return _known[task_id]
+    return _known[task_id, label]
 
 
-def from_test(function: Check, args: tuple[Any, ...], values: Mapping[str, Any]) -> BenchTask:
+def from_test(function: Check, args: tuple[Any, ...], values: Mapping[str, Any], label: str | None) -> BenchTask:
     """Read a marker, and keep what it describes.
 
     :param function: the test, which takes ``trial`` alone.
     :param values: the marker's keyword arguments, without those that every marker has.
+    :param label: tells tests of one name apart.
     :raises ConfigurationError: naming all that is wrong.
     """
     problems = list(_problems(function, args, values))
@@ -81,7 +82,7 @@ def from_test(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
         raise ConfigurationError(f"@pytest.mark.{NAME}({SIGNATURE}) " + "; ".join(problems))
     named = {**values, "criteria": tuple(values.get("criteria", ()))}
     task_id = function.__name__
-    _known[task_id] = Scenario(says=tuple(args), check=function, **named)
+    _known[task_id, label] = Scenario(says=tuple(args), check=function, **named)
     return BenchTask(NAME, DOMAIN, task_id, ("base",))
 
 
@@ -109,6 +110,10 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
         f"{name}: {values[name]!r} is not {what}" for name, (will_do, what) in _KINDS.items()
         if name in values and not will_do(values[name])
     ]  # fmt: skip
+    if isinstance(values.get("tools"), type):
+        from pytest_a2a_bench.benchmarks.scenario.tools import problems_of
+
+        found += problems_of(values["tools"])
     if not args and not values.get("goal"):
         found.append("there is nothing to say: give what the user says, or a goal for a model that plays it")
     if args and values.get("goal"):

@@ -6,7 +6,7 @@ import inspect
 import json
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from pytest_a2a_bench.model import ToolCall, ToolReturned, ToolSpec
 from pytest_a2a_bench.redact import one_line
@@ -30,11 +30,24 @@ def carry_out(world: object, call: ToolCall) -> ToolReturned:
             for name, value in arguments.items()
         }
         said = method(**read)
-    except ValidationError as error:
-        return ToolReturned(call.id, call.name, f"Error: {one_line(str(error))}", error=True)
-    except Exception as error:  # a tool of the project's own: an agent hears of it, as of any tool's error
+        return ToolReturned(call.id, call.name, said if isinstance(said, str) else json.dumps(said, default=str))
+    except KeyboardInterrupt:
+        raise
+    # A tool of the project's own, which may also call pytest.fail: an agent hears of it, as of any tool's error.
+    except BaseException as error:
         return ToolReturned(call.id, call.name, f"Error: {one_line(str(error) or type(error).__name__)}", error=True)
-    return ToolReturned(call.id, call.name, said if isinstance(said, str) else json.dumps(said, default=str))
+
+
+def problems_of(kind: type) -> list[str]:
+    """Say which public methods an agent could never call, as they do not name their parameters."""
+    found = []
+    for name, method in inspect.getmembers(kind, inspect.isroutine):
+        if name.startswith("_"):
+            continue
+        kinds = {p.kind for p in inspect.signature(method).parameters.values() if p.name != "self"}
+        if kinds - {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}:
+            found.append(f"tools: {name} takes parameters without names, which nobody can be told about")
+    return found
 
 
 def _methods(world: object) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def read_own(
     if problems:
         raise ConfigurationError(f"@pytest.mark.{marker.name}({signature(suite)}) " + "; ".join(problems))
     own = {name: value for name, value in marker.kwargs.items() if name not in shared}
-    task = suite.from_test(function, marker.args, own)
+    task = suite.from_test(function, marker.args, own, shared["label"])
     return MarkerRequest(task.domain, trials=shared["trials"], label=shared["label"]), [task]
 
 

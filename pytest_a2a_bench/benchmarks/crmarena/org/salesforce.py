@@ -27,6 +27,7 @@ _OVERLOADED = ("SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG"
 
 #: The org's requests of 24 hours are used up.
 _USED_UP = "REQUEST_LIMIT_EXCEEDED"
+_DAILY = "TotalRequests"
 
 # A literal may hold anything, so it is removed before the query's own words are looked at.
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
@@ -282,10 +283,11 @@ def _read_refusal(status: int, content: Any, instance: str) -> OrgError | Infras
     # Whatever the code says: a 401 is the session's.
     if status == _EXPIRED:
         return _ExpiredError(f"{code or status}: {message}")
-    if code == _USED_UP:
+    # The same code also says that too many requests run at once, which passes.
+    if code == _USED_UP and _DAILY in message:
         return QuotaError(f"Salesforce ({instance}) gives no more answers: {code}: {message}", status_code=status)
     # Salesforce gives refusals of queries a code; a page of HTML with status 400 has none.
-    if code and status < 500 and code not in _OVERLOADED:
+    if code and status < 500 and code not in (*_OVERLOADED, _USED_UP):
         return OrgError(code, message)
     said = f"{code}: {message}" if code else " ".join(str(content).split())[:200]
     return TransportError(f"Salesforce ({instance}) answered HTTP {status}: {said}", status_code=status)
