@@ -30,7 +30,9 @@ const frame = byId("report");
 const refresh = () => {
   shown = Number(document.body.dataset.done); frame.src = "report?" + shown; byId("more").hidden = true };
 byId("more").addEventListener("click", refresh);
-const source = new EventSource("events");
+let source;
+const follow = () => {
+source = new EventSource("events");
 source.onmessage = (event) => {
   const told = JSON.parse(event.data);
   byId("line").textContent = told.line;
@@ -39,12 +41,15 @@ source.onmessage = (event) => {
     const item = document.createElement("li"); item.textContent = text; return item; }));
   document.body.dataset.done = told.done;
   const more = told.done - shown;
-  if (more && (shown === 0 || !told.running)) refresh();
+  if (more && (shown === 0 || more < 0 || !told.running)) refresh();
   byId("more").hidden = told.done === shown;
   byId("more").textContent = `Show ${told.done - shown} more`;
-  if (!told.running) source.close();
+  // Whoever leaves the page open sees the next run, too.
+  if (!told.running) { source.close(); setTimeout(() => follow(), 5000) }
 };
 source.onerror = () => { byId("line").textContent += " (no connection to a2a-bench view)"; source.close() };
+};
+follow();
 """
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from pytest_a2a_bench.errors import ConfigurationError
 
 GATE = "a2a-gate.sh"
-STARTER = "agent_tests/test_agent.py"
+# Not called test_...: plain pytest goes on running the project's own tests, and asks no agent.
+STARTER = "agent_tests/agent_checks.py"
 QUARANTINE = "a2a-quarantine.toml"
 HISTORY = "a2a-history.jsonl"
 BASELINE = "a2a-baseline.json"
@@ -114,14 +115,15 @@ def _quoted(value: str) -> str:
 
 
 def _gate(wish: Wish) -> str:
-    endpoint = "${A2A_ENDPOINT:?the agent's URL}" if not wish.endpoint else f"${{A2A_ENDPOINT:-{wish.endpoint}}}"
     return f"""#!/bin/sh
 # The gate of a merge: is the agent as good as it has to be? Exit code 0 is yes; a2a-results/verdict.json says why.
 # With {BASELINE} beside it (a2a-bench promote a2a-results -o {BASELINE}) it may not be worse than that, either.
 set -eu
 cd "$(dirname "$0")"
+endpoint=${{A2A_ENDPOINT:-}}
+if [ -z "$endpoint" ]; then endpoint={shlex.quote(wish.endpoint)}; fi
 if [ -e {BASELINE} ]; then set -- --a2a-baseline {BASELINE} "$@"; fi
-exec pytest --a2a-endpoint "{endpoint}" --a2a-wait 60 --a2a-suite {shlex.quote(wish.domain)} \\
+exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {shlex.quote(wish.domain)} \\
     --a2a-trials {wish.trials} --a2a-concurrency {wish.concurrency} --a2a-min-pass {wish.floor:g} \\
     --a2a-html a2a-report.html --junitxml a2a-junit.xml "$@"
 """
@@ -129,7 +131,7 @@ exec pytest --a2a-endpoint "{endpoint}" --a2a-wait 60 --a2a-suite {shlex.quote(w
 
 def _starter(wish: Wish) -> str:
     tasks = ", ".join(f'"{task}"' for task in wish.examples)
-    return f'''"""Tests of our agent. Run them by name: pytest {STARTER.partition("/")[0]}"""
+    return f'''"""Tests of our agent. Run them by name: pytest {STARTER}"""
 
 import pytest
 

@@ -6,6 +6,7 @@ nothing is written then (``--offline`` writes without meeting it).
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import os
 import subprocess
@@ -77,12 +78,15 @@ def run(namespace: Namespace) -> int:
     for path, text in written.items():
         _write(namespace.directory / path, text, dry=namespace.dry_run)
     print()
-    print("\n".join(_next_steps(namespace.directory, ci)))
+    print("\n".join(_next_steps(namespace.directory, ci, wish)))
     return 0
 
 
 def _wish(namespace: Namespace) -> _starter.Wish:
     endpoint = _answer(namespace.endpoint, "the agent's URL (or builtin:oracle, to try)", "", read_endpoint)
+    if "?" in endpoint and not endpoint.startswith(BUILTIN_PREFIX):
+        # It is written into files that are kept with the project, and a key may stand there.
+        raise ConfigurationError("the agent's URL: leave out what follows '?', and put a key into A2A_AUTH_TOKEN")
     domain = _answer(namespace.domain, "what it has to do", "airline", str)
     suite, tasks = _tasks(domain)
     floor = _answer(namespace.min_pass, "lowest success rate", "0.5", _rate)
@@ -100,7 +104,8 @@ def _answer(given: str | None, question: str, default: str, read: Callable[[str]
     """
     text = given
     if text is None and sys.stdin.isatty():
-        text = input(f"{question}{f' [{default}]' if default else ''}: ").strip()
+        with contextlib.suppress(EOFError):
+            text = input(f"{question}{f' [{default}]' if default else ''}: ").strip()
     text = text or default
     try:
         if not text:
@@ -131,23 +136,43 @@ def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
 
     :raises ConfigurationError: if there is none, or it is not installed.
     """
-    for suite in registry.known():
+    # Conversations of a project's own tests are no tasks that there are already.
+    suites = [suite for suite in registry.known() if suite.from_test is None]
+    for suite in suites:
         if domain in suite.domains:
             if domain not in suite.available():
                 raise ConfigurationError(f"the domain {domain!r} {suite.absence(domain)}")
             return suite, suite.load_tasks(domain, "base")
-    there = ", ".join(name for suite in registry.known() for name in suite.domains)
+    there = ", ".join(name for suite in suites for name in suite.domains)
     raise ConfigurationError(f"--domain: there is no {domain!r}; valid are: {there}")
 
 
 def _contents(wish: _starter.Wish, ci: str, directory: Path) -> Iterator[tuple[str, str | None]]:
     """Yield path and text of what the project gets; None where it stays as it is."""
     project = directory / "pyproject.toml"
-    before = project.read_text(encoding="utf-8") if project.is_file() else ""
-    after = _starter.with_section(before, _starter.ini_keys(wish))
-    yield project.name, after if after != before else None
+    if not _elsewhere(directory):
+        try:
+            before = project.read_text(encoding="utf-8") if project.is_file() else ""
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{project}: it is not UTF-8, as TOML is: {error}") from error
+        after = _starter.with_section(before, _starter.ini_keys(wish))
+        yield project.name, after if after != before else None
     for path, text in _starter.files(wish, ci).items():
         yield path, None if (directory / path).exists() else text
+
+
+def _elsewhere(directory: Path) -> str:
+    """Return the file that pytest is configured in, where a section in pyproject.toml would put it out of force."""
+    for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"):
+        if (directory / name).is_file():
+            return name
+    for name, section in (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
+        read = configparser.ConfigParser(interpolation=None)
+        with contextlib.suppress(configparser.Error, OSError, UnicodeDecodeError):
+            read.read(directory / name, encoding="utf-8")
+        if section in read:
+            return name
+    return ""
 
 
 def _write(path: Path, text: str | None, *, dry: bool) -> None:
@@ -155,10 +180,13 @@ def _write(path: Path, text: str | None, *, dry: bool) -> None:
         print(f"{path}: it is there already, and stays as it is")
         return
     if not dry:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        if path.suffix == ".sh":
-            path.chmod(0o755)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            if path.suffix == ".sh":
+                path.chmod(0o755)
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}") from error
     print(f"{path}: {'would be written' if dry else 'written'}")
 
 
@@ -175,7 +203,7 @@ def _meet(namespace: Namespace, wish: _starter.Wish, stack: contextlib.ExitStack
         print(f"{what:<12}{found}", flush=True)
         if what == "a turn":
             turn = float(found.split()[0])
-    if not namespace.no_try:
+    if not (namespace.no_try or namespace.dry_run):
         _try(namespace, wish, endpoint)
     return turn
 
@@ -192,21 +220,23 @@ def _try(namespace: Namespace, wish: _starter.Wish, endpoint: str) -> None:
     print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(tasks)}:", flush=True)
     target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else endpoint
     held = _output(
-        "pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results", "a2a-results/init", *given,
-        *ids,
+        "pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results=a2a-results/init", *given,
+        # They are no run of the gate.
+        "-o", "a2a_history_file=", *ids, directory=namespace.directory,
     )  # fmt: skip
     print("\n".join(f"  {line}" for line in held if line.strip()), flush=True)
 
 
-def _output(module: str, *arguments: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True, check=False)
+def _output(module: str, *arguments: str, directory: Path | None = None) -> list[str]:
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=directory)
     return done.stdout.splitlines()
 
 
 def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
     """Say how often the gate passes agents that are better than its floor, and what it costs."""
     _, tasks = _tasks(wish.domain)
-    rates = [rate for rate in (round(wish.floor + above, 4) for above in _ABOVE) if rate <= 1]
+    rates = sorted({min(1.0, round(wish.floor + above, 4)) for above in _ABOVE})
     yield f"how often agents pass a floor of {wish.floor:g} with {count(len(tasks), 'task')}, by their true rate:"
     table = [["trials", "conversations", "about", *(f"{rate:.2f}" for rate in rates)]]
     for trials in sorted({*_TRIALS, wish.trials}):
@@ -219,7 +249,7 @@ def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
     yield "a2a-bench plan says more, once there is a baseline with --baseline, too"
 
 
-def _next_steps(directory: Path, ci: str) -> Iterator[str]:
+def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
     at = f"cd {directory} && " if os.fspath(directory) != "." else ""
     baseline = _starter.BASELINE
     yield "next:"
@@ -230,6 +260,6 @@ def _next_steps(directory: Path, ci: str) -> Iterator[str]:
         yield f"  in .gitlab-ci.yml: include: [{{local: {_starter.WORKFLOWS[ci]}}}]"
     if ci != "script":
         yield "  in your CI: the agent's URL as variable A2A_ENDPOINT, its token as secret A2A_AUTH_TOKEN"
-    for other in ("pytest.ini", "pytest.toml"):
-        if (directory / other).is_file():
-            yield f"  {other} keeps pytest from reading pyproject.toml: put the a2a_ lines there"
+    if other := _elsewhere(directory):
+        yield f"  pytest's configuration is in {other}; put these lines there, for a2a-bench has left it alone:"
+        yield from (f"    {key} = {value}" for key, value in _starter.ini_keys(wish).items())

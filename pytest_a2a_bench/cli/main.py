@@ -97,7 +97,8 @@ def _run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # `a2a-bench doctor | head`: nobody reads on, and nobody would read a message
-        sys.stderr.close()
+        # Nor is there anybody to whom what is left could be written when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
@@ -121,8 +122,9 @@ def _secrets_remembered(argv: Sequence[str]) -> Iterator[None]:
         raise SystemExit(1) from None
     finally:
         # What is printed waits for its line to end.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         forget()
 
 

@@ -47,7 +47,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Serve until Ctrl-C."""
-    if not namespace.directory.is_dir():
+    if not (namespace.directory / manifest.NAME).exists() and not namespace.directory.is_dir():
         raise ConfigurationError(f"{namespace.directory}: no such directory; give a run's --a2a-results")
     with serving(namespace.directory, namespace.baseline, namespace.port) as server:
         print(f"{server.url} shows {namespace.directory}; Ctrl-C ends it", flush=True)
@@ -68,6 +68,7 @@ class Watched:
     baseline: Path | None = None
     _done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _last: list[str] = field(default_factory=list)
+    _run: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> dict[str, Any]:
@@ -80,8 +81,25 @@ class Watched:
         running = lock.is_in_use(self.directory)
         try:
             asked = manifest.load(self.directory)
-        except A2ABenchError as error:
+            self._read(asked)
+        except (A2ABenchError, OSError) as error:
             return {"name": "", "line": one_line(str(error)), "done": 0, "total": 0, "last": [], "running": running}
+        done = [self._done[key] for key in asked.keys if key in self._done]
+        line = Progress(tuple(done), len(asked.keys), _age(self.directory)).line.removeprefix("a2a: ")
+        if not running:
+            line = line.partition(", about ")[0] + "; the run is over"
+        name = one_line(asked.agent or asked.endpoint, 80)
+        return {
+            "name": name, "line": line, "done": len(done), "total": len(asked.keys),
+            "last": self._last[: -_LAST - 1 : -1], "running": running,
+        }  # fmt: skip
+
+    def _read(self, asked: manifest.Manifest) -> None:
+        """Read the trials that have finished since the last look; of another run, all."""
+        if asked.run_id != self._run:
+            self._run = asked.run_id
+            self._done.clear()
+            self._last.clear()
         store = Store(self.directory)
         for key in asked.keys:
             result = store.read(TrialKey.parse(key)) if key not in self._done else None
@@ -96,15 +114,6 @@ class Watched:
             }
             said = "passed" if result.success else one_line(why(result), 80) or result.status
             self._last.append(f"{one_line(key, 80)}: {said}")
-        done = [self._done[key] for key in asked.keys if key in self._done]
-        line = Progress(tuple(done), len(asked.keys), _age(self.directory)).line.removeprefix("a2a: ")
-        if not running:
-            line = line.partition(", about ")[0] + "; the run is over"
-        name = one_line(asked.agent or asked.endpoint, 80)
-        return {
-            "name": name, "line": line, "done": len(done), "total": len(asked.keys),
-            "last": self._last[: -_LAST - 1 : -1], "running": running,
-        }  # fmt: skip
 
     def report(self) -> str:
         """Return the report's page as it is now."""

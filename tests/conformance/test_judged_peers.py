@@ -37,6 +37,7 @@ DEFECTS = {
         "SEND-009": "warned",
         "SEND-010": "warned",  # historyLength of a message is for its worker, not for the answer
         **{f"VAL-{n:03}": "failed" for n in range(1, 12)},
+        "VAL-005": "warned",  # accepted, of which the specification says both
         "STREAM-014": "failed",  # as SEND-008
         "STREAM-016": "failed",  # the artifact of a worker that only stores it is not streamed
         "SUB-003": "failed",  # a terminal task can be subscribed to
@@ -89,5 +90,6 @@ def test_a_peer_has_its_true_defects_and_no_others(peer: str, tmp_path: Path) ->
             process.stdin.close()
             process.wait(15)
     results = json.loads(report.read_text())["results"]
-    found = {r["id"]: r["status"] for r in results if r["status"] not in ("passed", "skipped")}
-    assert found == DEFECTS[peer]
+    told = {r["id"]: r["status"] for r in results if r["status"] not in ("passed", "skipped")}
+    # What another row explains is a defect all the same.
+    assert {id: "failed" if status == "explained" else status for id, status in told.items()} == DEFECTS[peer]

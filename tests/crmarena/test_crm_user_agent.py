@@ -10,6 +10,7 @@ from trials import RunTrials
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation, bench_task_key
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import asked
 from pytest_a2a_bench.benchmarks.crmarena.user import ScriptedUser
 from pytest_a2a_bench.benchmarks.model_user import STOP
 from pytest_a2a_bench.model import ToolCall, UserSaid
@@ -27,7 +28,7 @@ class Personas:
         if id(conversation) in self._users:
             return self._users[id(conversation)][1].hear(event.text) or f"Thank you. {STOP}"
         task_id = str(bench_task_key(conversation.metadata)).split("/", 2)[2]
-        user = ScriptedUser(MINI[task_id])
+        user = ScriptedUser(asked(MINI[task_id], settings()))
         self._users[id(conversation)] = (conversation, user)
         return user.open()
 

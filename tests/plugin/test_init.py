@@ -47,7 +47,7 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
         ".github/workflows/a2a.yml",
         "a2a-gate.sh",
         "a2a-quarantine.toml",
-        "agent_tests/test_agent.py",
+        "agent_tests/agent_checks.py",
         "pyproject.toml",
     ]
     ini = tomllib.loads(first["pyproject.toml"])["tool"]["pytest"]["ini_options"]
@@ -55,8 +55,8 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
     assert "a2a_suite" not in ini  # plain pytest goes on running the project's own tests
     steps = yaml.safe_load(first[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
     assert any(step.get("run") == "sh a2a-gate.sh" for step in steps)
-    assert '@pytest.mark.tau2("retail", tasks=["0", "1"], label="starter")' in first["agent_tests/test_agent.py"]
-    ast.parse(first["agent_tests/test_agent.py"])
+    assert '@pytest.mark.tau2("retail", tasks=["0", "1"], label="starter")' in first["agent_tests/agent_checks.py"]
+    ast.parse(first["agent_tests/agent_checks.py"])
     assert "--a2a-suite retail" in first["a2a-gate.sh"]
     assert "--a2a-trials 4 --a2a-concurrency 8 --a2a-min-pass 0.6" in first["a2a-gate.sh"]
     assert os.access(project / "a2a-gate.sh", os.X_OK)
@@ -64,9 +64,9 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
     assert quarantine.read(project / "a2a-quarantine.toml") == ()
     assert "4 *" in told
 
-    (project / "agent_tests" / "test_agent.py").write_text("# mine\n", encoding="utf-8")
+    (project / "agent_tests" / "agent_checks.py").write_text("# mine\n", encoding="utf-8")
     assert init("https://agent.example", "--offline") == 0
-    assert everything(project) == {**first, "agent_tests/test_agent.py": "# mine\n"}
+    assert everything(project) == {**first, "agent_tests/agent_checks.py": "# mine\n"}
     assert capsys.readouterr().out.count("it is there already, and stays as it is") == 5
 
 
@@ -169,5 +169,5 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "19 passed, 1 skipped" in done(
         "sh", "a2a-gate.sh"
     )  # 9 tasks are too few to tell; there is no sign of a drop
-    assert "passed" in done(python, "-m", "pytest", "agent_tests")
+    assert "passed" in done(python, "-m", "pytest", "agent_tests/agent_checks.py")
     assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,8 +84,12 @@ class _Trial:
         self.scenario = scenario
         self.context = context
         self.turns: list[Turn] = []
-        self.world = scenario.tools() if scenario.tools is not None else None
-        specs = tools.specs_of(self.world) if self.world is not None else ()
+        try:
+            self.world = scenario.tools() if scenario.tools is not None else None
+            specs = tools.specs_of(self.world) if self.world is not None else ()
+        except Exception as error:  # the project's own code, which is neither the agent's nor ours
+            what = one_line(f"{type(error).__name__}: {error}")
+            raise EvaluatorError(f"the scenario's tools cannot be made: {what}") from error
         self.user: ScriptedUser | ModelUser = ScriptedUser(scenario)
         if scenario.goal:
             arguments = {**settings.user_llm_args, "seed": context.seed}
@@ -185,7 +190,7 @@ class _Trial:
         try:
             self.scenario.check(trial)
         except AssertionError as error:
-            return RewardCheck("assertion", one_line(str(error) or "an assertion of the test"), met=False)
+            return RewardCheck("assertion", _asserted_line(error), met=False, detail=one_line(str(error)))
         except (KeyboardInterrupt, SystemExit):
             raise
         # Also what pytest.fail and pytest.skip raise, which is no Exception and would end the thread.
@@ -242,8 +247,17 @@ class _Trial:
         )
 
 
+def _asserted_line(error: AssertionError) -> str:
+    """Return what failed as the test's author wrote it: the same of every trial, so that misses can be counted."""
+    said = str(error).splitlines()
+    if said and not said[0].startswith("assert "):
+        return one_line(said[0])
+    frames = traceback.extract_tb(error.__traceback__)
+    return one_line(frames[-1].line or "") or "an assertion of the test"
+
+
 def _given_up(why: str) -> Reward:
-    check = RewardCheck("assertion", f"the agent goes on to the end: {one_line(why)}", met=False)
+    check = RewardCheck("assertion", f"the agent ended the conversation: {one_line(why)}", met=False)
     return Reward(0.0, ("ASSERTIONS",), {"ASSERTIONS": 0.0}, (check,), why)
 
 

@@ -16,7 +16,7 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
     """Return the first check that was not met; None where there is none."""
     for check in result.reward_info.checks if result.reward_info else ():
         if not check.met:
-            return Diagnosis(check.kind, one_line(check.description, 120), check.description)
+            return Diagnosis(check.kind, one_line(check.description, 120), check.detail or check.description)
     return None
 
 

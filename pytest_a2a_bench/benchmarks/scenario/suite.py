@@ -29,7 +29,7 @@ class Scenario:
     """One conversation with the agent, and what it has to come to.
 
     :param says: what the user says, in order.
-    :param answers: regular expression -> what the user answers where the agent asks so (and nothing of ``says`` fits).
+    :param answers: regular expression -> what the user answers where the agent asks so, before it goes on.
     :param persona: who the user is, for a model that plays it.
     :param goal: what the user wants, for a model that plays it (``--a2a-user-llm``).
     :param tools: makes an object for each trial whose public methods the agent may call; None for none.
@@ -81,7 +81,8 @@ def from_test(function: Check, args: tuple[Any, ...], values: Mapping[str, Any],
     if problems:
         raise ConfigurationError(f"@pytest.mark.{NAME}({SIGNATURE}) " + "; ".join(problems))
     named = {**values, "criteria": tuple(values.get("criteria", ()))}
-    task_id = function.__name__
+    # With its module: another file may have a test of that name.
+    task_id = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
     _known[task_id, label] = Scenario(says=tuple(args), check=function, **named)
     return BenchTask(NAME, DOMAIN, task_id, ("base",))
 
@@ -118,6 +119,8 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
         found.append("there is nothing to say: give what the user says, or a goal for a model that plays it")
     if args and values.get("goal"):
         found.append("give what the user says, or a goal, not both")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        found.append("the test is async, and is asked where nothing awaits it; write it as a plain function")
     taken = [name for name in inspect.signature(function).parameters if name != "trial"]
     if taken:
         found.append(

@@ -47,6 +47,8 @@ def problems_of(kind: type) -> list[str]:
         kinds = {p.kind for p in inspect.signature(method).parameters.values() if p.name != "self"}
         if kinds - {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}:
             found.append(f"tools: {name} takes parameters without names, which nobody can be told about")
+        if inspect.iscoroutinefunction(method):
+            found.append(f"tools: {name} is async, and nothing awaits it; write it as a plain method")
     return found
 
 

@@ -33,6 +33,8 @@ def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
                 'such as @pytest.mark.tau2("airline")'
             )
             metafunc.parametrize(KEY_FIXTURE, [_wrong(metafunc, None, run, problem)], indirect=True)
+    elif not wanted and (suite := registry.find(marker.name)) is not None and suite.from_test is not None:
+        _note_problem(metafunc, run, f"a test with @pytest.mark.{marker.name} takes trial, which this one does not")
     elif wanted:
         metafunc.parametrize(KEY_FIXTURE, list(_parameters(metafunc, marker, run)), indirect=True)
     # A fixture of the user's own of that name hides ours, and the test would never see a trial.
@@ -74,7 +76,8 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
             request = markers.read(marker, suite)
             tasks = markers.tasks_of(request, suite, run.settings.split)
         # An id that was pasted from a run of more trials must exist here.
-        trials = request.trials or max(run.settings.trials, _named_trials(run.plan.selection.ids, where))
+        named = (*run.plan.selection.ids, *metafunc.config.args, *(m.nodeid for m in run.plan.missed or ()))
+        trials = request.trials or max(run.settings.trials, _named_trials(named, where))
     except ConfigurationError as error:
         yield _wrong(metafunc, marker, run, str(error))
         return
@@ -89,7 +92,7 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
 
 
 def _function(metafunc: pytest.Metafunc) -> Callable[..., object]:
-    """Return what a test does, called without ``self``; each call of a class's has an instance of its own."""
+    """Return what a test does, called without ``self``: a class's is called on one instance for all trials."""
     plain: Callable[..., object] = metafunc.function
     bound: Callable[..., object] = getattr(metafunc.cls(), plain.__name__) if metafunc.cls is not None else plain
     return bound
@@ -102,7 +105,7 @@ def _in_turns(names: tuple[str | None, ...]) -> Iterator[tuple[str | None, ...]]
             yield names[first:] + names[:first]
 
 
-def _named_trials(ids: tuple[str, ...], where: str) -> int:
+def _named_trials(ids: Iterable[str], where: str) -> int:
     """Return how many trials a test must have so that every pasted id of it exists."""
     numbers = [int(match[1]) + 1 for i in ids if is_below(i, where) and (match := _TRIAL_OF_ID.search(i))]
     return max(numbers, default=1)
