@@ -1,7 +1,8 @@
 """Answers in many words, and what a person takes from them; written before the rules, by the same hand.
 
 ``{A}`` and ``{B}`` stand for two values of the kind that is asked for. A verdict is the value that the answer gives
-(``A``, ``B`` or ``None``), or ``-`` where it gives none, or not one alone.
+(``A``, ``B`` or ``None``), or ``-`` where it gives none, or not one alone. What only articles can be said of (a rule
+is broken, and that is the answer) stands in ``ARTICLES``.
 """
 
 from __future__ import annotations
@@ -132,4 +133,74 @@ ANSWERS: tuple[tuple[str, str], ...] = (
     ("{A}, scratch that, {B}.", "B"),
     ("I would say {A}. On second thought, {B}.", "B"),
     ("The answer is {A}. Sorry, I mean {B}.", "B"),
+    # --- found in review ----------------------------------------------------------------------------------------------
+    ("{B} actually has the lowest time (3.1 h); {A} has 5.1 h.", "B"),
+    ("{A} was the quickest. I mean this one had 3 h where {B} had 5 h.", "A"),
+    ("{A} (I mean the mean of all cases; {B} had 5)", "A"),
+    ("{A}\n\nCorrection of rounding: {B} had 5.1 h.", "A"),
+    ("{A} is actually the best agent; {B} is second.", "A"),
+    ("Excluding transferred cases, {A} has the lowest time.", "A"),
+    ("Based on the last query, {A} is the right one.", "A"),
+    ("There is no doubt that {A} is the one.", "A"),
+    ("Without doubt, {A}.", "A"),
+    ("As you asked, the agent is {A}.", "A"),
+    ("I considered all agents and {A} is the best.", "A"),
+    ("{A} was considered the best.", "A"),
+    ("{A} - is there anything else I can help you with?", "A"),
+    ("The agent is {A}, would you like details?", "A"),
+    ('Result: {"answer": "it is not {A}, I cannot tell"}', "-"),
+    ("It is hardly {A}.", "-"),
+    ("{A} fails the criteria.", "-"),
+    ("{A} unless there is none.", "-"),
+    ("{A} is far from the best", "-"),
+    ("{A} is too slow.", "-"),
+    ("The id would have been {A}", "-"),
+    ("None other than {A}.", "A"),
+    # --- written after that, before the rules were changed --------------------------------------------------------------
+    ("Out of all of them, {A} did best.", "A"),
+    ("Apart from a few outliers, {A} was always ahead.", "A"),
+    ("Ignoring closed cases, it's {A}.", "A"),
+    ("I checked {B} as well, but {A} wins.", "A"),
+    ("{A} it is.", "A"),
+    ("In the end {A} won, with {B} a close second.", "A"),
+    ("I was torn between {A} and {B}; {A} it is.", "A"),
+    ("Without question {A}.", "A"),
+    ("{A}, not to be confused with {B}.", "A"),
+    ("Although {B} looked better at first, {A} is right.", "A"),
+    ("Judging by the totals: {A}. Do you need anything else?", "A"),
+    ("It's actually {A}.", "A"),
+    ("{A} is nowhere near the best.", "-"),
+    ("{A} hardly qualifies.", "-"),
+    ("Surely not {A}.", "-"),
+    ("{A} doesn't make the cut.", "-"),
+    ("I'm afraid {A} is off the table.", "-"),
+    ("I would be lying if I said {A}.", "-"),
+    ("{A}? I can't tell.", "-"),
+    ("Only {A} comes near, but it misses the threshold, so None.", "None"),
+)
+
+ARTICLES: tuple[tuple[str, str], ...] = (
+    # --- found in review ----------------------------------------------------------------------------------------------
+    ("{A} was not followed.", "A"),
+    ("{A} is not met.", "A"),
+    ("{A} is not satisfied.", "A"),
+    ("Not offering a refund violates {A}.", "A"),
+    ("The agent never verified the identity, violating {A}.", "A"),
+    ("By not offering a refund the agent violated {A}", "A"),
+    ("The agent wrongly promised a refund, in breach of {A}.", "A"),
+    ("The agent ignored {A}.", "A"),
+    ("The agent said that returns are free and this violates {A}", "A"),
+    ("Products are not compatible according to {A}", "A"),
+    ("The quote isn't valid under {A}", "A"),
+    # --- written after that, before the rules were changed --------------------------------------------------------------
+    ("The refund goes against {A}.", "A"),
+    ("{A} forbids this discount.", "A"),
+    ("{A} was disregarded by the agent.", "A"),
+    ("{B} is not violated, but {A} was breached.", "A"),
+    ("The discount is not permitted under {A}.", "A"),
+    ("{B} is respected, {A} is not.", "A"),
+    ("{A} says that no refund is given, and the agent gave one.", "A"),
+    ("Neither {A} nor any other article is violated.", "None"),
+    ("Contrary to {A}, the agent gave 30 days.", "A"),
+    ("The agent did not violate {A}.", "None"),
 )
