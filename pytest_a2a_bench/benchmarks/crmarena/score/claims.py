@@ -206,10 +206,13 @@ def _read_item(category: Category, item: str) -> tuple[str, ...]:
 
 
 def _read(category: Category, text: str) -> tuple[str, ...]:
-    # Of BANT's factors the ones that are not met are asked for: to deny one is to assert it.
-    if category.answer in ("bant", "text", "refusal"):
+    if category.answer in ("text", "refusal"):
         return extract(category, text)
-    text = _NO_OTHER.sub("indeed", _SPACES.sub(_shorten, text).strip())
+    text = _SPACES.sub(_shorten, text).strip()
+    # Of BANT's factors the ones that are not met are asked for: to deny one is to assert it.
+    if category.answer == "bant":
+        return extract(category, text)
+    text = _NO_OTHER.sub("indeed", text)
     if category.key_prefix == "ka0":
         text = _PASSED_OVER.sub("broke", _ELLIPSIS.sub(r"\1 followed", text))
     text, mentions = _without_taken_back(category, text)
