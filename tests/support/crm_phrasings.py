@@ -156,7 +156,7 @@ ANSWERS: tuple[tuple[str, str], ...] = (
     ("{A} is too slow.", "-"),
     ("The id would have been {A}", "-"),
     ("None other than {A}.", "A"),
-    # --- written after that, before the rules were changed --------------------------------------------------------------
+    # --- written after that, before the rules were changed ------------------------------------------------------------
     ("Out of all of them, {A} did best.", "A"),
     ("Apart from a few outliers, {A} was always ahead.", "A"),
     ("Ignoring closed cases, it's {A}.", "A"),
@@ -192,7 +192,7 @@ ARTICLES: tuple[tuple[str, str], ...] = (
     ("The agent said that returns are free and this violates {A}", "A"),
     ("Products are not compatible according to {A}", "A"),
     ("The quote isn't valid under {A}", "A"),
-    # --- written after that, before the rules were changed --------------------------------------------------------------
+    # --- written after that, before the rules were changed ------------------------------------------------------------
     ("The refund goes against {A}.", "A"),
     ("{A} forbids this discount.", "A"),
     ("{A} was disregarded by the agent.", "A"),

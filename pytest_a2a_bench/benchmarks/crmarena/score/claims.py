@@ -29,7 +29,8 @@ _BREAK = re.compile(
     r",\s*(?=(?:it|this|that|he|she|they|I|we|the answer|the right one|and (?:not|the)|not|nor|first|unlike|violating|"
     r"breaching|breaking|ignoring|contradicting|in (?:breach|violation)|contrary|against)\b)|"
     # A subject and its predicate begin a clause too: "excluding transfers, X has", "as you asked, the agent is".
-    r",\s*(?=(?:the \w{1,20}+|[^\s,]{1,40}+(?: [A-Z][^\s,]{1,20}+)?+) (?:is|was|has|had|wins|won|fits|comes|remains)\b)|"
+    r",\s*(?=(?:the \w{1,20}+|[^\s,]{1,40}+(?: [A-Z][^\s,]{1,20}+)?+) "
+    r"(?:is|was|has|had|wins|won|fits|comes|remains)\b)|"
     r"\s(?=and (?:not|this|thereby|thus|[^\s,]{1,40}+ (?:is|was|has|had))\b)|[()]"
 )
 _FILL = r"(?:[\s\"'`*_:(\[]|\b(?:the|an?|knowledge|articles?|policy|rules?|agents?|ids?|of|with|to|for|number)\b)*+\Z"
@@ -86,9 +87,10 @@ _QUOTED_BEFORE = re.compile(
     r"\b(?:last|previous) (?:\w+ ){0,3}?(?:seen|saw|read|returned|row|record|line|entry|query|shown|listed|id)\b|"
     r"\bfirst (?:row|record|line|entry|query)\b|"
     r"\bone (?:of the )?(?:\w+ ){0,2}(?:id|ids|records?|rows?|candidates?)\b|"
-    r"\b(?:for example|for instance|e\.g\.|such as|examples? of|an example|(?<!as )you asked|asked about|asks about|told me|"
-    r"tells me|told to|says? that|said that|claims? that|claimed|argues?|had said|i said|might expect|would expect|"
-    r"first thought|at first|i thought|(?:torn|wavered|hesitated) between|if it (?:is|was|were)|candidates|placeholder|like this)\b|"
+    r"\b(?:for example|for instance|e\.g\.|such as|examples? of|an example|(?<!as )you asked|asked about|"
+    r"asks about|told me|tells me|told to|says? that|said that|claims? that|claimed|argues?|had said|i said|might expect|would expect|"
+    r"first thought|at first|i thought|(?:torn|wavered|hesitated) between|if it (?:is|was|were)|candidates|"
+    r"placeholder|like this)\b|"
     r"\b(?:would|could|might) have been (?:\w+ ){0,2}\Z|"
     # Of what was done on the way only the object is quoted, and no sentence that goes on from there.
     r"\b(?:saw|have seen|came across|looked at|looking at|considered|noticed|checked|mention(?:s|ed|ing)?|beats?|"
@@ -115,11 +117,10 @@ _BROKEN_AFTER = re.compile(
     rf"{_KEEPS}|(?:does|do|did)(?: not|n['\u2019]t) (?:allow|permit|let|grant|accept|promise)\b)",
     re.IGNORECASE,
 )
-_KEPT_AFTER = re.compile(
-    rf"[\s\"'`*_)\],]*(?:is|was|are|were|has been|have been)(?: \w+ly)?+ {_KEEPS}", re.IGNORECASE
-)
+_KEPT_AFTER = re.compile(rf"[\s\"'`*_)\],]*(?:is|was|are|were|has been|have been)(?: \w+ly)?+ {_KEEPS}", re.IGNORECASE)
 _KEPT_BEFORE = re.compile(
-    rf"(?:{_LEFT_OUT}|\b(?:rather than|instead of|confused)\b|(?:\b(?:not|never|neither|nor|without|hardly|scarcely)|n['\u2019]t)"
+    rf"(?:{_LEFT_OUT}|\b(?:rather than|instead of|confused)\b|"
+    r"(?:\b(?:not|never|neither|nor|without|hardly|scarcely)|n['\u2019]t)"
     r"(?: (?:\w+ly|even|in fact|in any way|be|in))*+"
     rf"(?: (?:violat|breach|br(?:eak|oke)|contradict|conflict|ignor)\w*)?)(?: (?:of|with|to))?{_FILL}",
     re.IGNORECASE,
@@ -127,7 +128,8 @@ _KEPT_BEFORE = re.compile(
 # What the agent did not do or what must not be done is no denial, but may be what breaks a rule.
 _UNDONE = re.compile(
     r"\b(?:agent|rep|representative|they|he|she|quote|customer|seller|employee)\s(?:do|does|did|would|should|could|can|"
-    r"will|must)(?: not|n['\u2019]t)\b(?! (?:\w+ly )?(?:violat|breach|break|contradict|conflict|ignor))|\b(?:cannot|can(?: not|['\u2019]t)|could(?: not|n['\u2019]t)) be "
+    r"will|must)(?: not|n['\u2019]t)\b(?! (?:\w+ly )?(?:violat|breach|break|contradict|conflict|ignor))|"
+    r"\b(?:cannot|can(?: not|['\u2019]t)|could(?: not|n['\u2019]t)) be "
     r"(?!violated|breached|broken)(?:\w+ed|given|made|sold)\b",
     re.IGNORECASE,
 )
