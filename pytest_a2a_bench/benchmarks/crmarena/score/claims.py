@@ -31,6 +31,7 @@ _BREAK = re.compile(
     # A subject and its predicate begin a clause too: "excluding transfers, X has", "as you asked, the agent is".
     r",\s*(?=(?:the \w{1,20}+|[^\s,]{1,40}+(?: [A-Z][^\s,]{1,20}+)?+) "
     r"(?:is|was|has|had|wins|won|fits|comes|remains)\b)|"
+    r",\s*(?=as [^\s,]{1,40}+ (?:demands|requires|says|states|asks)\b)|"
     r"\s(?=and (?:not|this|thereby|thus|[^\s,]{1,40}+ (?:is|was|has|had))\b)|[()]"
 )
 _FILL = r"(?:[\s\"'`*_:(\[]|\b(?:the|an?|knowledge|articles?|policy|rules?|agents?|ids?|of|with|to|for|number)\b)*+\Z"
@@ -63,7 +64,8 @@ _DENIED_NEAR = re.compile(
 )
 _ADVERB = r"(?:(?:\w+ly|just|also|still|quite|simply|in fact|of course|by far|only|thus|then|no doubt|merely|indeed) )*"
 _BAD = (
-    r"(?:not\b(?! only\b)|never\b|no longer\b|wrong|incorrect|false|untrue|invalid|mistaken|misleading|unlikely|"
+    r"(?:not\b(?! only\b| bad\b| the (?:slowest|worst|last)\b)|"
+    r"never\b|no longer\b|wrong|incorrect|false|untrue|invalid|mistaken|misleading|unlikely|"
     r"(?:an? |the |one )?(?:\w+ ){0,2}?(?:mistake|error|decoy|trap|red herring|distractor|wrong|lie|"
     r"false|incorrect|runner-?up|loser|second|least|worst guess)|"
     r"hardly|scarcely|far from|too (?!good|far ahead)\w+|nowhere near|off the table|anything but|"
@@ -88,9 +90,10 @@ _QUOTED_BEFORE = re.compile(
     r"\bfirst (?:row|record|line|entry|query)\b|"
     r"\bone (?:of the )?(?:\w+ ){0,2}(?:id|ids|records?|rows?|candidates?)\b|"
     r"\b(?:for example|for instance|e\.g\.|such as|examples? of|an example|(?<!as )you asked|asked about|"
-    r"asks about|told me|tells me|told to|says? that|said that|claims? that|claimed|argues?|had said|i said|might expect|would expect|"
-    r"first thought|at first|i thought|(?:torn|wavered|hesitated) between|if it (?:is|was|were)|candidates|"
-    r"placeholder|like this)\b|"
+    r"asks about|told me|tells me|told to|says? that|said that|claims? that|claimed|argues?|had said|i said|"
+    r"might expect|would expect|first thought|at first|i thought|(?:torn|wavered|hesitated) between|"
+    r"if it (?:is|was|were)|candidates|placeholder|like this|nothing (?:suggests|indicates|points to|shows)|"
+    r"(?:cannot|can['\u2019]t|could not|unable to) (?:confirm|verify|tell|say))\b|"
     r"\b(?:would|could|might) have been (?:\w+ ){0,2}\Z|"
     # Of what was done on the way only the object is quoted, and no sentence that goes on from there.
     r"\b(?:saw|have seen|came across|looked at|looking at|considered|noticed|checked|mention(?:s|ed|ing)?|beats?|"
@@ -106,7 +109,8 @@ _QUOTED_AFTER = re.compile(
     r"[\s\"'`*_)\],]*(?:was|is|has been|were) (?:\w+ )?(?:considered|looked at|checked|mentioned|seen|shown|listed)\b"
     r"(?! (?:as |to be )?(?:the )?(?:best|right|correct|winner|answer|top|\w+est)\b)|"
     # What holds only under a condition is not said.
-    r"[\s\"'`*_)\],]*(?:looked|seemed|appeared|unless(?! I\b)) ",
+    r"[\s\"'`*_)\],]*(?:looked|seemed|appeared|unless(?! I\b)|if (?:it|there|they|he|she)|"
+    r"(?:is|was) (?:among|one of) the candidates\b)(?:,? |\Z)",
     re.IGNORECASE,
 )
 # An article is the answer if it was broken: "not followed" asserts it, and "not offering a refund violates X" too. So
@@ -119,7 +123,9 @@ _BROKEN_AFTER = re.compile(
 )
 _KEPT_AFTER = re.compile(rf"[\s\"'`*_)\],]*(?:is|was|are|were|has been|have been)(?: \w+ly)?+ {_KEEPS}", re.IGNORECASE)
 _KEPT_BEFORE = re.compile(
-    rf"(?:{_LEFT_OUT}|\b(?:rather than|instead of|confused)\b|"
+    r"(?:(?<!not )(?<!never )(?<!n['\u2019]t )(?<!have )(?<!ly )\b(?:follow(?:ed|s)|respect(?:ed|s)|me(?:t|ets)|"
+    r"satisfie[ds]|complie[ds] with|adhere[ds] to)|"
+    rf"{_LEFT_OUT}|\b(?:rather than|instead of|confused|(?:wrong|mistaken) about)\b|"
     r"(?:\b(?:not|never|neither|nor|without|hardly|scarcely)|n['\u2019]t)"
     r"(?: (?:\w+ly|even|in fact|in any way|be|in))*+"
     rf"(?: (?:violat|breach|br(?:eak|oke)|contradict|conflict|ignor)\w*)?)(?: (?:of|with|to))?{_FILL}",
@@ -138,20 +144,21 @@ _PASSED_OVER = re.compile(
     r"(?<=\w )(?<!\bI )(?<!\bI am )(?<!\bwe )(?<!\bbe )(?<!\bnot )(?:ignor(?:ed|es|ing)|disregard(?:ed|s|ing))\b",
     re.IGNORECASE,
 )
-# "X is followed, Y is not".
+# "Followed X but not Y", "X is followed, Y is not".
+_BUT_NOT = re.compile(rf"(\b{_KEEPS}(?: with| to)? [^\s,]{{1,40}}+,? but) not\b", re.IGNORECASE)
 _ELLIPSIS = re.compile(rf"\b({_KEEPS},? (?:but |and |while )?[^\s,]{{1,40}}+ (?:is|was) not)\b(?! \w)", re.IGNORECASE)
 _UNBROKEN = re.compile(r"\bneither\b[^.;\n]{0,120}\b(?:violated|breached|broken)\b", re.IGNORECASE)
 _TAKEN_BACK = re.compile(
     r"\b(?:no,? wait|wait,? no|scratch that|strike that|on second thoughts?|on reflection|i correct myself|"
     r"i take (?:that|it) back|let me correct)\b|"
     # These take something back only where a sentence begins with them and says another value at once.
-    r"(?:\A|[.!?;\n\u2013\u2014]|\s-\s)\s?(?:(?:sorry|oh|no|well|hmm|but|oops|or)\b[\s,.!:]{0,4}+){0,3}+"
+    r"(?:\A|[.!?;\n\u2013\u2014]|\s-\s)\s?(?:(?:sorry|oh|no|well|wait|hmm|but|oops|or)\b[\s,.!:]{0,4}+){0,3}+"
     r"(?P<weak>actually|i (?:mean|meant)|correction|that (?:was|is) (?:a mistake|wrong|an error))\b",
     re.IGNORECASE,
 )
 _AT_ONCE = re.compile(
     r"(?:[\s,.:;!\"'`*_(-]|\b(?:the|right|correct|real|final|my|answers?|ids?|agent|article|month|state|stage|it|this|that|"
-    r"is|was|s|should|must|would|be|not|but|rather|make|i|say|we|want|one|with|go|pick|of|in|for|instead|really)\b|"
+    r"is|was|s|should|must|would|be|not|but|rather|make|i|say|we|want|one|with|go|pick|of|in|for|instead|really|no)\b|"
     r"['\u2019])*+",
     re.IGNORECASE,
 )
@@ -169,7 +176,8 @@ _OFFER = re.compile(
     re.IGNORECASE,
 )
 _NO_OTHER = re.compile(r"\b(?:none|no one|nobody|nothing|no) (?:other|else) than\b", re.IGNORECASE)
-_CONDITION = re.compile(r"\bunless\b[^.;\n]*+", re.IGNORECASE)
+# "Nothing suggests X" does not say that there is nothing.
+_CONDITION = re.compile(r"\b(?:unless|nothing (?:suggests|indicates|points to|shows))\b[^.;\n]*+", re.IGNORECASE)
 _STATED = re.compile(r"\banswer\s*(?:is|:|=)[\s\"'`*_]*", re.IGNORECASE)
 _FINAL_NONE = re.compile(
     r"(?:[.!?;:,\n)]|\A)\s?(?:(?:so|hence|thus|therefore|and so|which means|overall)\b)?+,?\s?"
@@ -216,7 +224,8 @@ def _read(category: Category, text: str) -> tuple[str, ...]:
         return extract(category, text)
     text = _NO_OTHER.sub("indeed", text)
     if category.key_prefix == "ka0":
-        text = _PASSED_OVER.sub("broke", _ELLIPSIS.sub(r"\1 followed", text))
+        text = _BUT_NOT.sub(r"\1 broke", _ELLIPSIS.sub(r"\1 followed", text))
+        text = _PASSED_OVER.sub("broke", text)
     text, mentions = _without_taken_back(category, text)
     stances = _without_compared(category, text, mentions, stances_of(category, text, mentions))
     cleaned = _mask(text, [m for m, stance in zip(mentions, stances, strict=True) if stance != "asserted"])
