@@ -2,8 +2,8 @@
 
 A text is a row of clauses, and each value stands in one. A clause denies its values (``X is wrong``, ``anything but
 X``), quotes them (``the last id seen was X``, ``is it X?``), or asserts them. Whatever is not asserted is blanked, and
-only what is left is read for values (:mod:`.extract`). ``{"answer": [...]}`` needs no reading: the last one of a text
-is what it says. Pure.
+only what is left is read for values (:mod:`.extract`). ``{"answer": [...]}`` is what a text says, the last one of it; a
+sentence in it is read as one. Pure.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _DENIED_AFTER = re.compile(
     r"(?:came|comes|finished|ended|ranked|ranks|was|is) (?:\w+ )?(?:second|third|last)\b|"
     rf"(?:it|this|that|he|she|they) (?:is|was|are) {_ADVERB}not\b|(?:would|could|might) have been\b|"
     r"had (?:\w+ ){0,3}been (?:considered and )?rejected|(?:hardly|scarcely)\b|fail(?:s|ed)\b(?! no| only)|"
-    r"miss(?:es|ed) (?:the|every|all)\b|lacks\b|f(?:alls|ell) short|an? (?:\w+ )?(?:second|third|runner-?up)\b)",
+    r"miss(?:es|ed) (?:the|every|all)\b|lacks\b|f(?:alls|ell) short|an? (?:\w+ )?(?:second|third|runner-?up)\b(?! of\b))",
     re.IGNORECASE,
 )
 _QUOTED_BEFORE = re.compile(
@@ -209,7 +209,7 @@ def read_claims(category: Category, answer: str) -> tuple[str, ...]:
 
 
 def _read_item(category: Category, item: str) -> tuple[str, ...]:
-    """Return what one structured item says: it may be a sentence too, and what is in none of our words is a value."""
+    """Return what one structured item says: a value, or what a sentence asserts; else the item itself."""
     bare = item.strip()
     exact = [m.value for m in find_mentions(category, bare) if (m.start, m.end) == (0, len(bare))]
     return tuple(exact) or _read(category, item) or (item,)
