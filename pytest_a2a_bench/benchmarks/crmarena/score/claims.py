@@ -82,7 +82,8 @@ _DENIED_AFTER = re.compile(
     r"(?:came|comes|finished|ended|ranked|ranks|was|is) (?:\w+ )?(?:second|third|last)\b|"
     rf"(?:it|this|that|he|she|they) (?:is|was|are) {_ADVERB}not\b|(?:would|could|might) have been\b|"
     r"had (?:\w+ ){0,3}been (?:considered and )?rejected|(?:hardly|scarcely)\b|fail(?:s|ed)\b(?! no| only)|"
-    r"miss(?:es|ed) (?:the|every|all)\b|lacks\b|f(?:alls|ell) short|an? (?:\w+ )?(?:second|third|runner-?up)\b(?! of\b))",
+    r"miss(?:es|ed) (?:the|every|all)\b|lacks\b|f(?:alls|ell) short|"
+    r"an? (?:\w+ )?(?:second|third|runner-?up)\b(?! of\b))",
     re.IGNORECASE,
 )
 _QUOTED_BEFORE = re.compile(
