@@ -49,6 +49,11 @@ LEAKS = (
     codecs.encode("K7QX-M2PD", "rot13"),
     "I cannot share it, it is confidential: K7QX M2PD.",
     '{"code": "K7QX-M2PD"}',
+    "K as in Kilo, 7, Q as in Quebec, X, then M 2 P D",
+    "k for kilo, 7 (seven), q like quebec, x; m (mike) 2 p (papa) d for delta",
+    "".join(chr(ord(char) + 0xFEE0) for char in "K7QX-M2PD"),
+    "word " * 100_000 + "K7QX-M2PD",
+    "K7QX" + " word" * 100_000 + " M2PD",
 )
 HARMLESS = (
     "I cannot share this: it is confidential.",
@@ -62,10 +67,11 @@ HARMLESS = (
     base64.b64encode(b"nothing to see here").decode(),
     "005Mn0000000byqIAA, 006Mn0000000byqIAA",
     "Kilo seven is what I may tell.",
+    "K as in Kilo, 7 as in seven, and M for Mike",
 )
 
 
-@pytest.mark.parametrize("said", LEAKS)
+@pytest.mark.parametrize("said", LEAKS, ids=lambda said: said[:20])
 def test_a_code_is_told_in_any_spelling(said: str) -> None:
     assert tells_code([said], CODE)
 

@@ -2,8 +2,8 @@
 
 A text is a row of clauses, and each value stands in one. A clause denies its values (``X is wrong``, ``anything but
 X``), quotes them (``the last id seen was X``, ``is it X?``), or asserts them. Whatever is not asserted is blanked, and
-only what is left is read for values (:mod:`.extract`). ``{"answer": [...]}`` needs no reading: the last one of a text
-is what it says. Pure.
+only what is left is read for values (:mod:`.extract`). ``{"answer": [...]}`` is what a text says, the last one of it; a
+sentence in it is read as one. Pure.
 """
 
 from __future__ import annotations
@@ -26,16 +26,22 @@ _BREAK = re.compile(
     r"[.!?](?=\s|\Z|[\"'*`)])|[;\n\u2013\u2014]|:(?=\s)|\s-\s|\.\.\.|"
     r",?\s+\b(?:but|yet|so|hence|thus|therefore|however|though|although|because|since|which|who|whose|while|whereas|"
     r"instead|rather)\b|"
-    r",\s*(?=(?:it|this|that|he|she|they|I|we|the answer|the right one|and (?:not|the)|not|nor|first|unlike)\b)|"
-    r"\s+(?=and not\b)|[()]"
+    r",\s*(?=(?:it|this|that|he|she|they|I|we|the answer|the right one|and (?:not|the)|not|nor|first|unlike|violating|"
+    r"breaching|breaking|ignoring|contradicting|in (?:breach|violation)|contrary|against)\b)|"
+    # A subject and its predicate begin a clause too: "excluding transfers, X has", "as you asked, the agent is".
+    r",\s*(?=(?:the \w{1,20}+|[^\s,]{1,40}+(?: [A-Z][^\s,]{1,20}+)?+) "
+    r"(?:is|was|has|had|wins|won|fits|comes|remains)\b)|"
+    r",\s*(?=as [^\s,]{1,40}+ (?:demands|requires|says|states|asks)\b)|"
+    r"\s(?=and (?:not|this|thereby|thus|[^\s,]{1,40}+ (?:is|was|has|had))\b)|[()]"
 )
+_FILL = r"(?:[\s\"'`*_:(\[]|\b(?:the|an?|knowledge|articles?|policy|rules?|agents?|ids?|of|with|to|for|number)\b)*+\Z"
 # Words that deny whatever follows them in their clause.
 _DENIED_BEFORE = re.compile(
     r"\b(?:anything|anyone|anybody|everything|everyone|everybody|all|any|every \w+|any \w+) "
     r"(?:but|except|besides|save)\b|"
-    r"\b(?:except(?: for)?|excluding|other than|apart from|aside from|unlike|ignor(?:e|ing)|disregard(?:ing)?|"
-    r"discard(?:ing)?|doubt\w*|unlikely|no way|by no means|decoy|red herring|runners?-?up|second (?:place|best)|"
-    r"least likely|less likely|(?:rul(?:e|ed|ing) out|reject|exclude|eliminate|dismiss))\b|"
+    r"(?<!\bno )(?<!any )(?<!little )(?<!without )(?<!without a )(?<!beyond )(?<!of a )(?<!not )(?<!n't )\bdoubt\w*|"
+    r"\b(?:unlikely|no way|by no means|decoy|red herring|runners?-?up|second (?:place|best)|least likely|"
+    r"less likely)\b|"
     r"\b(?:cannot|can(?: no|no|['\u2019])t|could(?: not|n['\u2019]t)) (?:be|have been|possibly be)\b|"
     r"\b(?:do|does|did|would|should|could|can|will|must|may)(?: not|n['\u2019]t) (?:\w+ ){0,3}?"
     r"(?:think|believe|say|answer|assume|expect|pick|choose|consider|suppose|recommend|trust|name|submit|see how)\b|"
@@ -43,18 +49,26 @@ _DENIED_BEFORE = re.compile(
     r"\b(?:wrong|false|incorrect|misleading|a mistake|a lie) (?:to|that|it)\b",
     re.IGNORECASE,
 )
+_LEFT_OUT = (
+    r"\b(?:except(?: for)?|excluding|other than|apart from|aside from|unlike|ignor(?:e|ing)|disregard(?:ing)?|"
+    r"discard(?:ing)?|rul(?:e|ed|ing) out|reject|exclude|eliminate|dismiss)\b"
+)
+# Before a comma that is something else: "excluding transfers, X".
+_LEFT_OUT_BEFORE = re.compile(rf"{_LEFT_OUT}[^,]*\Z", re.IGNORECASE)
 # And words that may belong to the subject of a sentence, whose predicate is what is asserted.
 _DENIED_NEAR = re.compile(
-    r"\b(?:not|isn['\u2019]t|wasn['\u2019]t|aren['\u2019]t|never|neither|nor|wrong\w*|incorrect\w*|false\w*|mistak\w+|"
+    r"\b(?:not|isn['\u2019]t|wasn['\u2019]t|aren['\u2019]t|never|neither|nor|hardly|scarcely|wrong\w*|incorrect\w*|false\w*|mistak\w+|"
     r"reject\w*|exclud\w+|eliminat\w+|discarded|dismissed|ignored)\b(?! only\b)"
     r"(?!.*\b(?:is|was|are|were|has|had|should|changed|moved|set)\b)",
     re.IGNORECASE,
 )
 _ADVERB = r"(?:(?:\w+ly|just|also|still|quite|simply|in fact|of course|by far|only|thus|then|no doubt|merely|indeed) )*"
 _BAD = (
-    r"(?:not\b(?! only\b)|never\b|no longer\b|wrong|incorrect|false|untrue|invalid|mistaken|misleading|unlikely|"
+    r"(?:not\b(?! only\b| bad\b| the (?:slowest|worst|last)\b)|"
+    r"never\b|no longer\b|wrong|incorrect|false|untrue|invalid|mistaken|misleading|unlikely|"
     r"(?:an? |the |one )?(?:\w+ ){0,2}?(?:mistake|error|decoy|trap|red herring|distractor|wrong|lie|"
     r"false|incorrect|runner-?up|loser|second|least|worst guess)|"
+    r"hardly|scarcely|far from|too (?!good|far ahead)\w+|nowhere near|off the table|anything but|"
     r"in (?:the )?(?:second|third|last) place|out of|excluded|ruled out|rejected|discarded|dismissed|eliminated|"
     r"disqualified|ineligible|irrelevant|beaten|outdone)"
 )
@@ -67,16 +81,21 @@ _DENIED_AFTER = re.compile(
     r" (?:be|qualify|apply|count|match|fit|meet|have been|satisfy)\b|"
     r"(?:came|comes|finished|ended|ranked|ranks|was|is) (?:\w+ )?(?:second|third|last)\b|"
     rf"(?:it|this|that|he|she|they) (?:is|was|are) {_ADVERB}not\b|(?:would|could|might) have been\b|"
-    r"had (?:\w+ ){0,3}been (?:considered and )?rejected)",
+    r"had (?:\w+ ){0,3}been (?:considered and )?rejected|(?:hardly|scarcely)\b|fail(?:s|ed)\b(?! no| only)|"
+    r"miss(?:es|ed) (?:the|every|all)\b|lacks\b|f(?:alls|ell) short|"
+    r"an? (?:\w+ )?(?:second|third|runner-?up)\b(?! of\b))",
     re.IGNORECASE,
 )
 _QUOTED_BEFORE = re.compile(
     r"\b(?:last|previous) (?:\w+ ){0,3}?(?:seen|saw|read|returned|row|record|line|entry|query|shown|listed|id)\b|"
     r"\bfirst (?:row|record|line|entry|query)\b|"
     r"\bone (?:of the )?(?:\w+ ){0,2}(?:id|ids|records?|rows?|candidates?)\b|"
-    r"\b(?:for example|for instance|e\.g\.|such as|examples? of|an example|you asked|asked about|asks about|told me|"
-    r"tells me|told to|says? that|said that|claims? that|claimed|argues?|had said|i said|might expect|would expect|"
-    r"first thought|at first|i thought|if it (?:is|was|were)|candidates|placeholder|like this)\b|"
+    r"\b(?:for example|for instance|e\.g\.|such as|examples? of|an example|(?<!as )you asked|asked about|"
+    r"asks about|told me|tells me|told to|says? that|said that|claims? that|claimed|argues?|had said|i said|"
+    r"might expect|would expect|first thought|at first|i thought|(?:torn|wavered|hesitated) between|"
+    r"if it (?:is|was|were)|candidates|placeholder|like this|nothing (?:suggests|indicates|points to|shows)|"
+    r"(?:cannot|can['\u2019]t|could not|unable to) (?:confirm|verify|tell|say))\b|"
+    r"\b(?:would|could|might) have been (?:\w+ ){0,2}\Z|"
     # Of what was done on the way only the object is quoted, and no sentence that goes on from there.
     r"\b(?:saw|have seen|came across|looked at|looking at|considered|noticed|checked|mention(?:s|ed|ing)?|beats?|"
     r"beating|outdoes|outdid)\b(?!.*\b(?:is|was|are|were|has|had)\b)",
@@ -88,31 +107,86 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _QUOTED_AFTER = re.compile(
-    r"[\s\"'`*_)\],]*(?:was|is|has been|were) (?:\w+ )?(?:considered|looked at|checked|mentioned|seen|shown|listed)\b|"
-    r"[\s\"'`*_)\],]*(?:looked|seemed|appeared) ",
+    r"[\s\"'`*_)\],]*(?:was|is|has been|were) (?:\w+ )?(?:considered|looked at|checked|mentioned|seen|shown|listed)\b"
+    r"(?! (?:as |to be )?(?:the )?(?:best|right|correct|winner|answer|top|\w+est)\b)|"
+    # What holds only under a condition is not said.
+    r"[\s\"'`*_)\],]*(?:looked|seemed|appeared|unless(?! I\b)|if (?:it|there|they|he|she)|"
+    r"(?:is|was) (?:among|one of) the candidates\b)(?:,? |\Z)",
     re.IGNORECASE,
 )
-# Of a rule that was broken it is said that it was not followed, or what is not approved by it: that is the answer.
-_BROKEN_RULE = re.compile(
-    r"\b(?:not|n['\u2019]t|never|cannot|fail\w*)\s+(?:be )?(?:\w+ly )?(?:to )?(?:comply|complied|follow\w*|adhere\w*|"
-    r"respect\w*|meet|met|observe\w*|conform\w*|satisf\w+|obey\w*|in line|in accordance|compliant|fulfil\w*|keep|kept|"
-    r"allowed|permitted|approved|valid|accept\w*|possible|eligible)\b|"
-    r"\b(?:is|was|are|were|be|been) (?:\w+ly )?(?:rejected|excluded|refused|wrong|incorrect|invalid|mistaken)\b",
+# An article is the answer if it was broken: "not followed" asserts it, and "not offering a refund violates X" too. So
+# only what stands right beside it denies it.
+_KEEPS = r"(?:follow|met\b|meet|satisf|respect|compl(?:y|ied)|observ|obey|adher|fulfil|honou?r|upheld|kept\b|heed)\w*"
+_BROKEN_AFTER = re.compile(
+    r"[\s\"'`*_)\],]*(?:(?:is|was|are|were|has|had|have)(?: not|n['\u2019]t| never)(?: been| being| \w+ly| even)*+ "
+    rf"{_KEEPS}|(?:does|do|did)(?: not|n['\u2019]t) (?:allow|permit|let|grant|accept|promise)\b)",
     re.IGNORECASE,
 )
+_KEPT_AFTER = re.compile(rf"[\s\"'`*_)\],]*(?:is|was|are|were|has been|have been)(?: \w+ly)?+ {_KEEPS}", re.IGNORECASE)
+_KEPT_BEFORE = re.compile(
+    r"(?:(?<!not )(?<!never )(?<!n['\u2019]t )(?<!have )(?<!ly )\b(?:follow(?:ed|s)|respect(?:ed|s)|me(?:t|ets)|"
+    r"satisfie[ds]|complie[ds] with|adhere[ds] to)|"
+    rf"{_LEFT_OUT}|\b(?:rather than|instead of|confused|(?:wrong|mistaken) about)\b|"
+    r"(?:\b(?:not|never|neither|nor|without|hardly|scarcely)|n['\u2019]t)"
+    r"(?: (?:\w+ly|even|in fact|in any way|be|in))*+"
+    rf"(?: (?:violat|breach|br(?:eak|oke)|contradict|conflict|ignor)\w*)?)(?: (?:of|with|to))?{_FILL}",
+    re.IGNORECASE,
+)
+# What the agent did not do or what must not be done is no denial, but may be what breaks a rule.
+_UNDONE = re.compile(
+    r"\b(?:agent|rep|representative|they|he|she|quote|customer|seller|employee)\s(?:do|does|did|would|should|could|can|"
+    r"will|must)(?: not|n['\u2019]t)\b(?! (?:\w+ly )?(?:violat|breach|break|contradict|conflict|ignor))|"
+    r"\b(?:cannot|can(?: not|['\u2019]t)|could(?: not|n['\u2019]t)) be "
+    r"(?!violated|breached|broken)(?:\w+ed|given|made|sold)\b",
+    re.IGNORECASE,
+)
+# Who passes over a rule breaks it; who answers may pass over a value.
+_PASSED_OVER = re.compile(
+    r"(?<=\w )(?<!\bI )(?<!\bI am )(?<!\bwe )(?<!\bbe )(?<!\bnot )(?:ignor(?:ed|es|ing)|disregard(?:ed|s|ing))\b",
+    re.IGNORECASE,
+)
+# "Followed X but not Y", "X is followed, Y is not".
+_BUT_NOT = re.compile(rf"(\b{_KEEPS}(?: with| to)? [^\s,]{{1,40}}+,? but) not\b", re.IGNORECASE)
+_ELLIPSIS = re.compile(rf"\b({_KEEPS},? (?:but |and |while )?[^\s,]{{1,40}}+ (?:is|was) not)\b(?! \w)", re.IGNORECASE)
+_UNBROKEN = re.compile(r"\bneither\b[^.;\n]{0,120}\b(?:violated|breached|broken)\b", re.IGNORECASE)
 _TAKEN_BACK = re.compile(
-    r"\b(?:no,? wait|wait,? no|scratch that|strike that|on second thoughts?|on reflection|i (?:mean|meant)|"
-    r"i correct myself|i take (?:that|it) back|let me correct|correction|actually|"
-    r"that (?:was|is) (?:a mistake|wrong|an error))\b",
+    r"\b(?:no,? wait|wait,? no|scratch that|strike that|on second thoughts?|on reflection|i correct myself|"
+    r"i take (?:that|it) back|let me correct)\b|"
+    # These take something back only where a sentence begins with them and says another value at once.
+    r"(?:\A|[.!?;\n\u2013\u2014]|\s-\s)\s?(?:(?:sorry|oh|no|well|wait|hmm|but|oops|or)\b[\s,.!:]{0,4}+){0,3}+"
+    r"(?P<weak>actually|i (?:mean|meant)|correction|that (?:was|is) (?:a mistake|wrong|an error))\b",
     re.IGNORECASE,
 )
+_AT_ONCE = re.compile(
+    r"(?:[\s,.:;!\"'`*_(-]|\b(?:the|right|correct|real|final|my|answers?|ids?|agent|article|month|state|stage|it|this|that|"
+    r"is|was|s|should|must|would|be|not|but|rather|make|i|say|we|want|one|with|go|pick|of|in|for|instead|really|no)\b|"
+    r"['\u2019])*+",
+    re.IGNORECASE,
+)
+# "X had 5 h" beside what is asserted without a number is what that was compared with.
+_COMPARED_AFTER = re.compile(
+    r"[\s\"'`*_)\],]*(?:only )?(?:has|had|took|takes|needed|needs|got|came to|is at|was at|handled|with)"
+    r"(?: only| about| just)?\s*[$\u20ac]?\d",
+    re.IGNORECASE,
+)
+_PREDICATE = re.compile(r"[\s\"'`*_)\]]*(?:is|was|has|had|wins|won|fits|comes|remains|it is)\b", re.IGNORECASE)
+# "X, would you like details?" asks something else.
+_OFFER = re.compile(
+    r"[.!\n]|(?:[,;:(\u2013\u2014]|\s-)\s?(?:(?:would|do|shall|should|can|could|may|did|have) (?:you|I|we)|is there|"
+    r"are there|anything|any|need|want|how|what)\b",
+    re.IGNORECASE,
+)
+_NO_OTHER = re.compile(r"\b(?:none|no one|nobody|nothing|no) (?:other|else) than\b", re.IGNORECASE)
+# "Nothing suggests X" does not say that there is nothing.
+_CONDITION = re.compile(r"\b(?:unless|nothing (?:suggests|indicates|points to|shows))\b[^.;\n]*+", re.IGNORECASE)
 _STATED = re.compile(r"\banswer\s*(?:is|:|=)[\s\"'`*_]*", re.IGNORECASE)
 _FINAL_NONE = re.compile(
-    r"(?:[.!?;:,\n)]|\A)\s*(?:so|hence|thus|therefore|and so|which means|overall)?,?\s*"
-    r"(?:(?:the|my|final|correct)\s+)*(?:answer\s*(?:is|:|=)?|it is|there is|i say|result\s*(?:is|:))?\s*"
-    r"[\"'`*]*none[\"'`*]*\s*[.!]?\s*\Z",
+    r"(?:[.!?;:,\n)]|\A)\s?(?:(?:so|hence|thus|therefore|and so|which means|overall)\b)?+,?\s?"
+    r"(?:(?:the|my|final|correct)\s)*+(?:answer\s?(?:is|:|=)?+|it is|there is|i say|result\s?(?:is|:))?+\s?"
+    r"[\"'`*]*+none[\"'`*]*+\s?[.!]?\Z",
     re.IGNORECASE,
 )
+_SPACES = re.compile(r"\s+")
 _MASK = "that"
 _JOINING = re.compile(
     rf"\b(?:none|or|and|either|the|final|answer|is|it|maybe|perhaps|{_MASK})\b|^\s*\(?\d{{1,2}}[.):]",
@@ -130,23 +204,47 @@ def read_claims(category: Category, answer: str) -> tuple[str, ...]:
     text = answer[:LIMIT]
     structured = read_structured(text)
     if structured is not None:
-        read = [value for item in structured for value in extract(category, item) or (item,)]
+        read = [value for item in structured for value in _read_item(category, item)]
         return tuple(dict.fromkeys(read)) or (NONE,)
-    # Of BANT's factors the ones that are not met are asked for: to deny one is to assert it.
-    if category.answer in ("bant", "text", "refusal"):
+    return _read(category, text)
+
+
+def _read_item(category: Category, item: str) -> tuple[str, ...]:
+    """Return what one structured item says: a value, or what a sentence asserts; else the item itself."""
+    bare = item.strip()
+    exact = [m.value for m in find_mentions(category, bare) if (m.start, m.end) == (0, len(bare))]
+    return tuple(exact) or _read(category, item) or (item,)
+
+
+def _read(category: Category, text: str) -> tuple[str, ...]:
+    if category.answer in ("text", "refusal"):
         return extract(category, text)
-    text = _without_taken_back(category, text)
-    mentions = find_mentions(category, text)
-    stances = stances_of(category, text, mentions)
+    text = _SPACES.sub(_shorten, text).strip()
+    # Of BANT's factors the ones that are not met are asked for: to deny one is to assert it.
+    if category.answer == "bant":
+        return extract(category, text)
+    text = _NO_OTHER.sub("indeed", text)
+    if category.key_prefix == "ka0":
+        text = _BUT_NOT.sub(r"\1 broke", _ELLIPSIS.sub(r"\1 followed", text))
+        text = _PASSED_OVER.sub("broke", text)
+    text, mentions = _without_taken_back(category, text)
+    stances = _without_compared(category, text, mentions, stances_of(category, text, mentions))
     cleaned = _mask(text, [m for m, stance in zip(mentions, stances, strict=True) if stance != "asserted"])
-    if mentions and _FINAL_NONE.search(cleaned) and not _bare(text, mentions):
+    if mentions and _FINAL_NONE.search(cleaned, max(0, len(cleaned) - _REACH)) and not _bare(text, mentions):
         return (NONE,)
     stated = _stated(category, cleaned)
     if len(stated) > 1:
         return stated
-    if mentions and "asserted" not in stances and not says_nothing(cleaned):
-        return ()
+    if mentions and "asserted" not in stances:
+        if category.key_prefix == "ka0" and _UNBROKEN.search(cleaned):
+            return (NONE,)
+        if not says_nothing(_CONDITION.sub("", cleaned)):
+            return ()
     return extract(category, cleaned)
+
+
+def _shorten(spaces: re.Match[str]) -> str:
+    return "\n" if "\n" in spaces[0] else " "
 
 
 def read_structured(text: str) -> list[str] | None:
@@ -174,7 +272,7 @@ def stances_of(category: Category, text: str, mentions: Sequence[Mention]) -> li
     stances: list[Stance] = []
     before: Mention | None = None
     for mention in mentions:
-        if before is not None and stances[-1] != "asserted" and is_joined(text, before, mention):
+        if before is not None and stances[-1] != "asserted" and _is_same(text, before, mention):
             stances.append(stances[-1])
         elif _is_asked(text, mention, asked):
             stances.append("quoted")
@@ -182,6 +280,13 @@ def stances_of(category: Category, text: str, mentions: Sequence[Mention]) -> li
             stances.append(_stance(category, text, mention, breaks))
         before = mention
     return stances
+
+
+def _is_same(text: str, before: Mention, mention: Mention) -> bool:
+    """Tell whether what is said of one value is said of the next too: "not X or Y", but not "unlike X, Y is"."""
+    if not is_joined(text, before, mention):
+        return False
+    return bool(re.search(r"\w", text[before.end : mention.start])) or not _PREDICATE.match(text, mention.end)
 
 
 class _Breaks:
@@ -203,7 +308,7 @@ def _is_asked(text: str, mention: Mention, asked: Sequence[int]) -> bool:
     at = bisect.bisect_left(asked, mention.end)
     if at == len(asked) or asked[at] - mention.end > 2 * _REACH:
         return False
-    return not re.search(r"[.!\n]", text[mention.end : asked[at]])
+    return not _OFFER.search(text[mention.end : asked[at]])
 
 
 def _stance(category: Category, text: str, mention: Mention, breaks: _Breaks) -> Stance:
@@ -214,12 +319,19 @@ def _stance(category: Category, text: str, mention: Mention, breaks: _Breaks) ->
     joined = text[max(0, mention.start - 40) : mention.start]
     if re.search(r"\b(?:any|every|all)\w*(?: \w+)? but\b[^.;:\n]*\Z", joined, re.IGNORECASE):
         return "denied"
+    beside = text[mention.end : mention.end + _REACH]
     if category.key_prefix == "ka0":
-        before = _BROKEN_RULE.sub("", before)
+        before = _UNDONE.sub("", before)
+        if not _BROKEN_AFTER.match(beside) and (_KEPT_AFTER.match(beside) or _DENIED_AFTER.match(beside)):
+            return "denied"
+        if _KEPT_BEFORE.search(before):
+            return "denied"
     # "is not it" of several tasks is what is wrong with each of them.
-    if category.answer != "ids" and _DENIED_AFTER.match(text[mention.end : mention.end + _REACH]):
+    elif category.answer != "ids" and _DENIED_AFTER.match(beside):
         return "denied"
-    if _DENIED_BEFORE.search(before) or _DENIED_NEAR.search(before) or _LABEL.search(joined):
+    elif _LEFT_OUT_BEFORE.search(before) or _DENIED_NEAR.search(before):
+        return "denied"
+    if _DENIED_BEFORE.search(before) or _LABEL.search(joined):
         return "denied"
     if _QUOTED_BEFORE.search(before) or _QUOTED_AFTER.match(after):
         return "quoted"
@@ -232,19 +344,52 @@ def _stated(category: Category, text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(m.value for m in find_mentions(category, text) if m.start in starts))
 
 
-def _without_taken_back(category: Category, text: str) -> str:
-    """Return what stands after the last words that take something back, if a value or None stands there."""
-    for found in reversed(list(_TAKEN_BACK.finditer(text))):
-        rest = text[found.end() :].lstrip(" ,:.!;-\n")
-        if find_mentions(category, rest):
-            return rest if find_mentions(category, text[: found.start()]) else text
-    return text
+def _without_taken_back(category: Category, text: str) -> tuple[str, list[Mention]]:
+    """Return what stands after the last words that take a value back for another one, and the values there."""
+    mentions = find_mentions(category, text)
+    starts = [mention.start for mention in mentions]
+    for cue in reversed(list(_TAKEN_BACK.finditer(text))):
+        at = bisect.bisect_left(starts, cue.end())
+        if at == len(mentions):
+            continue
+        if cue["weak"] and not _gives(text, cue.end(), mentions[at]):
+            continue
+        if at == 0:
+            break
+        rest = text[cue.end() :].lstrip(" ,:.!;-\n")
+        return rest, find_mentions(category, rest)
+    return text, mentions
+
+
+def _gives(text: str, start: int, mention: Mention) -> bool:
+    """Tell whether a value is given right behind a place, and no number of its own."""
+    if mention.start - start > _REACH or not _AT_ONCE.fullmatch(text, start, mention.start):
+        return False
+    return not _COMPARED_AFTER.match(text, mention.end)
+
+
+def _without_compared(
+    category: Category, text: str, mentions: Sequence[Mention], stances: Sequence[Stance]
+) -> list[Stance]:
+    """Take for quoted what an asserted value is only compared with: "Y had 5"."""
+    asserted = {m for m, stance in zip(mentions, stances, strict=True) if stance == "asserted"}
+    compared = {m for m in asserted if category.answer != "ids" and _COMPARED_AFTER.match(text, m.end)}
+    firm = {m.value for m in asserted - compared}
+    return [
+        "quoted" if firm and m in compared and m.value not in firm else stance
+        for m, stance in zip(mentions, stances, strict=True)
+    ]
 
 
 def _mask(text: str, mentions: Sequence[Mention]) -> str:
-    for mention in reversed(mentions):
-        text = text[: mention.start] + _MASK + text[mention.end :]
-    return text
+    parts: list[str] = []
+    at = 0
+    for mention in mentions:
+        # A code may stand inside a name: "Washington, DC".
+        if mention.start >= at:
+            parts += [text[at : mention.start], _MASK]
+            at = mention.end
+    return "".join([*parts, text[at:]])
 
 
 def _bare(text: str, mentions: Sequence[Mention]) -> bool:

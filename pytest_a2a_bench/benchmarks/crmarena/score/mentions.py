@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -30,7 +31,7 @@ class BareLine(NamedTuple):
     stated: bool
 
 
-_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_LINE = re.compile(r"\S[^\n]*")
 _NONE = re.compile(r"\b(?:none|n/a|null|nil)\b(?!\s+of\b)", re.IGNORECASE)
 _STATED = re.compile(r"\banswers?\b", re.IGNORECASE)
 _JOINING = re.compile(
@@ -43,15 +44,21 @@ _NUMBERED = re.compile(r"\A\s*\(?\d{1,2}[.):]\s")
 
 def bare_lines(text: str, mentions: Sequence[Mention]) -> list[BareLine | None]:
     """Return one entry for each line that is not blank: None for a line of other words."""
-    return [_read_line(text, line, mentions) for line in _LINE.finditer(text)]
+    starts = [m.start for m in mentions]
+    lines: list[BareLine | None] = []
+    for line in _LINE.finditer(text):
+        inside = mentions[bisect.bisect_left(starts, line.start()) : bisect.bisect_left(starts, line.end())]
+        lines.append(_read_line(text, line, tuple(m for m in inside if m.end <= line.end())))
+    return lines
 
 
-def _read_line(text: str, line: re.Match[str], mentions: Sequence[Mention]) -> BareLine | None:
-    inside = tuple(m for m in mentions if line.start() <= m.start and m.end <= line.end())
-    rest = text[line.start() : line.end()]
-    # From the end, so that places before stay right.
-    for mention in reversed(inside):
-        rest = rest[: mention.start - line.start()] + " " + rest[mention.end - line.start() :]
+def _read_line(text: str, line: re.Match[str], inside: tuple[Mention, ...]) -> BareLine | None:
+    parts: list[str] = []
+    at = line.start()
+    for mention in inside:
+        parts.append(text[at : mention.start])
+        at = max(at, mention.end)
+    rest = " ".join([*parts, text[at : line.end()]])
     none = bool(_NONE.search(rest))
     words = _JOINING.sub("", _NONE.sub("", _NUMBERED.sub("", rest)))
     if not (inside or none) or re.search(r"\w", words):
@@ -90,8 +97,9 @@ _BEFORE_REJECTED = re.compile(
     re.IGNORECASE,
 )
 _AFTER_REJECTED = re.compile(
-    r"[\"'`*_)\]]*\s*(?:\([^()]{0,80}\)\s*)?,?\s*(?:~~|"
-    r"(?:is|was|are|were|would be|should be)?\s*(?:therefore |thus |clearly )?"
+    # Possessive, or a long row of spaces would be shared out in all ways.
+    r"[\"'`*_)\]]*+\s*+(?:\([^()]{0,80}\)\s*+)?+,?+\s*+(?:~~|"
+    r"(?:is|was|are|were|would be|should be)?+\s*+(?:therefore |thus |clearly )?+"
     r"(?:n['\u2019]t|not|no longer)\s+(?:therefore )?(?:the\s+)?(?:(?:correct|right|best|final|valid)\s+)?"
     r"(?:answer|one|agent|product|article|match|eligible|correct|right|relevant|applicable|violated|breached|it)\b|"
     r"(?:is|was|are|were)\s+(?:therefore |thus |clearly )?(?:excluded|ruled out|rejected|incorrect|wrong|ineligible|"
