@@ -105,8 +105,8 @@ def test_every_check_ends_in_a_finding_or_says_why_not(answer: Answer, usual: fl
     spent = seconds_of(lambda: results.extend(asyncio.run(judge(answer, None))))
 
     verify(tuple(results))
-    # Some twenty times as many checks as what the usual was measured with.
-    assert spent < 25 * 20 * usual
+    # Some twenty times as many checks as what the usual was measured with; what is late is asked again, alone.
+    assert spent < 25 * 40 * usual
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.__name__)

@@ -218,5 +218,5 @@ def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(
 
     rejected = rejecting("--a2a-no-tag-trials")
     rejected.assert_outcomes(failed=1)
-    rejected.stdout.fnmatch_lines(["*the agent goes on to the end: *rejected*"])
+    rejected.stdout.fnmatch_lines(["*the agent ended the conversation: *rejected*"])
     failing.apart().assert_outcomes(errors=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
@@ -226,9 +226,16 @@ class Session:
             self._quietly("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
             for task, config in self.created_configs
         ]
-        await asyncio.gather(*deletions, self._find_unanswered())
-        left = [task for task, over in self.created_tasks.items() if not over]
+        await asyncio.gather(*deletions)
+        # What is known before the rest is looked for: after SIGTERM there is a second only.
+        known = await self._cancel_left()
+        await self._find_unanswered()
+        await self._cancel_left(known)
+
+    async def _cancel_left(self, but: Container[str] = ()) -> set[str]:
+        left = {task for task, over in self.created_tasks.items() if not over and task not in but}
         await asyncio.gather(*(self._quietly("CancelTask", {"id": task}) for task in left))
+        return left
 
     async def _find_configs(self, task: str) -> None:
         """Learn the ids of the configurations that came with a task's message: the agent gave them."""
