@@ -34,7 +34,10 @@ def test_a2a_sdk_has_its_true_defects(correct: dict[str, CheckResult]) -> None:
 
 def test_every_check_that_applies_was_made(correct: dict[str, CheckResult]) -> None:
     ids = {r.requirement.id for r in correct.values() if r.outcome != "skipped"}
-    assert ids == {f"PUSH-{number:03}" for number in range(1, 21)} - {"PUSH-008"}
+    # On a busy machine nobody can tell what an answer waited for, and PUSH-019 says so.
+    assert ids | {"PUSH-019"} == {f"PUSH-{number:03}" for number in range(1, 21)} - {"PUSH-008"}
+    late = [r for r in correct.values() if r.requirement.id == "PUSH-019" and r.outcome == "skipped"]
+    assert all("too busy" in r.reason for r in late)
 
 
 def test_without_the_capability_it_is_refused() -> None:
