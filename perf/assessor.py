@@ -220,7 +220,7 @@ async def measure(
         await asyncio.gather(*poll_all(idle, client, urls, tasks, options.clients, until))
         cpu = sum(spent(pid)[0] - earlier for pid, earlier in zip(pids, before, strict=True))
         cancelled = {
-            domain: await cancel(client, urls[0], silent, domain) for domain in ("mock", "mini", "conformance")
+            domain: await cancel(client, urls[0], pids[0], silent, domain) for domain in ("mock", "mini", "conformance")
         }
     seen.wrong += idle.wrong
     for task, result in seen.results.items():
