@@ -157,3 +157,19 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
     assert {r.cause for r in explained} == {cause.name}
     assert all("the interface is not there" in r.reason for r in explained)
     assert cause.explains == (f"{len(explained)} checks of {cause.binding} could not be made",)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "waived", "becomes"),
+    [("failed", False, "explained"), ("failed", True, "skipped"), ("passed", False, "error")],
+)
+def test_what_was_not_made_is_told_as_such_where_its_cause_was_not_found(
+    outcome: Any, waived: bool, becomes: str
+) -> None:
+    found = (Finding("CARD-007", "error", "nobody answers"),) if outcome == "failed" else ()
+    cause = CheckResult(requirement("CARD-007"), "JSONRPC", outcome, found)
+    unmade = CheckResult(requirement("GET-001"), "JSONRPC", "explained", reason="not there", cause=cause.name)
+
+    told = fold([cause, unmade], lambda r: waived and r.requirement.id == "CARD-007")
+
+    assert told[1].outcome == becomes

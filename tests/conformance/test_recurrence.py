@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -137,3 +138,9 @@ def test_an_agent_without_a_reference_is_given_the_usual_time() -> None:
 
     assert asyncio.run(allowed()) == [1.0, 2.0]
     assert asked == [1], "each try would take the whole limit"
+
+
+def test_what_cannot_be_made_again_takes_nothing_back() -> None:
+    first = result(problem="no complete answer within 5 s")
+    spent = dataclasses.replace(first, outcome="skipped", findings=(), reason="the budget of 3 messages is spent")
+    assert recurrence.conclude(first, spent, ()) is first

@@ -171,3 +171,19 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     )  # 9 tasks are too few to tell; there is no sign of a drop
     assert "passed" in done(python, "-m", "pytest", "agent_tests/agent_checks.py")
     assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("tox.ini", "[pytest]\naddopts = -q\n"), ("setup.cfg", "[tool:pytest]\n"), ("pytest.ini", "")]
+)
+def test_configuration_that_is_elsewhere_stays_in_force(
+    project: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / name).write_text(text, encoding="utf-8")
+
+    assert init("http://127.0.0.1:1", "--offline", "--ci", "script") == 0
+
+    assert not (project / "pyproject.toml").exists()
+    told = capsys.readouterr().out
+    assert f"pytest's configuration is in {name}" in told
+    assert "a2a_endpoint = http://127.0.0.1:1" in told

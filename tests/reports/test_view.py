@@ -19,6 +19,7 @@ from made_trials import made_trial
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.cli.view import Server, serving
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store
 
@@ -152,3 +153,15 @@ def test_a_person_sees_it_grow(run: Path, going: lock.Lock, server: Server, brow
     browser.wait("document.getElementById('line').textContent.endsWith('the run is over')")
     browser.wait("window.loads === 2")
     assert [m for m in browser.messages() if "favicon" not in m] == []
+
+
+def test_the_next_run_is_seen_where_the_last_one_was(run: Path, server: Server) -> None:
+    assert next(events(server))["done"] == 2
+    write_run(run, [made_trial(KEYS[0], success=False)], run_id="next", absent=KEYS[1:])
+    told = next(events(server))
+    assert (told["done"], told["last"]) == (1, ["made/even/0#0: communicate: the agent says 42"])
+
+
+def test_a_damaged_file_is_a_line(run: Path, server: Server) -> None:
+    (run / "trials").joinpath(Store(run).path(TrialKey.parse(KEYS[0])).name).write_text("{", encoding="utf-8")
+    assert "cannot be read" in str(next(events(server))["line"]) or "is no" in fetch(server.url)
