@@ -33,7 +33,6 @@ ATTEMPTS = 3
 """How often something that depends on time is tried before an agent is blamed: the machine may have been busy."""
 _POLL_SECONDS = 0.05
 _WAIT_SECONDS = 15.0
-_RUNNING = frozenset({"submitted", "working"})
 _FOUND_LIMIT = 600
 
 
@@ -196,8 +195,7 @@ class Context:
         until = time.monotonic() + await self.allow(seconds)
         while True:
             reply = await self.get_task(task_id)
-            # A state that is none of the protocol's will not become one by waiting.
-            if not reply.ok or state_of(reply.result) not in _RUNNING or time.monotonic() > until:
+            if not reply.ok or state_of(reply.result) not in states.RUNNING or time.monotonic() > until:
                 return reply
             await asyncio.sleep(_POLL_SECONDS)
 
