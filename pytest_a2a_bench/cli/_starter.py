@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import BenchTask
 
 GATE = "a2a-gate.sh"
 # Not called test_...: plain pytest goes on running the project's own tests, and asks no agent.
@@ -27,13 +29,13 @@ class Wish:
 
     :param endpoint: the agent's URL; empty where the environment names it.
     :param domain: what is run: a domain or suite.
-    :param examples: ids of two tasks of it, for the starter suite.
+    :param tasks: those of the domain; the first two are in the starter suite.
     """
 
     endpoint: str
-    suite: str
+    suite: Suite
     domain: str
-    examples: tuple[str, ...]
+    tasks: Sequence[BenchTask]
     floor: float
     trials: int
     concurrency: int
@@ -130,13 +132,13 @@ exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {shlex.quote(wi
 
 
 def _starter(wish: Wish) -> str:
-    tasks = ", ".join(f'"{task}"' for task in wish.examples)
+    tasks = ", ".join(f'"{task.task_id}"' for task in wish.tasks[:2])
     return f'''"""Tests of our agent. Run them by name: pytest {STARTER}"""
 
 import pytest
 
 
-@pytest.mark.{wish.suite}("{wish.domain}", tasks=[{tasks}], label="starter")
+@pytest.mark.{wish.suite.name}("{wish.domain}", tasks=[{tasks}], label="starter")
 def test_it_works_and_does_not_dawdle(trial):
     assert trial.success
     assert trial.turns <= 30
@@ -160,7 +162,7 @@ _QUARANTINE = """\
 
 
 def _install(wish: Wish) -> str:
-    extras = "tau2,xdist" if wish.suite == "tau2" else "xdist"
+    extras = "tau2,xdist" if wish.suite.name == "tau2" else "xdist"
     return f"pip install 'pytest-a2a-bench[{extras}]'"
 
 

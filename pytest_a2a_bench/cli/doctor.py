@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._meeting import meet
+from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import one_line, redact_url
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
@@ -106,19 +105,16 @@ def _unrelated() -> Iterator[Found]:
 
 def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     """Say what an agent is like."""
-    with contextlib.ExitStack() as stack:
-        try:
-            endpoint = namespace.endpoint
-            if endpoint.startswith(BUILTIN_PREFIX):
-                endpoint = stack.enter_context(start_builtin(endpoint)).url
+    try:
+        with served(namespace.endpoint) as url:
             tasks: dict[str, int] = {}
             for suite in registry.known():
                 with contextlib.suppress(A2ABenchError, OSError, ValueError):
                     offered = suite.available() if suite.offered is None else suite.offered
                     tasks |= {domain: len(suite.load_tasks(domain, "base")) for domain in offered}
-            yield from meet(_connection.read_config(namespace, endpoint, environ), tasks)
-        except A2ABenchError as error:
-            yield TROUBLE, one_line(str(error), 1_000)
+            yield from meet(_connection.read_config(namespace, url, environ), tasks)
+    except A2ABenchError as error:
+        yield TROUBLE, one_line(str(error), 1_000)
 
 
 def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.cli import _connection, _starter
 from pytest_a2a_bench.cli._meeting import TURNS, meet
-from pytest_a2a_bench.configuration.rates import read_rates
-from pytest_a2a_bench.configuration.readers import read_endpoint, whole
+from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.configuration.rates import read_rate
+from pytest_a2a_bench.configuration.readers import one_of, read_endpoint, whole
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import BenchTask
 from pytest_a2a_bench.redact import one_line
@@ -61,17 +61,17 @@ def run(namespace: Namespace) -> int:
     if not namespace.directory.is_dir():
         raise ConfigurationError(f"--directory: {namespace.directory} is no directory")
     wish = _wish(namespace)
-    ci = _answer(namespace.ci, "which CI: github, gitlab or script", "github", _one_of(*_starter.WORKFLOWS))
+    ci = _answer(namespace.ci, "which CI: github, gitlab or script", "github", one_of(*_starter.WORKFLOWS))
     written = dict(_contents(wish, ci, namespace.directory))
     turn = None
     if not namespace.offline:
-        with contextlib.ExitStack() as stack:
-            try:
-                turn = _meet(namespace, wish, stack)
-            except A2ABenchError as error:
-                print(f"{'not met':<12}{one_line(str(error), 1_000)}")
-                print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
-                return 1
+        try:
+            with served(wish.endpoint) as url:
+                turn = _meet(namespace, wish, url)
+        except A2ABenchError as error:
+            print(f"{'not met':<12}{one_line(str(error), 1_000)}")
+            print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
+            return 1
     print()
     print("\n".join(_advice(wish, turn)))
     print()
@@ -89,12 +89,11 @@ def _wish(namespace: Namespace) -> _starter.Wish:
         raise ConfigurationError("the agent's URL: leave out what follows '?', and put a key into A2A_AUTH_TOKEN")
     domain = _answer(namespace.domain, "what it has to do", "airline", str)
     suite, tasks = _tasks(domain)
-    floor = _answer(namespace.min_pass, "lowest success rate", "0.5", _rate)
+    floor = _answer(namespace.min_pass, "lowest success rate", "0.5", read_rate)
     trials = _answer(namespace.trials, "attempts at each task", "2", whole(1))
     at_once = _answer(namespace.at_once, "conversations in flight", "8", whole(1))
     given = {option: getattr(namespace, f"a2a_{option}") or "" for option in ("auth_env", "ca")}
-    examples = tuple(task.task_id for task in tasks[:2])
-    return _starter.Wish(endpoint, suite.name, domain, examples, floor, trials, at_once, **given)
+    return _starter.Wish(endpoint, suite, domain, tasks, floor, trials, at_once, **given)
 
 
 def _answer(given: str | None, question: str, default: str, read: Callable[[str], T]) -> T:
@@ -113,22 +112,6 @@ def _answer(given: str | None, question: str, default: str, read: Callable[[str]
         return read(text)
     except ValueError as error:
         raise ConfigurationError(f"{question}: {error}") from error
-
-
-def _rate(text: str) -> float:
-    rates = read_rates(text)
-    if list(rates) != [""]:
-        raise ValueError("write one rate, such as 0.6")
-    return rates[""]
-
-
-def _one_of(*valid: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in valid:
-            raise ValueError(f"{text!r} is none of {', '.join(valid)}")
-        return text
-
-    return read
 
 
 def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
@@ -190,35 +173,31 @@ def _write(path: Path, text: str | None, *, dry: bool) -> None:
     print(f"{path}: {'would be written' if dry else 'written'}")
 
 
-def _meet(namespace: Namespace, wish: _starter.Wish, stack: contextlib.ExitStack) -> float | None:
+def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
     """Show what the agent is like; return the seconds of a turn.
 
     :raises A2ABenchError: if it cannot be met.
     """
-    endpoint = wish.endpoint
-    if endpoint.startswith(BUILTIN_PREFIX):
-        endpoint = stack.enter_context(start_builtin(endpoint)).url
     turn = None
-    for what, found in meet(_connection.read_config(namespace, endpoint), {}):
+    for what, found in meet(_connection.read_config(namespace, url), {}):
         print(f"{what:<12}{found}", flush=True)
         if what == "a turn":
             turn = float(found.split()[0])
     if not (namespace.no_try or namespace.dry_run):
-        _try(namespace, wish, endpoint)
+        _try(namespace, wish, url)
     return turn
 
 
-def _try(namespace: Namespace, wish: _starter.Wish, endpoint: str) -> None:
+def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     """Judge the protocol, and hold some conversations, as the commands that are shown would."""
     given = [f"--a2a-{name.replace('_', '-')}={value}" for name in ("auth_env", "ca") if (value := getattr(wish, name))]
-    judged = _output("pytest_a2a_bench.cli", "conformance", endpoint, "--level", "MUST", *given)
+    judged = _output("pytest_a2a_bench.cli", "conformance", url, "--level", "MUST", *given)
     last = next((line for line in reversed(judged) if line.strip()), "no answer")
     print(f"{'protocol':<12}{last} (a2a-bench conformance {wish.endpoint} says more)", flush=True)
-    suite, tasks = _tasks(wish.domain)
-    label = f"{suite.node_prefix}{wish.domain}"
-    ids = [f"a2a/{label}::test_{label}[{task.key(0).short_id}]" for task in tasks[:_SAMPLE]]
-    print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(tasks)}:", flush=True)
-    target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else endpoint
+    label = f"{wish.suite.node_prefix}{wish.domain}"
+    ids = [f"a2a/{label}::test_{label}[{task.key(0).short_id}]" for task in wish.tasks[:_SAMPLE]]
+    print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(wish.tasks)}:", flush=True)
+    target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else url
     held = _output(
         "pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results=a2a-results/init", *given,
         # They are no run of the gate.
@@ -235,12 +214,12 @@ def _output(module: str, *arguments: str, directory: Path | None = None) -> list
 
 def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
     """Say how often the gate passes agents that are better than its floor, and what it costs."""
-    _, tasks = _tasks(wish.domain)
+    tasks = len(wish.tasks)
     rates = sorted({min(1.0, round(wish.floor + above, 4)) for above in _ABOVE})
-    yield f"how often agents pass a floor of {wish.floor:g} with {count(len(tasks), 'task')}, by their true rate:"
+    yield f"how often agents pass a floor of {wish.floor:g} with {count(tasks, 'task')}, by their true rate:"
     table = [["trials", "conversations", "about", *(f"{rate:.2f}" for rate in rates)]]
     for trials in sorted({*_TRIALS, wish.trials}):
-        held = len(tasks) * trials
+        held = tasks * trials
         took = duration(held * TURNS * turn / wish.concurrency) if turn is not None else "?"
         chances = [f"{planning.floor_chance(rate, wish.floor, held):.0%}" for rate in rates]
         table.append([f"{trials}{' *' if trials == wish.trials else ''}", f"{held:,}", took, *chances])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_a2a_bench.configuration.rates import read_drop, read_rates
+from pytest_a2a_bench.configuration.rates import read_drop, read_rate
 from pytest_a2a_bench.configuration.readers import whole
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports.verdict import aligned
@@ -44,11 +44,9 @@ def run(namespace: Namespace) -> int:
     baseline = load(Path(namespace.baseline)) if namespace.baseline else None
     blocks = []
     if namespace.min_pass:
-        floors = _read("--min-pass", read_rates, namespace.min_pass)
-        if list(floors) != [""]:
-            raise ConfigurationError("--min-pass: write one rate, such as 0.6")
+        floor = _read("--min-pass", read_rate, namespace.min_pass)
         here = len(planning.tasks_of(baseline)) if baseline else 50
-        blocks.append(list(_floor_lines(floors[""], number or here)))
+        blocks.append(list(_floor_lines(floor, number or here)))
     if baseline is not None:
         blocks.append(list(_drop_lines(baseline, number, allowed, power)))
     print("\n\n".join("\n".join(block) for block in blocks))

@@ -32,6 +32,14 @@ def read_rates(text: str) -> dict[str, float]:
     return {f"{name}{marks[name]}": rate for name, rate in rates.items()}
 
 
+def read_rate(text: str) -> float:
+    """Read ``0.6``: one rate for all trials."""
+    rates = read_rates(text)
+    if list(rates) != [""]:
+        raise ValueError("write one rate, such as 0.6")
+    return rates[""]
+
+
 TIERS: Mapping[str, Tier] = {"!": "critical", "?": "advisory"}
 """Signs behind a rate, and what they make of its gate; without one it is supporting."""
 

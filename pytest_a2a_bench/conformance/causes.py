@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
 
 CARD = "card"
 _SECRETS = "CARD-017"
-_FOUND = ("failed", "error", "warned")
 # What differs between two findings of one defect: ids, numbers and times, addresses.
 _VARIABLE = re.compile(
     r"https?://[^\s'\"),]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z?|\b[0-9a-f]{16,}\b|\d+",
@@ -43,25 +43,28 @@ def fold(
     for key_of in (_by_server_error, _by_version, _by_extensions, _by_pointer, _by_words):
         groups: dict[Key, list[int]] = {}
         for number, result in enumerate(every):
-            if result.outcome in _FOUND and not stands_alone(result) and (key := key_of(result)):
+            if result.outcome in FOUND and not stands_alone(result) and (key := key_of(result)):
                 groups.setdefault(key, []).append(number)
         for key, numbers in groups.items():
             if len(numbers) > 1 and any(_leads(key, every[n]) for n in numbers):
                 _fold_group(every, key, numbers)
-    shown = [_confirmed(_with_last_cause(result, every), every, stands_alone) for result in every]
-    return [_with_unmade(result, shown) for result in shown]
+    by_name = {result.name: result for result in every}
+    shown = [_confirmed(_with_last_cause(result, by_name), by_name, stands_alone) for result in every]
+    # Those have no findings of their own: they were never made.
+    unmade = Counter(result.cause for result in shown if result.cause and not result.findings)
+    return [_with_unmade(result, unmade[result.name]) for result in shown]
 
 
 def _confirmed(
-    result: CheckResult, every: Iterable[CheckResult], stands_alone: Callable[[CheckResult], bool]
+    result: CheckResult, by_name: Mapping[str, CheckResult], stands_alone: Callable[[CheckResult], bool]
 ) -> CheckResult:
     """Return what a check comes to that was not made because of a cause which its own check did not find."""
     if result.outcome != "explained" or result.findings:
         return result
-    cause = next((r for r in every if r.name == result.cause), None)
-    if cause is None or (cause.outcome in _FOUND and not stands_alone(cause)):
+    cause = by_name.get(result.cause)
+    if cause is None or (cause.outcome in FOUND and not stands_alone(cause)):
         return result
-    if cause.outcome in _FOUND:  # it is waived, and what could not be judged for it is as little a defect
+    if cause.outcome in FOUND:  # it is waived, and what could not be judged for it is as little a defect
         return dataclasses.replace(result, outcome="skipped", cause="")
     reason = f"{result.reason}; but {cause.requirement.id} {cause.outcome}, so that this was not judged"
     return dataclasses.replace(result, outcome="error", reason=reason, cause="")
@@ -69,8 +72,8 @@ def _confirmed(
 
 def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
     # The cause itself first, and of several the worst.
-    first, *others = sorted(numbers, key=lambda n: (not _leads(key, every[n]), _FOUND.index(every[n].outcome), n))
-    worst = min((every[n].outcome for n in numbers), key=_FOUND.index)
+    first, *others = sorted(numbers, key=lambda n: (not _leads(key, every[n]), FOUND.index(every[n].outcome), n))
+    worst = min((every[n].outcome for n in numbers), key=FOUND.index)
     cause = every[first]
     head, *rest = cause.findings
     if key[0] in _WORDS:
@@ -84,9 +87,8 @@ def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
         every[number] = dataclasses.replace(every[number], outcome="explained", reason=reason, cause=cause.name)
 
 
-def _with_last_cause(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:
+def _with_last_cause(result: CheckResult, by_name: Mapping[str, CheckResult]) -> CheckResult:
     """Name the cause that is told, where that of a result was explained in turn."""
-    by_name = {r.name: r for r in every}
     while (above := by_name.get(result.cause)) is not None and above.cause:
         result = dataclasses.replace(result, cause=above.cause, reason=above.reason)
     return result
@@ -98,15 +100,11 @@ def line_of(result: CheckResult) -> str:
     return f"{result.requirement.id} [{result.binding}] {what:.100}"
 
 
-def _with_unmade(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:
+def _with_unmade(result: CheckResult, unmade: int) -> CheckResult:
     """Add what could not be judged because of a cause that was known before the checks, such as a dead interface."""
-    if result.outcome not in _FOUND:
+    if result.outcome not in FOUND or not unmade:
         return result
-    # Those have no findings of their own: they were never made.
-    unmade = [r for r in every if r.cause == result.name and not r.findings]
-    if not unmade:
-        return result
-    line = f"{len(unmade)} checks of {result.binding} could not be made"
+    line = f"{unmade} checks of {result.binding} could not be made"
     return dataclasses.replace(result, explains=(*result.explains, line))
 
 

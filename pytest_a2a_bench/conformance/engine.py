@@ -173,8 +173,7 @@ async def _repeat(
         session.shared.forget_exchanges()
         session.pace.forget()
     silent: frozenset[tuple[str, str]] = frozenset()
-    # What is malformed comes last again: it may break the agent.
-    for first in sorted(recurrence.in_order(held), key=lambda r: r.requirement.group in _ROUGH):
+    for first in recurrence.in_order(held, lambda result: result.requirement.group in _ROUGH):
         session = sessions[first.binding, first.requirement.version]
         if session.health.is_broken or recurrence.is_known(first, silent):
             yield first

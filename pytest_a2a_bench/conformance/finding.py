@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 Level = Literal["MUST", "SHOULD", "MAY"]
 CheckOutcome = Literal["passed", "failed", "warned", "skipped", "error", "inconclusive", "explained"]
+FOUND: Sequence[CheckOutcome] = ("failed", "error", "warned")
+"""Outcomes of checks that found something, the worst first."""
 
 BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 VERSIONS = ("1.0", "0.3")

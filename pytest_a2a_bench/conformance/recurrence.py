@@ -7,15 +7,14 @@ time: checks that are declared so (``@check(..., timed=True)``), and what was ju
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pytest_a2a_bench.conformance.check import TIMED
-from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 
 SHOWN = 3
 """Exchanges of the second time that are kept as evidence."""
-_FOUND = ("failed", "warned", "error")
 
 
 def is_timed(requirement: Requirement) -> bool:
@@ -30,14 +29,17 @@ def late_methods(result: CheckResult) -> frozenset[tuple[str, str]]:
 
 def wants_repeating(result: CheckResult) -> bool:
     """Tell whether a result has to recur before it counts."""
-    if result.outcome not in _FOUND or not result.findings:
+    if result.outcome not in FOUND or not result.findings:
         return False
     return is_timed(result.requirement) or bool(late_methods(result))
 
 
-def in_order(results: Iterable[CheckResult]) -> Iterator[CheckResult]:
-    """Yield results in the order in which they are repeated: those that say most about the others first."""
-    return iter(sorted(results, key=lambda r: -len(late_methods(r))))
+def in_order(results: Iterable[CheckResult], is_rough: Callable[[CheckResult], bool]) -> list[CheckResult]:
+    """Return results in the order in which they are repeated: those that say most about the others first.
+
+    :param is_rough: tells which send what is malformed: it may break the agent, so that these come last again.
+    """
+    return sorted(results, key=lambda r: (is_rough(r), -len(late_methods(r))))
 
 
 def is_known(result: CheckResult, silent: frozenset[tuple[str, str]]) -> bool:
@@ -54,7 +56,7 @@ def conclude(first: CheckResult, second: CheckResult, asked: Sequence[Exchange])
 
     :param asked: the exchanges of the second time.
     """
-    if second.outcome in _FOUND:
+    if second.outcome in FOUND:
         # What was found alone is the better evidence: nothing else was in flight that could have caused it.
         return dataclasses.replace(second, seconds=first.seconds + second.seconds)
     if second.outcome == "skipped":

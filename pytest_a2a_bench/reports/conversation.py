@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from pytest_a2a_bench.model import TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
@@ -72,14 +70,10 @@ def _body(turn: Turn, width: int) -> Iterator[str]:
             line, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
         ) or [""]
     for call in turn.calls:
-        shown = f"-> {one_line(call.name, 120)}({_arguments(call.arguments)})"
+        shown = f"-> {failures.call_text(call)}"
         yield from textwrap.wrap(
             sanitise(shown), width, initial_indent=indent, subsequent_indent=indent * 2, break_on_hyphens=False
         )
-
-
-def _arguments(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
 
 
 def _bounded(shown: list[str], whole: bool) -> list[str]:

@@ -15,7 +15,7 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
+    from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialResult, Turn
 
 _TITLES = {
     "env_assertion": "not true of the environment:",
@@ -178,10 +178,12 @@ def _section(title: str, lines: Any) -> Iterator[str]:
 def _turn_line(turn: Turn) -> str:
     who = f"tool {turn.tool}" if turn.role == "tool" and turn.tool else turn.role
     who += f" {turn.party}" if turn.party else ""
-    words = [turn.text or "", *(f"{call.name}({_arguments(call.arguments)})" for call in turn.calls)]
+    words = [turn.text or "", *map(call_text, turn.calls)]
     mark = " (error)" if turn.error else ""
     return f"{one_line(who, 60)}{mark}: {one_line(' '.join(word for word in words if word))}"
 
 
-def _arguments(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+def call_text(call: ToolCall) -> str:
+    """Write a tool call as one writes a function's: ``get_user(id="u1")``."""
+    arguments = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items())
+    return f"{call.name}({', '.join(arguments)})"

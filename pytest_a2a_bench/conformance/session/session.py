@@ -91,14 +91,14 @@ class Session:
 
         :raises SkipCheck: if the binding has no form for the request, or the run may send no message more.
         """
-        if self._allowance is not None and request.operation in _SENDING:
-            self._allowance.take()
         started = time.monotonic()
         reply = await self._call_noting(request)
         self.health.note(started, reply)
         return reply
 
     async def _call_noting(self, request: WireRequest) -> WireReply:
+        if self._allowance is not None and request.operation in _SENDING:
+            self._allowance.take()
         try:
             reply = await self._call(request)
         except (SkipCheck, NoAnswer):
@@ -146,8 +146,6 @@ class Session:
 
         :raises SkipCheck: if the binding has no form for the request.
         """
-        if self._allowance is not None and operation in _SENDING:
-            self._allowance.take()
         target = self.target
         # The judge's own questions are put in 1.0's words and written in the old ones where the interface is old.
         old = target.version == "0.3"

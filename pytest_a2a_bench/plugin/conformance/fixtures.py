@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.config import ClientConfig
-    from pytest_a2a_bench.conformance.finding import Finding
+    from pytest_a2a_bench.conformance.finding import CheckResult, Finding
     from pytest_a2a_bench.conformance.judging import Judge, RawWire
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
@@ -28,10 +28,11 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
 
     run = state.of(request.config)
     if _a2a_check.suite == "card":
-        result = verdicts.judge_card(_a2a_check, _a2a_subject, run, request.session.items)
+        result = verdicts.judge_card(_a2a_check, request.getfixturevalue("_a2a_card_results"))
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
-        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge, run.services.left_out)
+        left_out = verdicts.whole_plan(request.session.items, run, _a2a_subject).left_out
+        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge, left_out)
     return verdicts.receive(request.node, result, run)
 
 
@@ -80,6 +81,15 @@ def _a2a_subject(_a2a_endpoint: BenchRun) -> Subject:
     from pytest_a2a_bench.plugin.conformance import verdicts
 
     return verdicts.subject_of(_a2a_endpoint)
+
+
+@pytest.fixture(scope="session")
+def _a2a_card_results(
+    request: pytest.FixtureRequest, _a2a_endpoint: BenchRun, _a2a_subject: Subject
+) -> dict[str, CheckResult]:
+    from pytest_a2a_bench.plugin.conformance import verdicts
+
+    return verdicts.card_results(_a2a_subject, _a2a_endpoint, request.session.items)
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ class Summary:
         from pytest_a2a_bench.plugin.conformance import verdicts
         from pytest_a2a_bench.reports import cost
 
-        plan = verdicts.plan_of(verdicts.ahead(items, self.run), self.run, Subject.from_json(self.run.plan.subject))
+        plan = verdicts.whole_plan(items, self.run, Subject.from_json(self.run.plan.subject))
         whole = self.run.settings.conformance_plan
         return [f"a2a: {line}" for line in (cost.lines(plan) if whole else [cost.headline(plan)])]
 

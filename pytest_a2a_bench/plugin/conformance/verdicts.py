@@ -81,11 +81,8 @@ def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawW
 
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
-    checks = [item.stash[CHECK] for item in session.items if CHECK in item.stash]
-    # Of all items, in each worker: which ones it will be sent is not known in every way of distributing them.
-    whole = plan_of((c.planned for c in checks if c.suite == "protocol"), run, subject, config)
-    run.services.left_out = whole.left_out
-    every = {check.planned.name for check in checks}
+    whole = whole_plan(session.items, run, subject, config)
+    every = {item.stash[CHECK].planned.name for item in session.items if CHECK in item.stash}
     run.services.judge = Judge(
         targets_of(run, subject, config),
         most=_budget(run),
@@ -95,6 +92,19 @@ def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config
     run.services.judge.start(p for p in ahead(session.items, run) if p.name not in whole.left_out)
     judge: Judge = run.services.judge
     return judge
+
+
+def whole_plan(
+    items: Iterable[pytest.Item], run: BenchRun, subject: Subject, config: ClientConfig | None = None
+) -> CostPlan:
+    """Return the plan for all items, made once.
+
+    Of all in each worker, too: which ones it will be sent is not known in every way of distributing them.
+    """
+    if run.services.cost_plan is None:
+        run.services.cost_plan = plan_of(_protocol(items), run, subject, config)
+    plan: CostPlan = run.services.cost_plan
+    return plan
 
 
 def plan_of(
@@ -117,6 +127,10 @@ def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
     if run.worker is not None:
         # In a worker only its own part: otherwise every worker would ask the agent everything.
         items = [items[i] for i in run.worker.indices(len(items))]
+    return _protocol(items)
+
+
+def _protocol(items: Iterable[pytest.Item]) -> list[Planned]:
     checks = [item.stash[CHECK] for item in items if CHECK in item.stash]
     return [check.planned for check in checks if check.suite == "protocol"]
 
@@ -160,17 +174,21 @@ def _folded(results: Iterable[CheckResult], run: BenchRun) -> list[CheckResult]:
     return fold(results, lambda result: waiver_of(result, waivers) is not None)
 
 
-def judge_card(check: ItemCheck, subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) -> CheckResult:
-    """Return the result for one requirement of the card.
+def card_results(subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) -> dict[str, CheckResult]:
+    """Return requirement id -> result for the card.
 
     :param items: those of the session: what is not among them explains nothing.
     """
     chosen = {item.stash[CHECK].planned.requirement.id for item in items if CHECK in item.stash}
-    for result in _folded((r for r in subject.card_results() if r.requirement.id in chosen), run):
-        if result.requirement.id == check.planned.requirement.id:
-            return result
-    reason = f"the card keeps to other versions of the protocol than {check.planned.requirement.version}"
-    return CheckResult(check.planned.requirement, "card", "skipped", reason=reason)
+    found = _folded((r for r in subject.card_results() if r.requirement.id in chosen), run)
+    return {result.requirement.id: result for result in found}
+
+
+def judge_card(check: ItemCheck, results: Mapping[str, CheckResult]) -> CheckResult:
+    """Return the result for one requirement of the card."""
+    requirement = check.planned.requirement
+    reason = f"the card keeps to other versions of the protocol than {requirement.version}"
+    return results.get(requirement.id) or CheckResult(requirement, "card", "skipped", reason=reason)
 
 
 def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge, left_out: Mapping[str, str]) -> CheckResult:

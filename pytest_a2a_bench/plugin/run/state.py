@@ -23,6 +23,7 @@ from pytest_a2a_bench.settings import Settings, without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent
+    from pytest_a2a_bench.conformance.cost.plan import CostPlan
     from pytest_a2a_bench.conformance.judging import Judge
     from pytest_a2a_bench.conformance.waivers import Waiver
     from pytest_a2a_bench.gates.files import Missed
@@ -242,7 +243,7 @@ class Services:
     :param agent_processes: the built-in agents; only the controller has them, as it has ``baseline``.
     :param schedule: conversations that run ahead of their items.
     :param judge: runs the checks of this process's items.
-    :param left_out: name of a check that its profile or budget leaves out -> why.
+    :param cost_plan: which checks are made, and what they send.
     :param tracing: makes spans.
     :param baseline: what gates compare with.
     :param waivers: known defects.
@@ -255,7 +256,7 @@ class Services:
     agent_processes: list[BuiltinAgent] = field(default_factory=list)
     schedule: Schedule | None = None
     judge: Judge | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    cost_plan: CostPlan | None = None
     tracing: Tracing | None = None
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None

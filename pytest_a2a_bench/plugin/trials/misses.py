@@ -46,9 +46,10 @@ def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.Te
 def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:
     """Let a test fail that decides its trial's reward together with a judge, where the judge saw what it did not."""
     result = item.stash.get(outcome.RESULT, None)
-    if report.when == "call" and report.passed and result is not None and is_unsolved(result):
-        if _decides_reward(result):
-            report.outcome, report.longrepr = "failed", failures.headline(result)
+    if report.when != "call" or not report.passed or result is None:
+        return
+    if is_unsolved(result) and _decides_reward(result):
+        report.outcome, report.longrepr = "failed", failures.headline(result)
 
 
 def _decides_reward(result: TrialResult) -> bool:
