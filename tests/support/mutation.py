@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from pytest_a2a_bench.agents.faulty.card import KEYS_PATH
 from pytest_a2a_bench.agents.faulty.fault import Fault
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
-from pytest_a2a_bench.conformance.finding import CheckResult, Finding
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Finding
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
 from pytest_a2a_bench.conformance.session.target import Breadth, Target, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
@@ -26,7 +26,6 @@ _NOT_PROMPTS = {"default": None, "task": None, "other_token_env": OTHER_TOKEN_EN
 PROMPTS = Scenarios(
     {key: text for key in SCENARIOS if (text := _NOT_PROMPTS.get(key, f"{key} please")) is not None}, "tests"
 )
-FOUND = ("failed", "warned", "error")
 
 
 @dataclass
@@ -58,11 +57,13 @@ class Verdict:
                 self.lines.append(f"{result.name} {result.outcome}: {told}")
 
 
-def targets(url: str, card: Any, timeout: float = 5.0, breadth: Breadth = "full") -> tuple[Target, ...]:
+def targets(
+    url: str, card: Any, timeout: float = 5.0, breadth: Breadth = "full", token: str = TOKENS[0]
+) -> tuple[Target, ...]:
     """Return what is to be judged, with credentials where the card wants them."""
     interfaces = [i for i in card.get("supportedInterfaces", ()) if isinstance(i, dict)]
     grpc = tuple(dict.fromkeys(str(i["url"]) for i in interfaces if i.get("protocolBinding") == "GRPC"))
-    auth = Credentials(TOKENS[0]) if card.get("securitySchemes") else None
+    auth = Credentials(token) if card.get("securitySchemes") else None
     config = ClientConfig(endpoint=url, auth=auth, allowed_origins=grpc)
     return targets_of(card, url, config=config, scenarios=PROMPTS, timeout=timeout, breadth=breadth)
 
@@ -84,18 +85,24 @@ async def _keys(url: str, card: Any) -> Any:
     if not isinstance(card, dict) or not card.get("signatures"):
         return None
     async with httpx.AsyncClient() as client:
-        return (await client.get(url.rstrip("/") + KEYS_PATH)).json()
+        answer = await client.get(url.rstrip("/") + KEYS_PATH)
+        return answer.json() if answer.is_success else None
 
 
 async def judge_url(
-    url: str, ids: Container[str] | None = None, timeout: float = 5.0, breadth: Breadth = "full"
+    url: str,
+    ids: Container[str] | None = None,
+    timeout: float = 5.0,
+    breadth: Breadth = "full",
+    callers: Sequence[str] = TOKENS,
 ) -> Verdict:
     """Run the checks with these ids, all by default, against an agent that is served already.
 
     :param timeout: seconds for an answer; some faults are noticed by there being none.
+    :param callers: tokens of two callers, for an agent whose card wants them.
     """
     verdict = Verdict()
-    os.environ[OTHER_TOKEN_ENV] = TOKENS[1]
+    os.environ[OTHER_TOKEN_ENV] = callers[1]
     try:
         card, served, findings = await fetch_card_async(url)
     except A2ABenchError as error:
@@ -109,6 +116,6 @@ async def judge_url(
     if not isinstance(card, dict):
         return verdict  # It names no interface that could be asked anything.
     with contextlib.suppress(A2ABenchError):
-        found = targets(url, card, timeout, breadth)
+        found = targets(url, card, timeout, breadth, callers[0])
         verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
     return verdict

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import sys
 from collections.abc import Container, Sequence
 
-from mutation import OTHER_TOKEN_ENV, PROMPTS, Verdict
+from mutation import Verdict, judge_url
 from plain_agent import CALLERS
 from plain_faults import PLAIN_FAULTS, PlainFault
 from plain_http import Port
 
-from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
-from pytest_a2a_bench.conformance.engine import collect
-from pytest_a2a_bench.conformance.session.target import Breadth, targets_of
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.conformance.session.target import Breadth
 
 FIRST, SECOND = (token.removeprefix("Bearer ") for token in CALLERS)
 TIMEOUT = 6.0
@@ -28,26 +22,8 @@ async def judge_plain(
     profile: str = "full", fault: str = "", breadth: Breadth = "full", ids: Container[str] | None = None
 ) -> Verdict:
     """Serve the agent, judge it by the requirements with these ids, all by default, and return what was found."""
-    verdict = Verdict()
-    os.environ[OTHER_TOKEN_ENV] = SECOND
     async with Port(profile, fault) as port:
-        try:
-            card, served, findings = await fetch_card_async(port.url)
-        except A2ABenchError as error:
-            verdict.rules.add("CARD-001")
-            verdict.lines.append(str(error))
-            return verdict
-        verdict.add_card(findings)
-        if card is None:
-            return verdict
-        verdict.add_card(check_card(card, url=port.url, http=served))
-        if isinstance(card, dict):
-            auth = Credentials(FIRST) if profile == "guarded" else None
-            config = ClientConfig(endpoint=port.url, auth=auth)
-            with contextlib.suppress(A2ABenchError):
-                found = targets_of(card, port.url, config=config, scenarios=PROMPTS, timeout=TIMEOUT, breadth=breadth)
-                verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
-    return verdict
+        return await judge_url(port.url, ids, TIMEOUT, breadth, callers=(FIRST, SECOND))
 
 
 async def judge_all(faults: Sequence[PlainFault]) -> dict[PlainFault, Verdict]:

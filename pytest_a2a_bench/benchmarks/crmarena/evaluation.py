@@ -17,12 +17,10 @@ from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.model_judge import reach_of
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
 from pytest_a2a_bench.settings import Settings
-
-REACHING = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
-"""Arguments of the user's model that say where it is reached, and the judge's with it."""
 
 ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
 """How conversations end whose last answer counts."""
@@ -113,10 +111,8 @@ def texts_of(chosen: CrmOptions) -> OfficialTexts | None:
 def make_judge(
     settings: Settings, before_call: Callable[[], Any] = lambda: None, *, texts: OfficialTexts | None = None
 ) -> Judge:
-    """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
-    # Never temperature or the like: the user's model may be sampled, the judge must not.
-    reach = {key: value for key, value in settings.user_llm_args.items() if key in REACHING}
-    return Judge(str(settings.judge_llm), reach, before_call, texts=texts)
+    """Make the judge of one trial."""
+    return Judge(str(settings.judge_llm), reach_of(settings), before_call, texts=texts)
 
 
 def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], measured: Mapping[str, Any]) -> bool:

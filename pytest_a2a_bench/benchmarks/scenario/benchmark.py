@@ -11,8 +11,7 @@ from typing import Any
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import REACHING
-from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge, enclose
+from pytest_a2a_bench.benchmarks.model_judge import ModelJudge, enclose, reach_of
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.benchmarks.scenario import tools
 from pytest_a2a_bench.benchmarks.scenario.suite import NAME, Scenario, get
@@ -204,8 +203,7 @@ class _Trial:
         if not wanted:
             return []
         settings = self.context.settings
-        reach = {key: value for key, value in settings.user_llm_args.items() if key in REACHING}
-        judge = Judge(str(settings.judge_llm), reach, self.context.checkpoint)
+        judge = ModelJudge(str(settings.judge_llm), reach_of(settings), self.context.checkpoint)
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(wanted, 1))
         talk = json.dumps([turn.to_json() for turn in self.turns], ensure_ascii=False)
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.score.canaries import tells_code
-from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge, enclose
+from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Twin
+from pytest_a2a_bench.benchmarks.model_judge import enclose
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND
 
