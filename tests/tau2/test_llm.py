@@ -52,6 +52,7 @@ def telecom_with_user_tools() -> TrialKey:
     raise AssertionError("no telecom task has user actions")
 
 
+@pytest.mark.slow
 def test_the_llm_user_plays_telecoms_tools(run_trials: RunTrials, telecom_with_user_tools: TrialKey) -> None:
     key = telecom_with_user_tools
     script = playing(gold(key, "user"), ["My data does not work."], ["Done as you said.", "###STOP###"])

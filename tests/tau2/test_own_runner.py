@@ -219,6 +219,7 @@ def a2a_bench(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_is_tau2s_own(agent: str, user: FakeLLM, tmp_path: Path) -> None:
     done = a2a_bench(
         *("tau2", "run", "mock", "--agent-a2a-endpoint", agent, "--agent-a2a-timeout=60"),

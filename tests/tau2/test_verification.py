@@ -226,6 +226,7 @@ def by_a_model(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> tuple[
     return result, settings
 
 
+@pytest.mark.slow
 def test_requests_of_the_users_model_are_compared_body_by_body(
     by_a_model: tuple[TrialResult, Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:

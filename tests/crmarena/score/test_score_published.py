@@ -120,6 +120,7 @@ def test_a_gold_passes_in_five_phrasings(exact: list[CrmTask], scoring: Scoring,
     assert [len(f) for f in failed] == lost, [f[:5] for f in failed]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["fixed", "compat"])
 def test_a_swapped_gold_never_passes(exact: list[CrmTask], scoring: Scoring) -> None:
     by_category: dict[str, list[CrmTask]] = defaultdict(list)
