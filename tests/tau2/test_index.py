@@ -132,6 +132,8 @@ def test_two_distributions_of_one_module_are_refused(site: Path) -> None:
 
 def test_what_upstream_lacks_is_not_installed_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pytest-a2a-bench[tau2]" in str(index.lacking("No module named 'toml'"))
+    # Installed without its dependencies it is to stay small.
+    assert str(index.lacking("No module named 'litellm'")).endswith("run: pip install litellm mcp")
     found = index.Installation(Path("tau2"), Path("data"), "tau2 1.0.1")
     monkeypatch.setattr(index, "find_installation", lambda: found)
     told = str(index.lacking("No module named 'toml'"))

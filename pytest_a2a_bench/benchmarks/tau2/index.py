@@ -127,6 +127,11 @@ def _is_from(package: Path, distribution: importlib.metadata.Distribution) -> bo
 def lacking(detail: str) -> ConfigurationError:
     """Return the error of something that the installed tau2 itself needs; our extra would put another tau2 over it."""
     distribution = find_installation().distribution
+    if "'litellm'" in detail:
+        # A tau2 that was installed without its dependencies ([tau2-lite]) is to stay small.
+        return ConfigurationError(
+            f"models need LiteLLM, which is not installed ({detail}); run: pip install litellm mcp"
+        )
     if distribution.startswith(PACKAGED):
         return MissingExtraError(f"something that {distribution} needs", "tau2", detail)
     # Upstream imports it everywhere, Python 3.13 has it no more, and tau2 does not depend on what stands in for it.
