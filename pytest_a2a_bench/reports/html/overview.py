@@ -10,7 +10,7 @@ from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
 from pytest_a2a_bench.results.agents import agent_names
-from pytest_a2a_bench.results.inference import wilson
+from pytest_a2a_bench.results.budget import rate_of
 from pytest_a2a_bench.results.stats import count
 
 _TONES = {"pass": "good", "inconclusive": "unsure"}
@@ -72,7 +72,7 @@ def _gate(gate: StoredGate) -> Html:
 def _headline(trials: Sequence[TrialResult]) -> Html:
     counted = [r for r in trials if r.status != "skipped"]
     passed = sum(r.success for r in counted)
-    limits = wilson(passed, len(counted)) if counted else None
+    found = rate_of(trials) if counted else None
     # Over all trials: turns before an error were real ones.
     turns = sorted(s for r in trials for s in r.turn_latencies)
     costs = [r.cost for r in trials if r.cost is not None]
@@ -84,9 +84,9 @@ def _headline(trials: Sequence[TrialResult]) -> Html:
         "dl",
         _figure(
             "Trials passed",
-            rate(passed / len(counted)) if counted else "\u2013",
-            f"{passed:,} of {len(counted):,}; 95 % interval {rate(limits.low)} to {rate(limits.high)}"
-            if limits
+            rate(found.rate) if found else "\u2013",
+            f"{passed:,} of {len(counted):,}; 95 % interval {rate(found.low)} to {rate(found.high)}"
+            if found
             else "all were skipped",
         ),
         _figure("Trials", f"{len(trials):,}", f"of {count(tasks, 'task')}; {troubled}"),
