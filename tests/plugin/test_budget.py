@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Bench, junit_cases, log_of
+from harness import Bench, junit_cases
 
 from pytest_a2a_bench.cli.main import main
 
@@ -111,7 +110,7 @@ def test_a_larger_budget_goes_on_where_a_smaller_one_ended(pytester: pytest.Pyte
 def test_weak_tasks_may_come_first(pytester: pytest.Pytester, bench: Bench) -> None:
     bench(*BUDGET, "--a2a-budget-first=weak", "--a2a-trials=6")
     found = held(pytester)
-    assert {found[name] for name in SURE[3:]} == {6}
+    assert min(found[name] for name in SURE[3:]) > max(found[name] for name in UNSURE)
     assert {found[name] for name in SURE[:3]} == {2}
 
 
