@@ -51,7 +51,14 @@ def held(pytester: pytest.Pytester) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("process", [(), ("-n2",), ("--a2a-concurrency=3",)], ids=["alone", "workers", "ahead"])
+@pytest.mark.parametrize(
+    "process",
+    [
+        pytest.param((), id="alone"),
+        pytest.param(("-n2",), id="workers", marks=pytest.mark.slow),
+        pytest.param(("--a2a-concurrency=3",), id="ahead", marks=pytest.mark.slow),
+    ],
+)
 def test_a_budget_goes_where_the_baseline_is_uncertain(
     pytester: pytest.Pytester, bench: Bench, process: tuple[str, ...]
 ) -> None:
@@ -78,6 +85,7 @@ def test_a_budget_goes_where_the_baseline_is_uncertain(
     assert "36 of 64 trials were beyond the budget" in (pytester.path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_shards_share_a_budget_and_are_judged_as_the_whole(
     pytester: pytest.Pytester, bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +107,7 @@ def test_shards_share_a_budget_and_are_judged_as_the_whole(
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_larger_budget_goes_on_where_a_smaller_one_ended(pytester: pytest.Pytester, bench: Bench) -> None:
     bench("--a2a-baseline=b.json", "--a2a-budget=20")
     assert sum(held(pytester).values()) == 20
@@ -107,6 +116,7 @@ def test_a_larger_budget_goes_on_where_a_smaller_one_ended(pytester: pytest.Pyte
     assert verdict_of(pytester)["trials"]["beyond_budget"] == 36
 
 
+@pytest.mark.slow
 def test_weak_tasks_may_come_first(pytester: pytest.Pytester, bench: Bench) -> None:
     bench(*BUDGET, "--a2a-budget-first=weak", "--a2a-trials=6")
     found = held(pytester)
@@ -114,6 +124,7 @@ def test_weak_tasks_may_come_first(pytester: pytest.Pytester, bench: Bench) -> N
     assert {found[name] for name in SURE[:3]} == {2}
 
 
+@pytest.mark.slow
 def test_dollars_are_conversations_at_the_baselines_cost(pytester: pytest.Pytester, bench: Bench) -> None:
     write_baseline(pytester, {name: [1, 0] for name in SURE + UNSURE}, cost_usd=0.25)
     bench("--a2a-baseline=b.json", "--a2a-budget=$3")

@@ -15,7 +15,7 @@ from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import cloud, sharding
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.budget import known_of
+from pytest_a2a_bench.results.budget import Known, known_of
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 
@@ -43,7 +43,7 @@ def read_files(run: BenchRun, directory: Path) -> None:
         missed=found.missed,
         durations=durations,
         budget=budget,
-        known=known_of(found.baseline) if budget and found.baseline is not None else {},
+        known=_known(run.settings, found.baseline) if budget else {},
         problems=(*run.plan.problems, *found.problems, *wrong, *unread, *undecided, *unaffordable),
     )
 
@@ -62,6 +62,13 @@ def read_budget(settings: Settings, baseline: Baseline | None) -> tuple[int, tup
     if not conversations:
         return 0, (f"{asked} pays for no conversation: one cost ${baseline.cost_usd:g} in {baseline.source}",)
     return conversations, ()
+
+
+def _known(settings: Settings, baseline: Baseline | None) -> dict[str, Known]:
+    # Trials of an agent with a name have it in theirs.
+    if settings.agents:
+        baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
+    return known_of(baseline) if baseline is not None else {}
 
 
 def read_left_out(run: BenchRun) -> tuple[LeftOut, tuple[str, ...]]:
