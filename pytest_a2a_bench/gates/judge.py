@@ -65,6 +65,8 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
             # From the counted trials only: what is quarantined must neither help nor hurt.
             comparison = compare(baseline, Baseline.of(trials.counted), trials.level, trials.is_weighted)
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
+            if "baseline" in trials.decided:
+                notes.append("limits and p by domain do not know that the run was ended by what it saw; the gate does")
     if trials.results or trials.selected:
         gates += judge_ceilings(trials, thresholds)
     gates = [dataclasses.replace(g, tier=thresholds.tiers.get(g.name, "supporting")) for g in gates]
@@ -202,8 +204,8 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
     # The rate as measured, whatever it proves. Shares that are equal on paper may differ in the last bit.
     reached = ok / total >= rate - 1e-12 if decision is None else decision.verdict == "pass"
     what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
-    what += f"; {decision}" if decision else ""
-    what += f" (95 % interval {low:.3f} to {high:.3f})"
+    # A run that stopped because of what it saw is no sample that an interval may be taken from.
+    what += f"; {decision}" if decision else f" (95 % interval {low:.3f} to {high:.3f})"
     if errors:
         what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
     # Said beside the rate, so that nobody takes it for one of all trials.
