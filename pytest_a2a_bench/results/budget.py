@@ -71,9 +71,10 @@ def allot(
     if left < 0:
         raise ValueError(f"{budget} is less than {sum(found.values())}, {least} of each of {len(planned)} tasks")
     rates = guesses(known, planned)
-    variances = {n: _variance(rates[n], known.get(n, Known(0, 0)).trials, first) for n in sorted(planned)}
-    variances |= dict.fromkeys(uncounted, 0.0)
-    gains = [(-variances[n] / (found[n] * (found[n] + 1)), n) for n in variances if found.get(n, 0) < planned.get(n, 0)]
+    # What counts in no rate need not be known any better.
+    wanted = sorted(planned.keys() - set(uncounted))
+    variances = {n: _variance(rates[n], known.get(n, Known(0, 0)).trials, first) for n in wanted}
+    gains = [(-variances[n] / (found[n] * (found[n] + 1)), n) for n in wanted if found[n] < planned[n]]
     heapq.heapify(gains)
     while left > 0 and gains:
         _, name = heapq.heappop(gains)
@@ -99,10 +100,13 @@ _TAIL = 0.025
 
 
 def _variance(rate: float, trials: int, first: First) -> float:
-    if first == "weak":
-        return (1 - rate) ** 2
     # What p(1 - p) is on average, where so many trials and the prior are all that is known of p.
-    return rate * (1 - rate) * (trials + _PRIOR) / (trials + _PRIOR + 1)
+    spread = rate * (1 - rate) * (trials + _PRIOR) / (trials + _PRIOR + 1)
+    # Above 0: where the baseline never failed its tasks are given alike.
+    return max(_LEAST_VARIANCE, (1 - rate) ** 2 if first == "weak" else spread)
+
+
+_LEAST_VARIANCE = 1e-6
 
 
 # --- what was measured ------------------------------------------------------------------------------------------------

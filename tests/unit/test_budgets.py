@@ -35,6 +35,12 @@ def test_each_trial_goes_where_it_narrows_most() -> None:
     assert tuple(found.values()) == best
 
 
+@pytest.mark.parametrize("ok", [0, 4])
+def test_what_is_alike_is_given_alike(ok: int) -> None:
+    known = dict.fromkeys("abcde", Known(ok, 4))
+    assert sorted(allot(dict.fromkeys(known, 8), known, 17).values()) == [3, 3, 3, 4, 4]
+
+
 def test_a_budget_without_room_for_each_task_is_refused() -> None:
     with pytest.raises(ValueError, match="5 is less than 6, 2 of each of 3 tasks"):
         allot(dict.fromkeys("abc", 4), {}, 5, least=2)
