@@ -137,10 +137,22 @@ def test_dollars_are_conversations_at_the_baselines_cost(pytester: pytest.Pytest
     [
         (("--a2a-budget=20",), "goes by what an earlier run measured of each task: add --a2a-baseline FILE"),
         (("--a2a-baseline=b.json", "--a2a-budget=7"), "7 conversations cannot hold one of each of 8 tasks; give 8"),
-        ((*BUDGET, "--a2a-min-pass-k=4=0.1"), "28 conversations cannot hold 4 of each, which --a2a-min-pass-k needs"),
+        pytest.param(
+            (*BUDGET, "--a2a-min-pass-k=4=0.1"),
+            "28 conversations cannot hold 4 of each, which --a2a-min-pass-k needs",
+            marks=pytest.mark.slow,
+        ),
         (("--a2a-baseline=b.json", "--a2a-budget=$5"), "b.json has no cost of a conversation"),
-        (("--a2a-baseline=b.json", "--a2a-budget=many"), "'many' is not a number of conversations such as 200"),
-        ((*BUDGET, "--a2a-trials=auto"), "--a2a-budget and --a2a-stop decided (or --a2a-trials auto) exclude each"),
+        pytest.param(
+            ("--a2a-baseline=b.json", "--a2a-budget=many"),
+            "'many' is not a number of conversations such as 200",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            (*BUDGET, "--a2a-trials=auto"),
+            "--a2a-budget and --a2a-stop decided (or --a2a-trials auto) exclude each",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_budget_that_makes_no_sense_is_refused(
