@@ -1,6 +1,6 @@
 """How often gates say what, and what it costs to decide early, by simulation: the tables of docs/guides/gates.md.
 
-    python perf/gates.py baseline|floors|early|drawn [--runs 400] [--only 50x4]
+    python perf/gates.py baseline|floors|early|drawn|budget|budget-drop [--runs 400] [--only 50x4]
 
 Tasks are as hard as real ones: a third is nearly always solved, a third nearly never, the rest lies between. The
 changed agent is worse by the true drop on average, on the tasks where it can be. Further rows are for agents that solve
@@ -14,7 +14,8 @@ import random
 from collections import Counter
 from math import ceil
 
-from pytest_a2a_bench.results.inference import LEVEL, PairedTask, drop_interval, paired_p
+from pytest_a2a_bench.results.budget import Known, Stratum, allot, drop_limits, estimate, guesses
+from pytest_a2a_bench.results.inference import LEVEL, Interval, PairedTask, drop_interval, paired_p, wilson
 from pytest_a2a_bench.results.sequential import DropBets, early_share, floor_bounds
 
 MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
@@ -146,6 +147,121 @@ def drawn_table(runs: int) -> None:
         print(f"| {tasks} x {trials} | " + " | ".join(f"{a:.1%}, {b:.1%}" for a, b in cells) + " |", flush=True)
 
 
+def sure(tasks: int, share: float, rate: float) -> list[float]:
+    """Return chances of tasks of which a share is hardly ever, or hardly ever not, solved; the rest lies between."""
+    each = int(tasks * share / 2)
+    middle = tasks - 2 * each
+    return [rate] * each + [0.05 + 0.9 * (i + 0.5) / middle for i in range(middle)] + [1 - rate] * each
+
+
+BUDGET_KINDS = {
+    "a third 0.95, a third 0.05": chances,
+    "two thirds 0.99 or 0.01": lambda tasks: sure(tasks, 0.67, 0.99),
+    "80 % always or never": lambda tasks: sure(tasks, 0.8, 1.0),
+    "all 0.7": lambda tasks: [0.7] * tasks,
+    "all 0.98": lambda tasks: [0.98] * tasks,
+}
+BUDGET_LENGTHS = ((50, 4, 4), (50, 8, 4), (50, 8, 8), (114, 8, 4))
+"""Tasks, the baseline's trials of each, and how many of each an even run has."""
+
+
+def changed(before: list[float], how: str, source: random.Random) -> list[float]:
+    """Return the chances of an agent that lost 0.1 on average, or nothing."""
+    if how == "unchanged":
+        return before
+    if how == "all worse":
+        return worse(before, 0.1)
+    after, rest = list(before), 0.1 * len(before)
+    if how == "sure ones worse":  # where the baseline let least be held
+        most = [i for i, p in enumerate(before) if p >= 0.9] or list(range(len(before)))
+        part = min(1.0, rest / sum(before[i] for i in most))
+        for i in most:
+            after[i] *= 1 - part
+        return after
+    order = list(range(len(before)))
+    source.shuffle(order)
+    for i in order:  # some lost everything
+        after[i] -= min(rest, before[i])
+        rest -= before[i] - after[i]
+    return after
+
+
+CHANGES = ("unchanged", "all worse", "sure ones worse", "some broken")
+
+
+def budgeted(
+    before: list[float], known_trials: int, budget: int, how: str, runs: int, *, even: bool = False, drop: bool = False
+) -> tuple[float, float]:
+    """Return how wide the interval of a run is whose trials a budget gave out, and how often it misses the truth.
+
+    :param even: the same interval, and as many trials of each task.
+    :param drop: of the drop, each limit at 95 %, of which the worse is told; else of the rate, both limits together.
+    """
+    source = random.Random(f"{len(before)}/{known_trials}/{how}")
+    after = changed(before, how, source)
+    truth = sum(before) / len(before) - sum(after) / len(after) if drop else sum(after) / len(after)
+    names = [str(i) for i in range(len(before))]
+    width, below, above = 0.0, 0, 0
+    for _ in range(runs):
+        known = {n: Known(_held(source, p, known_trials), known_trials) for n, p in zip(names, before, strict=True)}
+        trials = dict.fromkeys(names, budget // len(names))
+        if not even:
+            trials = allot(dict.fromkeys(names, 32), known, budget)
+        ok = {n: _held(source, p, trials[n]) for n, p in zip(names, after, strict=True)}
+        if drop:
+            low, high = drop_limits([PairedTask(known[n].trials, known[n].ok, trials[n], ok[n]) for n in names])
+        else:
+            rates = guesses(known, names)
+            _, low, high, _ = estimate([Stratum(trials[n], ok[n], rates[n]) for n in names])
+        width += high - low
+        below += low > truth + 1e-9
+        above += high < truth - 1e-9
+    return width / runs, (max(below, above) if drop else below + above) / runs
+
+
+def plain_width(before: list[float], known_trials: int, each: int, runs: int, *, drop: bool) -> float:
+    """Return how wide the interval of a run without a budget is."""
+    source = random.Random(f"{len(before)}/{known_trials}")
+    found = 0.0
+    for _ in range(runs):
+        now = [_held(source, p, each) for p in before]
+        interval: Interval = wilson(sum(now), each * len(now))
+        if drop:
+            old = [_held(source, p, known_trials) for p in before]
+            pairs = [PairedTask(known_trials, o, each, n) for o, n in zip(old, now, strict=True)]
+            interval = drop_interval(pairs, resamples=300)
+        found += interval.high - interval.low
+    return found / runs
+
+
+def budget_table(runs: int, *, drop: bool) -> None:
+    """Print which share of an even run's trials a budget needs for the same width, and how often it is wrong."""
+    print("| chances | tasks x trials (baseline) | width | even | budget | " + " | ".join(CHANGES) + " |")
+    print("|---|---|---|---|---|" + "---|" * len(CHANGES))
+    for name, kind in BUDGET_KINDS.items():
+        for tasks, known, each in BUDGET_LENGTHS:
+            before = kind(tasks)
+            wanted = plain_width(before, known, each, runs, drop=drop)
+            needed = []
+            for even in (True, False):
+                # By whole trials of each task where they are even, else by a twentieth.
+                shares = [i / each for i in range(1, 4 * each)] if even else [i / 20 for i in range(1, 80)]
+                fits = (
+                    share
+                    for share in shares
+                    if tasks <= round(share * tasks * each)
+                    and budgeted(
+                        before, known, round(share * tasks * each), "unchanged", runs // 10, even=even, drop=drop
+                    )[0]
+                    <= wanted
+                )
+                found = next(fits, None)
+                needed.append("more" if found is None else f"{found:.0%}")
+            wrong = [budgeted(before, known, tasks * each, how, runs, drop=drop)[1] for how in CHANGES]
+            cells = [f"{wanted:.3f}", *needed, *(f"{share:.1%}" for share in wrong)]
+            print(f"| {name} | {tasks} x {each} ({known}) | {' | '.join(cells)} |", flush=True)
+
+
 def _held(source: random.Random, chance: float, trials: int) -> int:
     return sum(source.random() < chance for _ in range(trials))
 
@@ -200,7 +316,7 @@ def early_table(runs: int, only: str) -> None:
 def main() -> None:
     """Print one of the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("baseline", "floors", "early", "drawn"))
+    parser.add_argument("table", choices=("baseline", "floors", "early", "drawn", "budget", "budget-drop"))
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--only", default="", metavar="TASKSxTRIALS", help="one row of floors or early")
     asked = parser.parse_args()
@@ -210,6 +326,8 @@ def main() -> None:
         early_table(asked.runs, asked.only)
     elif asked.table == "drawn":
         drawn_table(asked.runs)
+    elif asked.table.startswith("budget"):
+        budget_table(asked.runs, drop=asked.table == "budget-drop")
     else:
         baseline_table(asked.runs)
 

@@ -23,6 +23,7 @@ HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
 INCONCLUSIVE = ("signs", "fail", "pass")
 STOPS = ("never", "decided")
+BUDGET_FIRST = ("uncertain", "weak")
 AUTO_TRIALS = 0
 """What ``--a2a-trials auto`` is read as, before it becomes ``max_trials``."""
 USERS = ("auto", "scripted", "llm")
@@ -101,6 +102,8 @@ class Settings:
     :param missed: run only the trials that were misses in the last run.
     :param max_trials: attempts at each task where ``--a2a-trials auto`` leaves it open how many it takes.
     :param stop: whether a run ends once every gate is ``decided``.
+    :param budget: conversations that all tasks together may have, or as a float dollars that they may cost.
+    :param budget_first: which tasks get more of them: ``uncertain`` or ``weak`` ones.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
     :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
     :param colleague: name -> URL of the A2A agents that the agent under test may ask, all together at most
@@ -145,6 +148,8 @@ class Settings:
     trials: int = 1
     max_trials: int = 8
     stop: Literal["never", "decided"] = "never"
+    budget: int | float | None = None
+    budget_first: Literal["uncertain", "weak"] = "uncertain"
     seed: int = 300
     split: str = "base"
     max_steps: int = 200

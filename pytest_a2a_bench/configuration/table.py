@@ -8,6 +8,7 @@ from typing import Any
 from pytest_a2a_bench import settings as s
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.rates import (
+    read_budget,
     read_dollars,
     read_drop,
     read_errors,
@@ -225,6 +226,13 @@ OPTIONS: tuple[Option, ...] = (
         "Leave out the rest of the trials, drawn in a random order, once every gate is decided",
         one_of(*s.STOPS),
     ),
+    Option(
+        "budget",
+        "N|$X",
+        "Hold so many conversations, or as many as that pays for, most of them where the baseline is least certain",
+        read_budget,
+    ),
+    Option("budget_first", "|".join(s.BUDGET_FIRST), "Tasks that get more of the budget", one_of(*s.BUDGET_FIRST)),
     Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
     Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
     Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),

@@ -31,6 +31,7 @@ from pytest_a2a_bench.gates.terms import (
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.budget import Stratum, estimate, strata_of
 from pytest_a2a_bench.results.compare import (
     Comparison,
     GateVerdict,
@@ -56,14 +57,16 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
-        gates += _floors(trials, thresholds, notes)
+        gates += _floors(trials, thresholds, notes, baseline)
         notes += _unknown_left_out(trials)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             # From the counted trials only: what is quarantined must neither help nor hurt.
-            comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
+            comparison = compare(baseline, Baseline.of(trials.counted), trials.level, trials.is_weighted)
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
+            if "baseline" in trials.decided:
+                notes.append("limits and p by domain do not know that the run was ended by what it saw; the gate does")
     if trials.results or trials.selected:
         gates += judge_ceilings(trials, thresholds)
     gates = [dataclasses.replace(g, tier=thresholds.tiers.get(g.name, "supporting")) for g in gates]
@@ -144,7 +147,9 @@ def _erred(trials: Trials) -> GateResult:
 # --- floors -----------------------------------------------------------------------------------------------------------
 
 
-def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterator[GateResult]:
+def _floors(
+    trials: Trials, thresholds: Thresholds, notes: list[str], baseline: Baseline | None
+) -> Iterator[GateResult]:
     for group, rate in thresholds.min_pass.items():
         every = [r for r in trials.counted if not group or group in groups_of_result(r)]
         chosen = [r for r in every if r.key.task_key not in trials.left_out]
@@ -168,6 +173,11 @@ def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterato
             continue
         ok, total = sum(r.success for r in chosen), len(chosen) + lost
         errors = sum(r.status != "evaluated" for r in chosen) + lost
+        if trials.is_weighted:
+            # Nobody knows whose task was lost: as one of its own, and missed.
+            strata = [*strata_of(chosen, baseline), *[Stratum(1, 0)] * lost]
+            yield _weighted_floor(trials, floor_name(group), rate, _Counted(ok, total, errors, without), strata)
+            continue
         yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors, without))
 
 
@@ -194,8 +204,8 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
     # The rate as measured, whatever it proves. Shares that are equal on paper may differ in the last bit.
     reached = ok / total >= rate - 1e-12 if decision is None else decision.verdict == "pass"
     what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
-    what += f"; {decision}" if decision else ""
-    what += f" (95 % interval {low:.3f} to {high:.3f})"
+    # A run that stopped because of what it saw is no sample that an interval may be taken from.
+    what += f"; {decision}" if decision else f" (95 % interval {low:.3f} to {high:.3f})"
     if errors:
         what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
     # Said beside the rate, so that nobody takes it for one of all trials.
@@ -210,6 +220,36 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
     return _decided(
         GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word), decision
     )
+
+
+def _weighted_floor(
+    trials: Trials, name: str, minimum: float, counted: _Counted, tasks: Sequence[Stratum]
+) -> GateResult:
+    """Judge a floor by the average of the tasks' rates: a budget gave the trials out, most to the uncertain ones."""
+    ok, total, errors, without = counted
+    found = estimate(tasks)
+    each = sorted({t.trials for t in tasks})
+    numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": found.rate, "minimum": minimum}
+    numbers |= {"interval": [found.low, found.high], "weighted": "by task", "tasks": len(tasks)}
+    if without:
+        numbers["left_out"] = without
+    reached = found.rate >= minimum - 1e-12
+    span = f"{each[0]} to {each[-1]}" if len(each) > 1 else f"{each[0]}"
+    what = (
+        f"{found.rate:.3f} of {count(len(tasks), 'task')}, each weighted the same whatever its {span} trials "
+        f"(a budget); the minimum is {minimum:g} (95 % interval {found.low:.3f} to {found.high:.3f}"
+    )
+    if found.guessed:
+        what += f", with the baseline's rates for what {count(found.guessed, 'task')} of one trial vary"
+    what += f"); {ok} of {count(total, 'trial')} succeeded"
+    if errors:
+        what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
+    what += f"; {_left_out_words(without)}" if without else ""
+    if reached and estimate(tasks, 1 - 2 * inference.LEVEL).low < minimum:
+        what += "; so few trials do not prove it"
+    word = "" if reached else BELOW
+    settled = not reached and not trials.is_partial
+    return GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word)
 
 
 def _decided(gate: GateResult, decision: Decision | None) -> GateResult:
@@ -289,6 +329,9 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
         f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
         f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}"
     )
+    if trials.is_weighted:
+        numbers["weighted"] = "by task"
+        what += ", each task weighted the same whatever its trials (a budget), of these tasks"
     if decision is None:
         # A run that stopped because of what it saw is no sample that such limits may be taken from.
         sure = f"{100 * (1 - trials.level):.3g} % sure"
@@ -323,7 +366,9 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
 
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
     """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
-    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed, trials.level)
+    return not trials.lost and passes_at_worst(
+        baseline, Baseline.of(trials.counted), allowed, trials.level, trials.is_weighted
+    )
 
 
 def _unfinished(gate: GateResult) -> GateResult:

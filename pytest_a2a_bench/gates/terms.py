@@ -12,6 +12,7 @@ from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, Comparison, GateVerdict
 from pytest_a2a_bench.results.inference import LEVEL
+from pytest_a2a_bench.results.stats import is_weighted
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -238,6 +239,11 @@ class Trials:
     def is_partial(self) -> bool:
         """Whether trials are missing that were to run."""
         return self.cut_short or self.not_run > 0
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether a budget gave the trials out, so that each task counts the same in place of each trial."""
+        return is_weighted(self.results)
 
     @property
     def counted(self) -> list[TrialResult]:

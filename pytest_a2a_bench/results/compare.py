@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
+from pytest_a2a_bench.results.budget import Stratum, drop_limits, estimate
 from pytest_a2a_bench.results.inference import Interval, PairedTask
 
 GateVerdict = Literal["pass", "failed", "regressed", "inconclusive"]
@@ -22,16 +23,16 @@ GateVerdict = Literal["pass", "failed", "regressed", "inconclusive"]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One run's part in a comparison: ``ok`` of ``trials`` evaluated trials succeeded; ``wilson`` is at 95 %."""
+    """One run's part in a comparison: ``ok`` of ``trials`` evaluated trials succeeded.
+
+    :param rate: the average of its tasks' rates: where each has as many trials, the share that succeeded.
+    :param wilson: its limits at 95 %: Wilson's, or where tasks have unequal numbers of trials those of the average.
+    """
 
     ok: int
     trials: int
+    rate: float
     wilson: Interval
-
-    @property
-    def rate(self) -> float:
-        """The share of trials that succeeded."""
-        return self.ok / self.trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +124,11 @@ class Comparison:
         }
 
 
-def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -> Comparison:
+def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL, weighted: bool = False) -> Comparison:
     """Compare two runs.
 
     :param level: how often each limit of a drop may be wrong.
+    :param weighted: whether a budget gave trials out, so that limits are of these tasks alone.
     """
     # Tasks that were only planned have no place on either side.
     old, new = _tried(before), _tried(after)
@@ -142,8 +144,8 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
         for n, p in pairs.items()
     ]
     return Comparison(
-        overall=_group("all", list(pairs.values()), level) if pairs else None,
-        domains=tuple(_group(name, group, level) for name, group in sorted(groups.items())),
+        overall=_group("all", list(pairs.values()), level, weighted) if pairs else None,
+        domains=tuple(_group(name, group, level, weighted) for name, group in sorted(groups.items())),
         # The worst first, and by name among equals, so that two reports of the same runs are the same.
         tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
         only_before=tuple(sorted(set(old) - set(new))),
@@ -158,11 +160,13 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
     )
 
 
-def passes_at_worst(before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL) -> bool:
+def passes_at_worst(
+    before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL, weighted: bool = False
+) -> bool:
     """Tell whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
     # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
     worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
-    group = compare(before, Baseline(worst), level).overall
+    group = compare(before, Baseline(worst), level, weighted).overall
     return group is not None and judge_drop(group, allowed) == "pass"
 
 
@@ -211,13 +215,13 @@ def could_show(pairs: Iterable[PairedTask]) -> bool:
     return inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in pairs) < inference.LEVEL
 
 
-def _group(name: str, pairs: list[PairedTask], level: float) -> GroupComparison:
-    low, high = inference.drop_interval(pairs, level=level)
+def _group(name: str, pairs: list[PairedTask], level: float, weighted: bool) -> GroupComparison:
+    low, high = drop_limits(pairs, level) if weighted else inference.drop_interval(pairs, level=level)
     return GroupComparison(
         name=name,
         tasks=len(pairs),
-        before=_side(sum(p.before_ok for p in pairs), sum(p.before for p in pairs)),
-        after=_side(sum(p.after_ok for p in pairs), sum(p.after for p in pairs)),
+        before=_side([Stratum(p.before, p.before_ok) for p in pairs]),
+        after=_side([Stratum(p.after, p.after_ok) for p in pairs]),
         drop=inference.drop_of(pairs),
         low=low,
         high=high,
@@ -231,8 +235,13 @@ def _pair(old: TaskRecord, new: TaskRecord) -> PairedTask:
     return PairedTask(len(old.outcomes), sum(old.outcomes), len(new.outcomes), sum(new.outcomes))
 
 
-def _side(ok: int, trials: int) -> Side:
-    return Side(ok, trials, inference.wilson(ok, trials))
+def _side(tasks: list[Stratum]) -> Side:
+    ok, trials = sum(t.ok for t in tasks), sum(t.trials for t in tasks)
+    if len({t.trials for t in tasks}) == 1:
+        return Side(ok, trials, ok / trials, inference.wilson(ok, trials))
+    # The plain share would count a task twice that had twice the trials, as no drop does.
+    rate, low, high, _ = estimate(tasks)
+    return Side(ok, trials, rate, Interval(low, high))
 
 
 def _group_json(group: GroupComparison) -> Mapping[str, Any]:

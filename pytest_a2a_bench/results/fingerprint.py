@@ -45,6 +45,8 @@ WITHOUT_EFFECT = frozenset(
         "html",
         "inconclusive",
         "markdown",
+        "budget",  # decides which trials are held, as budget_first does
+        "budget_first",
         "max_cost",
         "max_drop",
         "max_infra_errors",

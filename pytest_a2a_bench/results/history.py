@@ -14,6 +14,7 @@ import dataclasses
 import itertools
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,9 +66,8 @@ class Entry:
 
     @property
     def rate(self) -> float | None:
-        """The share of its trials that succeeded."""
-        succeeded, every = self.trials
-        return succeeded / every if every else None
+        """The average of its tasks' rates: a budget gives tasks unequal numbers of trials."""
+        return _average(self.tasks.values())
 
     @property
     def name(self) -> str:
@@ -75,13 +75,16 @@ class Entry:
         return " ".join(filter(None, [self.at[:10], self.revision or self.run_id]))
 
     def rates(self) -> dict[str, float]:
-        """Return the share of successes by suite and domain."""
-        sums: dict[str, list[int]] = {}
-        for task, (succeeded, evaluated, errors) in self.tasks.items():
-            found = sums.setdefault(task.rpartition("/")[0], [0, 0])
-            found[0] += succeeded
-            found[1] += evaluated + errors
-        return {name: won / every for name, (won, every) in sums.items() if every}
+        """Return the average of the tasks' rates by suite and domain."""
+        groups: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        for task, found in self.tasks.items():
+            groups[task.rpartition("/")[0]].append(found)
+        return {name: rate for name, found in groups.items() if (rate := _average(found)) is not None}
+
+
+def _average(tasks: Iterable[tuple[int, int, int]]) -> float | None:
+    rates = [won / (evaluated + errors) for won, evaluated, errors in tasks if evaluated + errors]
+    return sum(rates) / len(rates) if rates else None
 
 
 def _check(entry: Entry) -> str | None:

@@ -13,6 +13,14 @@ from math import comb
 
 from pytest_a2a_bench.model import TrialResult, Usage, percentile, sum_usage
 
+BUDGET_ERROR = "Budget"
+"""The error type of a skipped trial that was not held, because the run's budget went to others."""
+
+
+def is_weighted(results: Iterable[TrialResult]) -> bool:
+    """Tell whether a budget gave these trials out, so that a plain average of them is no rate of the tasks."""
+    return any(result.error_type == BUDGET_ERROR for result in results)
+
 
 def pass_hat_k(trials: int, successes: int, k: int) -> float:
     """Return the probability that k trials drawn without replacement all succeed: C(c, k) / C(n, k).
@@ -132,7 +140,7 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
         harness_errors=sum(r.status == "harness_error" for r in results),
         not_run=sum(r.status == "not_run" for r in results),
         user_faults=sum(r.user_fault is not None for r in evaluated),
-        mean_reward=_mean([r.reward for r in evaluated]),
+        mean_reward=mean_reward(results),
         successes=sum(r.success for r in evaluated),
         pass_hat_k=pass_hat_k_by_k(by_task.values()),
         turns_mean=_mean([float(r.turns) for r in evaluated]),
@@ -148,6 +156,17 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def mean_reward(results: Sequence[TrialResult]) -> float | None:
+    """Return the average over evaluated trials; over tasks, where a budget gave these unequal numbers of trials."""
+    evaluated = [r for r in results if r.status == "evaluated"]
+    if not is_weighted(results):
+        return _mean([r.reward for r in evaluated])
+    rewards: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+    for result in evaluated:
+        rewards[result.key.task_key, result.key.label].append(result.reward)
+    return _mean([sum(own) / len(own) for own in rewards.values()])
 
 
 def _means(results: Sequence[TrialResult]) -> dict[str, float]:

@@ -130,7 +130,7 @@ class Desk:
         if kind in ("leaves", "vain") or (kind == "left" and not (HERE / key.file_stem).exists()):
             (HERE / key.file_stem).touch()
             fault = UserFault("stopped-early", "the agent asked \\x1b[31mwhether to go on")
-        value = 0.0 if kind == "bad" or fault else 1.0
+        value = 0.0 if kind == "bad" or fault or (kind == "odd" and key.trial % 2) else 1.0
         diff = () if value else ("db.x: expected 1, found 2",)
         checks = (RewardCheck("communicate", "the price is 42", value == 1.0),)
         return Outcome(

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates.misses import NOTHING_MISSED
-from pytest_a2a_bench.plugin.collect import floors, order, shards
+from pytest_a2a_bench.plugin.collect import budget, floors, order, shards
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.modules import judge_protocol
@@ -41,6 +41,8 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         state.refuse(session, run, "\n".join(problems))
         return
     if run.collected.used or run.settings.shard:
+        # Of the whole, so that all shards come to the same.
+        run.collected.beyond = budget.beyond_budget(run, [i.stash[TRIAL].key for i in census(session.items).trials])
         shards.divide(session, run)
         order.draw(session, run)
         # A part without trials is a part of the run, too: it leaves a file that says so, with the agent's name in it.
@@ -80,6 +82,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_scopes(found.users),
         *_one_for_several(found.users, run),
         *_floors(found.trials, run),
+        *budget.find_problems(found.trials, run),
         *_dialects(found.trials, run),
         *_transfers(found.trials, run),
     ]

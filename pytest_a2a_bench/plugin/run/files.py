@@ -14,6 +14,8 @@ from pytest_a2a_bench.gates import files
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import cloud, sharding
+from pytest_a2a_bench.results.baseline import Baseline
+from pytest_a2a_bench.results.budget import Known, known_of
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 
@@ -33,14 +35,40 @@ def read_files(run: BenchRun, directory: Path) -> None:
         each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
         wrong = (*wrong, *dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
     chosen, undecided = read_left_out(run)
+    budget, unaffordable = read_budget(run.settings, found.baseline)
     run.decide(
         left_out=chosen.tasks,
         left_out_unknown=chosen.unknown,
         quarantine=found.quarantine,
         missed=found.missed,
         durations=durations,
-        problems=(*run.plan.problems, *found.problems, *wrong, *unread, *undecided),
+        budget=budget,
+        known=_known(run.settings, found.baseline) if budget else {},
+        problems=(*run.plan.problems, *found.problems, *wrong, *unread, *undecided, *unaffordable),
     )
+
+
+def read_budget(settings: Settings, baseline: Baseline | None) -> tuple[int, tuple[str, ...]]:
+    """Return how many conversations ``--a2a-budget`` pays for, 0 without one, and what is wrong with it."""
+    if settings.budget is None or baseline is None:
+        return 0, ()
+    if isinstance(settings.budget, int):
+        return settings.budget, ()
+    asked = f"--a2a-budget ${settings.budget:g}"
+    if not baseline.cost_usd:
+        there = "has no cost of a conversation (its agent reported none)"
+        return 0, (f"{asked}: the baseline {baseline.source} {there}; give a number of conversations instead",)
+    conversations = int(settings.budget / baseline.cost_usd + 1e-9)
+    if not conversations:
+        return 0, (f"{asked} pays for no conversation: one cost ${baseline.cost_usd:g} in {baseline.source}",)
+    return conversations, ()
+
+
+def _known(settings: Settings, baseline: Baseline | None) -> dict[str, Known]:
+    # Trials of an agent with a name have it in theirs.
+    if settings.agents:
+        baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
+    return known_of(baseline) if baseline is not None else {}
 
 
 def read_left_out(run: BenchRun) -> tuple[LeftOut, tuple[str, ...]]:

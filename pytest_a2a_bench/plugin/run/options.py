@@ -138,6 +138,9 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             values["endpoint"] = next(iter(values["agents"].values()))
     if "replay" in values:
         values |= _recorded_endpoint(values, sources["replay"], problems)
+    if "budget" in values:
+        # A budget says how many trials there are; of a task there may be as many as of one that is held until decided.
+        values.setdefault("trials", values.get("max_trials", table.DEFAULTS["max_trials"]))
     settings = _with_implied(_settings(values, options))
     problems += _contradictions(settings, config)
     # An endpoint in the environment alone asks for nothing yet.
@@ -242,6 +245,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.stop == "decided" and not (settings.min_pass or settings.min_pass_k or settings.baseline):
         asked = "--a2a-min-pass RATE or --a2a-baseline FILE"
         problems.append(f"--a2a-stop decided (or --a2a-trials auto) needs a gate that can be decided: add {asked}")
+    if settings.budget is not None:
+        problems += _budget_problems(settings)
     if settings.otel == "on" and not is_installed():
         problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
     # An agent of this machine cannot be reached from another.
@@ -254,6 +259,20 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
         )
     return problems
+
+
+def _budget_problems(settings: Settings) -> Iterator[str]:
+    """Say what a budget needs, and what does not go with it."""
+    if not settings.baseline:
+        yield "--a2a-budget goes by what an earlier run measured of each task: add --a2a-baseline FILE"
+    if settings.stop == "decided":
+        yield (
+            "--a2a-budget and --a2a-stop decided (or --a2a-trials auto) exclude each other: a budget fixes beforehand "
+            "how many trials each task has, and an early verdict ends them by what was seen; leave one of them out"
+        )
+    if len(settings.under_test) > 1:
+        names = ", ".join(name or "" for name in settings.under_test)
+        yield f"--a2a-budget is about one agent, and there are several ({names}); give one endpoint, or leave it out"
 
 
 def _output_problems(settings: Settings) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison
 from pytest_a2a_bench.results.history import Entry
+from pytest_a2a_bench.results.stats import BUDGET_ERROR
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 
@@ -74,7 +75,8 @@ def cautions(contents: Contents) -> list[str]:
     if decided:
         were = f"{decided:,} of {len(trials):,} trials were not held"
         notes.append(f"{were}: every gate was decided before, and no rate counts them.")
-    unjudged = sum(r.status == "skipped" for r in trials) - decided
+    beyond = sum(r.error_type == BUDGET_ERROR for r in trials)
+    unjudged = sum(r.status == "skipped" for r in trials) - decided - beyond
     if unjudged:
         notes.append(f"{unjudged:,} of {len(trials):,} trials were skipped: they need a judge, and none is configured.")
     absent = sum(r.status == "not_run" for r in trials)

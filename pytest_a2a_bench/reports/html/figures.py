@@ -12,8 +12,8 @@ from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, number, rate, seconds
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.agents import agent_names
-from pytest_a2a_bench.results.inference import wilson
-from pytest_a2a_bench.results.stats import summarise
+from pytest_a2a_bench.results.budget import rate_of
+from pytest_a2a_bench.results.stats import mean_reward, summarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +70,19 @@ def _row(group: Group) -> Html:
     # Errors stay in the denominator.
     counted = sum(r.status != "skipped" for r in group.trials)
     passed = sum(r.success for r in judged)
-    mean = sum(r.reward for r in judged) / len(judged) if judged else None
+    mean = mean_reward(group.trials)
     errors = sum(r.status not in ("evaluated", "skipped") for r in group.trials)
     skipped = sum(r.status == "skipped" for r in group.trials)
     chart: Html | str = "all were skipped"
-    if counted:
-        limits = wilson(passed, counted)
-        said = f"{rate(passed / counted)} passed, 95 % interval {rate(limits.low)} to {rate(limits.high)}"
-        chart = charts.bar(passed / counted, limits.low, limits.high, said)
+    found = rate_of(group.trials) if counted else None
+    if found is not None:
+        said = f"{rate(found.rate)} passed, 95 % interval {rate(found.low)} to {rate(found.high)}"
+        chart = charts.bar(found.rate, found.low, found.high, said)
     return el(
         "tr",
         el("th", group.name, scope="row"),
         el("td", chart, class_="bar-cell"),
-        el("td", rate(passed / counted) if counted else "\u2013", class_="num strong"),
+        el("td", rate(found.rate) if found else "\u2013", class_="num strong"),
         el("td", f"{passed:,} / {counted:,}", class_="num"),
         el("td", number(mean, 3), class_="num wide"),
         el("td", f"{errors:,}", class_="num warn" if errors else "num"),

@@ -10,8 +10,8 @@ from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
 from pytest_a2a_bench.results.agents import agent_names
-from pytest_a2a_bench.results.inference import wilson
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.budget import rate_of
+from pytest_a2a_bench.results.stats import count, is_weighted
 
 _TONES = {"pass": "good", "inconclusive": "unsure"}
 _WORDS = {"pass": "Pass", "failed": "Failed", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}
@@ -72,7 +72,8 @@ def _gate(gate: StoredGate) -> Html:
 def _headline(trials: Sequence[TrialResult]) -> Html:
     counted = [r for r in trials if r.status != "skipped"]
     passed = sum(r.success for r in counted)
-    limits = wilson(passed, len(counted)) if counted else None
+    found = rate_of(trials) if counted else None
+    weighted = "each task counts the same; " if is_weighted(trials) else ""
     # Over all trials: turns before an error were real ones.
     turns = sorted(s for r in trials for s in r.turn_latencies)
     costs = [r.cost for r in trials if r.cost is not None]
@@ -84,9 +85,9 @@ def _headline(trials: Sequence[TrialResult]) -> Html:
         "dl",
         _figure(
             "Trials passed",
-            rate(passed / len(counted)) if counted else "\u2013",
-            f"{passed:,} of {len(counted):,}; 95 % interval {rate(limits.low)} to {rate(limits.high)}"
-            if limits
+            rate(found.rate) if found else "\u2013",
+            f"{weighted}{passed:,} of {len(counted):,}; 95 % interval {rate(found.low)} to {rate(found.high)}"
+            if found
             else "all were skipped",
         ),
         _figure("Trials", f"{len(trials):,}", f"of {count(tasks, 'task')}; {troubled}"),
