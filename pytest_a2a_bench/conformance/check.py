@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.context import Context
@@ -28,6 +28,23 @@ TIMED: set[tuple[str, str]] = set()
 
 CROSSED: dict[tuple[str, str], CheckFunction] = {}
 """The same for what a requirement is tried with beside its check, where the whole breadth is wanted."""
+
+
+class Added(NamedTuple):
+    """What is known of a check that is in no catalogue and was asked for by name, such as a test of ACTS.
+
+    :param messages: how many messages it sends at most that an agent works on.
+    :param risk: why it is not for an agent in production; empty where it is.
+    :param is_rough: whether it may send what is malformed, so that it comes last.
+    """
+
+    messages: int
+    risk: str = ""
+    is_rough: bool = False
+
+
+ADDED: dict[tuple[str, str], Added] = {}
+"""The same for such checks, which :mod:`.cost` has not measured."""
 
 UNCHECKABLE: dict[str, str] = {}
 """Requirement id -> why no endpoint can show it."""
