@@ -31,20 +31,21 @@ CROSSED: dict[tuple[str, str], CheckFunction] = {}
 
 
 class Added(NamedTuple):
-    """What is known of a check that is in no catalogue and was asked for by name, such as a test of ACTS.
+    """A check that is in no catalogue and was asked for by name, such as a test of ACTS.
 
     :param messages: how many messages it sends at most that an agent works on.
     :param risk: why it is not for an agent in production; empty where it is.
     :param is_rough: whether it may send what is malformed, so that it comes last.
     """
 
+    check: CheckFunction
     messages: int
     risk: str = ""
     is_rough: bool = False
 
 
 ADDED: dict[tuple[str, str], Added] = {}
-"""The same for such checks, which :mod:`.cost` has not measured."""
+"""The same for such checks."""
 
 UNCHECKABLE: dict[str, str] = {}
 """Requirement id -> why no endpoint can show it."""
@@ -60,6 +61,15 @@ class NoAnswer(Exception):
     def __init__(self, message: str, reply: WireReply | None = None) -> None:
         self.reply = reply
         super().__init__(message)
+
+
+def check_of(id: str, version: str) -> CheckFunction:
+    """Return a check, of the catalogue or added.
+
+    :raises KeyError: if there is none.
+    """
+    added = ADDED.get((id, version))
+    return added.check if added is not None else CHECKS[id, version]
 
 
 def check(*ids: str, version: str = "1.0", timed: bool = False) -> Callable[[F], F]:

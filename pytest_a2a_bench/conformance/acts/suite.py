@@ -12,7 +12,7 @@ from pytest_a2a_bench.conformance.acts.asking import operation_of, sent_by
 from pytest_a2a_bench.conformance.acts.document import Step
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.making import TRANSPORTS, make
-from pytest_a2a_bench.conformance.check import ADDED, CHECKS, Added
+from pytest_a2a_bench.conformance.check import ADDED, Added
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
@@ -64,12 +64,8 @@ def load_acts(path: str | Path, behaviors: str | Path | None = None) -> ActsSuit
             f"{'; '.join(both)}: the id is that of a requirement of this package; give another one"
         )
     # Reading other files in one process must leave nothing of these.
-    for key in ADDED:
-        CHECKS.pop(key, None)
     ADDED.clear()
-    for case in cases:
-        CHECKS[case.test.id, VERSION] = functools.partial(make, case, known)
-        ADDED[case.test.id, VERSION] = _added(case)
+    ADDED.update({(case.test.id, VERSION): _added(case, known) for case in cases})
     return ActsSuite(tuple(map(_requirement, cases)))
 
 
@@ -91,12 +87,13 @@ def _requirement(case: Case) -> Requirement:
     )
 
 
-def _added(case: Case) -> Added:
+def _added(case: Case, behaviors: frozenset[str]) -> Added:
     operations = [_operation(step) for step in case.test.steps]
     by_hand = any(step.raw is not None for step in case.test.steps)
     push = any("PushNotificationConfig" in name for name in operations)
     risk = "sends requests by hand" if by_hand else "names a webhook" if push else ""
-    return Added(sum(name in _SENDING for name in operations), risk, by_hand)
+    check = functools.partial(make, case, behaviors)
+    return Added(check, sum(name in _SENDING for name in operations), risk, by_hand)
 
 
 def _operation(step: Step) -> str:
