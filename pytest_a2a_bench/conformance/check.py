@@ -36,12 +36,14 @@ class Added(NamedTuple):
     :param messages: how many messages it sends at most that an agent works on.
     :param risk: why it is not for an agent in production; empty where it is.
     :param is_rough: whether it may send what is malformed, so that it comes last.
+    :param is_timed: whether its verdict depends on time.
     """
 
     check: CheckFunction
     messages: int
     risk: str = ""
     is_rough: bool = False
+    is_timed: bool = False
 
 
 ADDED: dict[tuple[str, str], Added] = {}

@@ -83,6 +83,7 @@ def test_workers_share_them(bench: Bench, url: str, options: tuple[str, ...]) ->
     result.assert_outcomes(passed=3, failed=1, warnings=1)
 
 
+@pytest.mark.slow
 def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[str, ...]) -> None:
     result = bench("--a2a-endpoint", url, *options, "-k", "MINE-DONE and GRPC")
     assert result.parseoutcomes()["passed"] == 1
@@ -97,9 +98,17 @@ def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[st
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--a2a-suite", "acts"), "*a2a/acts has the tests of ACTS files: name them with --a2a-acts PATH*"),
+        pytest.param(
+            ("--a2a-suite", "acts"),
+            "*a2a/acts has the tests of ACTS files: name them with --a2a-acts PATH*",
+            marks=pytest.mark.slow,
+        ),
         (("--a2a-acts", "/no/such.yaml"), "ERROR: */no/such.yaml: it cannot be read: No such file or directory*"),
-        (("--a2a-suite", "card", "--a2a-acts-behaviors", "x"), "ERROR: --a2a-acts-behaviors: give --a2a-acts PATH*"),
+        pytest.param(
+            ("--a2a-suite", "card", "--a2a-acts-behaviors", "x"),
+            "ERROR: --a2a-acts-behaviors: give --a2a-acts PATH*",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_bad_options_are_usage_errors(bench: Bench, url: str, words: tuple[str, ...], told: str) -> None:

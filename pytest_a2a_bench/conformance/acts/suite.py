@@ -81,10 +81,14 @@ def _requirement(case: Case) -> Requirement:
         version=VERSION,
         how=case.suite,
         # Words that the plan and the engine look for: such a test waits, and leaves a task that works.
-        needs="scenario slow" if set(_SLOW) & set(test.requires_behaviors) else "",
+        needs="scenario slow" if _slow(case) else "",
         bindings=tuple(b for b in BINDINGS if b in bindings or not bindings),
         note=case.where,
     )
+
+
+def _slow(case: Case) -> set[str]:
+    return set(_SLOW) & set(case.test.requires_behaviors)
 
 
 def _added(case: Case, behaviors: frozenset[str]) -> Added:
@@ -93,7 +97,9 @@ def _added(case: Case, behaviors: frozenset[str]) -> Added:
     push = any("PushNotificationConfig" in name for name in operations)
     risk = "sends requests by hand" if by_hand else "names a webhook" if push else ""
     check = functools.partial(make, case, behaviors)
-    return Added(check, sum(name in _SENDING for name in operations), risk, by_hand)
+    # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
+    timed = any(step.repeat is not None or step.expect_stream is not None for step in case.test.steps)
+    return Added(check, sum(name in _SENDING for name in operations), risk, by_hand, timed or bool(_slow(case)))
 
 
 def _operation(step: Step) -> str:
