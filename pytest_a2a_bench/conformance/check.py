@@ -47,7 +47,7 @@ class Added(NamedTuple):
 
 
 ADDED: dict[tuple[str, str], Added] = {}
-"""The same for such checks."""
+"""(requirement id, version) -> a check that was added; those that were read last replace all others."""
 
 UNCHECKABLE: dict[str, str] = {}
 """Requirement id -> why no endpoint can show it."""

@@ -232,7 +232,7 @@ def test_what_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -
         "(--a2a-acts-behaviors; a2a-bench conformance: --acts-behaviors)",
         "MINE-CLIENT": "it is about how a client reads answers, and not about an agent",
         "MINE-GUARDED": "the card demands no credentials",
-        "MINE-VARIABLE": "step get: nothing gives {{nobodyKnows}} a value; give it in the environment, under that name",
+        "MINE-VARIABLE": "nothing gives {{nobodyKnows}} a value; give it in the environment, under that name",
     }
     assert found["MINE-BY-HAND JSONRPC"]["status"] == "passed"
 

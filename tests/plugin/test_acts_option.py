@@ -95,6 +95,15 @@ def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[st
     assert "a2a/protocol::test_protocol[SEND-003-GRPC]" in found
 
 
+@pytest.mark.slow
+def test_in_ini_they_choose_nothing(
+    bench: Bench, url: str, options: tuple[str, ...], pytester: pytest.Pytester
+) -> None:
+    pytester.makeini(f"[pytest]\na2a_acts = {options[1]}\n")
+    pytester.makepyfile("def test_own(): pass")
+    bench("--a2a-endpoint", url).assert_outcomes(passed=1)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -302,3 +302,5 @@ def _reference_problems(reference: str, known: Mapping[str, set[str]]) -> Iterat
     elif re.split(r"[.\[]", name)[0] not in known[step]:
         there = ", ".join(sorted(known[step])) or "nothing"
         yield f"{{{{{reference}}}}}: step {step!r} captures {there}"
+    else:
+        yield from _path_problems(name)

@@ -118,15 +118,18 @@ class _Run:
         self._scope = Scope(case.variables, self._given, self._environment)
 
     async def run(self) -> None:
+        try:
+            await self._steps()
+        except Unresolved as error:
+            # What could not be asked has shown nothing about the agent.
+            self._ctx.skip(f"{error}; give it in the environment, under that name")
+
+    async def _steps(self) -> None:
         test, replies = self._case.test, list[WireReply]()
         for step in test.steps:
             if step.delay_ms:
                 await asyncio.sleep(step.delay_ms / 1000)
-            try:
-                found, answer = await self._step(step)
-            except Unresolved as error:
-                # A step that could not be taken has shown nothing about the agent.
-                self._ctx.skip(f"step {step.id}: {error}; give it in the environment, under that name")
+            found, answer = await self._step(step)
             if answer is not None:
                 replies = [answer.reply]
             if found:

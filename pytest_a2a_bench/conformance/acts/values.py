@@ -152,22 +152,20 @@ class Scope:
         return [self.fill(inner, depth) for inner in value] if isinstance(value, list) else value
 
     def source(self, text: str) -> Any:
-        """Return what the source of an assertion means: a reference, or the path within the answers of steps."""
+        """Return what the source of an assertion means: a reference, a path, or the id of a step for its answer."""
         whole = _REFERENCE.fullmatch(text.strip())
-        return self._resolve(whole.group(1) if whole else text.strip(), 0)
+        name = whole.group(1) if whole else text.strip()
+        return self._resolve(f"{name}.response" if name in self._steps else name, 0)
 
     def _resolve(self, name: str, depth: int) -> Any:
         step, _, path = name.partition(".")
         if name == "$uuid":
             return str(uuid.uuid4())
         if step in self._steps and path:
-            captured, _, inner = path.partition(".")
-            # A name with an index, such as response[0], is a path from the start.
-            found = at(self._steps[step], path) if captured not in self._steps[step] or inner else MISSING
-            found = self._steps[step].get(captured, MISSING) if found is MISSING and not inner else found
-            if found is not MISSING:
-                return found
-            raise Unresolved(f"{{{{{name}}}}}: step {step} has captured no {path}")
+            found = at(self._steps[step], path)
+            if found is MISSING:
+                raise Unresolved(f"{{{{{name}}}}}: step {step} has captured no {path}")
+            return found
         if name in self._variables and depth < _NESTED:
             # What the runner gives wins: the public files name a webhook on example.com.
             own = self._given(name)

@@ -42,8 +42,8 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
     # An endpoint in ini or environment is there for the user's own tests, which an expression then means.
     if settings.endpoint_source == "cli" and by_expression:
         return Selection(candidates=True)
-    if settings.acts is not None and settings.endpoint_source == "cli":
-        # Whoever names an agent and ACTS files, and nothing else, wants to have these made.
+    if settings.endpoint_source == "cli" and config.getoption("a2a_acts", None) is not None:
+        # Whoever names an agent and ACTS files, and nothing else, wants to have these made. In ini they choose nothing.
         config.args = []
         return Selection(modules=(ACTS.nodeid,), conformance=True)
     failed = _previously_failed(config, missed or ()) if settings.endpoint else ()

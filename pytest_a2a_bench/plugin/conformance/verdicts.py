@@ -217,6 +217,7 @@ def _waivers(run: BenchRun) -> tuple[Waiver, ...]:
     if not run.settings.waivers:
         return ()
     if run.services.waivers is None:
+        _check_acts(run)  # whose ids they may name
         run.services.waivers = read_waivers(run.settings.waivers)
     return run.services.waivers
 
