@@ -34,7 +34,7 @@ PREFIXES = (
 BEHAVIORS = 'acts_version: "1.0"\nbehaviors:\n' + "".join(f'  - prefix: "{prefix}"\n' for prefix in PREFIXES)
 """What the agent says that it knows, as the file ``sut-behaviors.yaml``."""
 
-WORK_SECONDS = 1.0
+WORK_SECONDS = 3.0
 _PREFIX = re.compile(r"tck(?:-[a-z]+)+")
 
 
