@@ -68,7 +68,8 @@ class Settings:
     :param concurrency: conversations in flight in all processes together.
     :param rate: most messages to an agent in a second, of all processes together; None for any number.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
-    :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
+    :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts, ``acts`` the
+        tests in ACTS' form, and ``acts_behaviors`` the file of what the agent knows of them.
     :param card_jwks: file or URL of the keys that verify the agent card's signatures.
     :param webhook_bind: ``HOST:PORT`` where push notifications are received; the agent calls it ``webhook_url``.
     :param conformance_profile: which checks of the protocol are made, one of :data:`CHECK_PROFILES`.
@@ -192,6 +193,8 @@ class Settings:
     strict: bool = False
     waivers: str | None = None
     scenarios: str | None = None
+    acts: str | None = None
+    acts_behaviors: str | None = None
     card_jwks: str | None = None
     webhook_bind: str | None = None
     webhook_url: str | None = None

@@ -28,7 +28,7 @@ from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.cost.plan import STANDARD_MESSAGES, CostPlan, make_plan
 from pytest_a2a_bench.conformance.engine import Planned
-from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult, Requirement
+from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS, CheckResult, Requirement
 from pytest_a2a_bench.conformance.judging import check_all
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
@@ -68,6 +68,10 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="A SHOULD that is not kept is a failure too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
     parser.add_argument("--scenarios", metavar="FILE", help="TOML file of prompts for special behaviour")
+    parser.add_argument("--acts", metavar="PATH", help="Make the tests of these ACTS files too (file or directory)")
+    parser.add_argument(
+        "--acts-behaviors", metavar="FILE", help="ACTS file of the behaviors that the agent knows (sut-behaviors.yaml)"
+    )
     parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the card's signatures with these keys")
     parser.add_argument("--webhook-bind", metavar="HOST:PORT", help="Where push notifications are received")
     parser.add_argument("--webhook-url", metavar="URL", help="How the agent reaches that (http://HOST:PORT)")
@@ -134,7 +138,7 @@ def show_plan(namespace: Namespace) -> int:
     subject = look_at(config, timeout=namespace.timeout)
     if subject.problem:
         raise ConfigurationError(f"{redact_url(namespace.url)}: {subject.problem}")
-    planned = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
+    planned = _planned(namespace, subject)
     targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace), namespace.profile)
     print("\n".join(cost.lines(_cost(namespace, planned, targets))))
     return 0
@@ -170,8 +174,15 @@ def judge_agent(namespace: Namespace) -> Report:
     )
 
 
+def _planned(namespace: Namespace, subject: Subject) -> list[Planned]:
+    every = subject.plan()
+    if namespace.loaded_acts is not None and not subject.problem:
+        every += namespace.loaded_acts.plan(subject.card, subject.endpoint)
+    return [p for p in every if _is_wanted(namespace, p.requirement, p.binding)]
+
+
 def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> list[CheckResult]:
-    planned: list[Planned] = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
+    planned = _planned(namespace, subject)
     if not planned:
         return []
     if subject.problem:
@@ -210,10 +221,14 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 
 def _check_arguments(namespace: Namespace) -> None:
     keys, waivers = namespace.jwks, namespace.waivers
+    namespace.loaded_acts = None
+    # First, as ids and groups may be theirs.
+    raise_errors(lambda: _load_acts(namespace))
+    theirs = namespace.loaded_acts.ids if namespace.loaded_acts is not None else ()
     raise_errors(
         lambda: _check_numbers(namespace),
-        lambda: _check_groups(namespace.group),
-        *(functools.partial(requirement, id) for id in namespace.id),
+        lambda: _check_groups(namespace.group, bool(theirs)),
+        *(functools.partial(requirement, id) for id in namespace.id if id not in theirs),
         lambda: check_place(_place(namespace)),
         lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
         lambda: read_waivers(waivers) if waivers else None,
@@ -235,8 +250,19 @@ def _check_numbers(namespace: Namespace) -> None:
         raise ConfigurationError("; ".join(wrong))
 
 
-def _check_groups(names: list[str]) -> None:
+def _load_acts(namespace: Namespace) -> None:
+    if namespace.acts is None:
+        if namespace.acts_behaviors is not None:
+            raise ConfigurationError("--acts-behaviors: give --acts PATH with it")
+        return
+    from pytest_a2a_bench.conformance.acts.suite import load_acts  # reads YAML, which is an extra
+
+    namespace.loaded_acts = load_acts(namespace.acts, namespace.acts_behaviors)
+
+
+def _check_groups(names: list[str], with_acts: bool) -> None:
     groups = list(dict.fromkeys(entry.group for version in VERSIONS for entry in load_requirements(version)))
+    groups += [ACTS] if with_acts else []
     unknown = [name for name in names if name not in groups]
     if unknown:
         raise ConfigurationError(f"--group names {', '.join(unknown)}; there are {', '.join(groups)}")

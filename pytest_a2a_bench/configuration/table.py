@@ -269,6 +269,16 @@ OPTIONS: tuple[Option, ...] = (
         locate=locate_file,
     ),
     Option(
+        "acts", "PATH", "ACTS files (YAML), or a directory of them, to make their tests", read_text, locate=locate_file
+    ),
+    Option(
+        "acts_behaviors",
+        "FILE",
+        "ACTS file of the behaviors that the agent knows (sut-behaviors.yaml)",
+        read_text,
+        locate=locate_file,
+    ),
+    Option(
         "card_jwks", "FILE|URL", "Keys to verify the signatures of the agent card with", read_text, locate=locate_file
     ),
     Option("webhook_bind", "HOST:PORT", "Where to receive push notifications, for an agent elsewhere", read_text),

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.context import Context
@@ -29,6 +29,26 @@ TIMED: set[tuple[str, str]] = set()
 CROSSED: dict[tuple[str, str], CheckFunction] = {}
 """The same for what a requirement is tried with beside its check, where the whole breadth is wanted."""
 
+
+class Added(NamedTuple):
+    """A check that is in no catalogue and was asked for by name, such as a test of ACTS.
+
+    :param messages: how many messages it sends at most that an agent works on.
+    :param risk: why it is not for an agent in production; empty where it is.
+    :param is_rough: whether it may send what is malformed, so that it comes last.
+    :param is_timed: whether its verdict depends on time.
+    """
+
+    check: CheckFunction
+    messages: int
+    risk: str = ""
+    is_rough: bool = False
+    is_timed: bool = False
+
+
+ADDED: dict[tuple[str, str], Added] = {}
+"""(requirement id, version) -> a check that was added; those that were read last replace all others."""
+
 UNCHECKABLE: dict[str, str] = {}
 """Requirement id -> why no endpoint can show it."""
 
@@ -43,6 +63,15 @@ class NoAnswer(Exception):
     def __init__(self, message: str, reply: WireReply | None = None) -> None:
         self.reply = reply
         super().__init__(message)
+
+
+def check_of(id: str, version: str) -> CheckFunction:
+    """Return a check, of the catalogue or added.
+
+    :raises KeyError: if there is none.
+    """
+    added = ADDED.get((id, version))
+    return added.check if added is not None else CHECKS[id, version]
 
 
 def check(*ids: str, version: str = "1.0", timed: bool = False) -> Callable[[F], F]:

@@ -15,6 +15,8 @@ FOUND: Sequence[CheckOutcome] = ("failed", "error", "warned")
 
 BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 VERSIONS = ("1.0", "0.3")
+ACTS = "acts"
+"""The group of checks that come from ACTS files: other people's, about the same protocol."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.conformance.finding import CheckOutcome, CheckResult, Finding, Requirement
+from pytest_a2a_bench.conformance.finding import ACTS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 
 Status = Literal["passed", "failed", "warned", "waived", "skipped", "error", "inconclusive", "explained"]
@@ -249,7 +249,9 @@ def compliance(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = Non
     """
     by_version: dict[str, list[CheckRow]] = {}
     for row in rows:
-        by_version.setdefault(row.version, []).append(row)
+        # A verdict of its own: what others' tests say must neither hide nor worsen what ours do.
+        version = f"{row.version} by ACTS" if row.group == ACTS else row.version
+        by_version.setdefault(version, []).append(row)
     every = planned or {}
     return [
         _compliance(version, by_version[version], max(0, every.get(version, 0) - len(by_version[version])))

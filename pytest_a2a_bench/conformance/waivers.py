@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.conformance.check import ADDED
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.gates.known import EntryForm, KnownEntry, is_over, read_entries, read_text
@@ -113,4 +114,5 @@ def _doubled(entries: list[KnownEntry]) -> Iterator[str]:
 
 
 def _catalogue() -> Iterator[str]:
-    return (entry.id for version in VERSIONS for entry in load_requirements(version))
+    yield from (entry.id for version in VERSIONS for entry in load_requirements(version))
+    yield from (id for id, _ in ADDED)

@@ -132,7 +132,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
     if chosen.candidates:
         # The protocol is judged on one agent; an expression means the others' trials.
-        judged = not run.settings.agents and check_items.may_be_chosen(config)
+        judged = not run.settings.agents and check_items.may_be_chosen(config, run)
         chosen = dataclasses.replace(chosen, conformance=judged)
     run.decide(named=named, selection=chosen)
     if order.decides_early(run):

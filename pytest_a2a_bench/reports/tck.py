@@ -19,7 +19,7 @@ from pytest_a2a_bench.redact import one_line
 
 _TRANSPORTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "http_json", "GRPC": "grpc", "card": "agent_card"}
 _ONE_BINDING = {"JSONRPC-": "JSONRPC", "HTTP_JSON-": "HTTP+JSON", "GRPC-": "GRPC"}
-_LEVELS = {"must": "MUST", "should": "SHOULD", "may": "MAY"}
+_LEVELS = {"overall": "", "must": "MUST", "should": "SHOULD", "may": "MAY"}
 
 
 class TckRequirement(NamedTuple):
@@ -53,15 +53,16 @@ def render(report: Report) -> str:
         if judgement.result.requirement.version == "1.0":
             found[judgement.result.requirement.id].append(judgement)
     each = {r.id: _result(r, [j for id in r.ours for j in found[id]]) for r in load_tck()}
-    now = datetime.datetime.now(tz=datetime.UTC).isoformat()
     shares = {f"{name}_compatibility": _share(each.values(), level) for name, level in _LEVELS.items()}
     document = {
-        "timestamp": now,
+        "summary": {
+            "timestamp": datetime.datetime.now(tz=datetime.UTC).isoformat(),
+            "sut_url": report.endpoint,
+            "spec_version": "1.0",
+            **{name: f"{share:.1f}%" for name, share in shares.items()},
+        },
         "per_requirement": each,
         "per_transport": _transports(each.values()),
-        "overall_compatibility": _share(each.values(), ""),
-        **shares,
-        "agent_card": {},
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -78,9 +79,6 @@ def _result(requirement: TckRequirement, judgements: Sequence[Judgement]) -> dic
         "status": _overall(set(transports.values())),
         "transports": transports,
         "errors": [error for found in errors.values() for error in found],
-        "description": "; ".join(dict.fromkeys(j.result.requirement.text for j in judgements)),
-        "spec_url": "",
-        "transport_errors": errors,
         "test_ids": sorted({f"{j.result.requirement.id}[{j.result.binding}]" for j in judgements}),
     }
 

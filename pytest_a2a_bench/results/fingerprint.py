@@ -19,6 +19,8 @@ from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 
 WITHOUT_EFFECT = frozenset(
     {
+        "acts",
+        "acts_behaviors",
         "agent",  # only a name
         "agent_model",  # only reckons
         "agents",

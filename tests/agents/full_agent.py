@@ -14,6 +14,7 @@ import grpc.aio
 import httpx
 import uvicorn
 from a2a.auth.user import UnauthenticatedUser, User
+from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
@@ -127,7 +128,12 @@ def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
 
 
 async def _serve(
-    listener: socket.socket, features: Features, ready: threading.Event, stop: asyncio.Event, made: list[str]
+    listener: socket.socket,
+    features: Features,
+    executor: AgentExecutor,
+    ready: threading.Event,
+    stop: asyncio.Event,
+    made: list[str],
 ) -> None:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     grpc_server = grpc.aio.server(interceptors=[_GrpcGuard()] if features.auth else [])
@@ -135,7 +141,7 @@ async def _serve(
     configs = InMemoryPushNotificationConfigStore()
     client = httpx.AsyncClient(timeout=5)
     handler = DefaultRequestHandler(
-        agent_executor=ScriptedExecutor(),
+        agent_executor=executor,
         task_store=InMemoryTaskStore(),
         agent_card=card,
         push_config_store=configs,
@@ -168,8 +174,11 @@ async def _serve(
 
 
 @contextlib.contextmanager
-def full_agent(features: Features | None = None) -> Iterator[str]:
-    """Serve on ephemeral ports, in a thread with its own event loop; gives the URL."""
+def full_agent(features: Features | None = None, executor: AgentExecutor | None = None) -> Iterator[str]:
+    """Serve on ephemeral ports, in a thread with its own event loop; gives the URL.
+
+    :param executor: what does the work; by default it obeys a message's first word.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     loop = asyncio.new_event_loop()
@@ -177,7 +186,8 @@ def full_agent(features: Features | None = None) -> Iterator[str]:
 
     def main() -> None:
         with contextlib.suppress(asyncio.CancelledError):
-            loop.run_until_complete(_serve(listener, features or Features(), ready, stop, made))
+            serving = _serve(listener, features or Features(), executor or ScriptedExecutor(), ready, stop, made)
+            loop.run_until_complete(serving)
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()

@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from pytest_a2a_bench.conformance.check import ADDED
 from pytest_a2a_bench.conformance.cost.facts import Facts
 
 SELF = "self"
@@ -58,6 +59,9 @@ class CostTable:
 
     def use(self, version: str, binding: str, node: str, facts: Facts) -> Use:
         """Return what a node sends; where facts are as nobody has measured, the most that it may."""
+        # Sent by the check itself, and shared with no other.
+        if (node, version) in ADDED:
+            return Use({SELF: ADDED[node, version].messages}, {}, ())
         found = [_chosen(row, facts) for row in self.rows.get((version, binding, node), ())]
         messages, refused = Counter[str](), Counter[str]()
         for use in found:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_a2a_bench.plugin.run.modules import all_modules, joins, judge_protocol
+from pytest_a2a_bench.plugin.run.modules import ACTS, all_modules, joins, judge_protocol
 from pytest_a2a_bench.plugin.run.state import Selection
 from pytest_a2a_bench.plugin.shim import is_below
 from pytest_a2a_bench.settings import Settings
@@ -42,6 +42,10 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
     # An endpoint in ini or environment is there for the user's own tests, which an expression then means.
     if settings.endpoint_source == "cli" and by_expression:
         return Selection(candidates=True)
+    if settings.endpoint_source == "cli" and config.getoption("a2a_acts", None) is not None:
+        # Whoever names an agent and ACTS files, and nothing else, wants to have these made. In ini they choose nothing.
+        config.args = []
+        return Selection(modules=(ACTS.nodeid,), conformance=True)
     failed = _previously_failed(config, missed or ()) if settings.endpoint else ()
     return Selection(modules=failed, conformance=judge_protocol(failed))
 

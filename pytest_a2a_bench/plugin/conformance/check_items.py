@@ -5,18 +5,21 @@ Loaded in every pytest run; the conformance room itself is imported where its re
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, BenchRun
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.acts.suite import ActsSuite
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.finding import Requirement
 
@@ -31,7 +34,7 @@ _SHOWN = 25
 class ItemCheck:
     """The check that an item reports.
 
-    :param suite: ``card`` or ``protocol``.
+    :param suite: ``card``, ``protocol`` or ``acts``.
     """
 
     suite: str
@@ -53,27 +56,49 @@ def short_id(suite: str, entry: Requirement, binding: str) -> str:
 # --- whether they join ------------------------------------------------------------------------------------------------
 
 
-def may_be_chosen(config: pytest.Config) -> bool:
+def may_be_chosen(config: pytest.Config, run: BenchRun) -> bool:
     """Tell whether ``-k`` and ``-m`` can choose any check, so that an agent's card is not fetched in vain."""
     keyword, marker = config.getoption("keyword") or "", config.getoption("markexpr") or ""
-    return any(shim.would_select(keyword, marker, names, {CONFORMANCE: marks}) for names, marks in _conceivable())
+    return any(shim.would_select(keyword, marker, names, {CONFORMANCE: marks}) for names, marks in _conceivable(run))
 
 
-def _conceivable() -> Iterator[tuple[list[str], Mapping[str, str]]]:
-    from pytest_a2a_bench.conformance.finding import VERSIONS
+def _conceivable(run: BenchRun) -> Iterator[tuple[list[str], Mapping[str, str]]]:
+    from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS
     from pytest_a2a_bench.conformance.requirements import load_requirements
 
-    for version in VERSIONS:
-        for entry in load_requirements(version):
+    theirs: list[Requirement] = []
+    if run.settings.acts is not None:
+        # What is wrong with the files is told where all files are read.
+        with contextlib.suppress(ConfigurationError):
+            theirs += acts_of(run).requirements
+    for entries in (*map(load_requirements, VERSIONS), theirs):
+        for entry in entries:
             for binding in entry.bindings:
-                suite = "card" if binding == "card" else "protocol"
+                suite = "card" if binding == "card" else ACTS if entry.group == ACTS else "protocol"
                 names = [f"a2a/{suite}", f"test_{suite}[{short_id(suite, entry, binding)}]"]
                 yield [*names, CONFORMANCE, *_keywords(entry, binding)], _marks(suite, entry, binding)
 
 
 def names_files(settings: Settings) -> bool:
     """Tell whether options name anything that is read for judging the protocol."""
-    return any((settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url))
+    acts = (settings.acts, settings.acts_behaviors)
+    return any(
+        (*acts, settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)
+    )
+
+
+def acts_of(run: BenchRun) -> ActsSuite:
+    """Return the tests of the ACTS files that an option names.
+
+    :raises ConfigurationError: naming all that is wrong with them, or that none are named.
+    """
+    if run.settings.acts is None:
+        raise ConfigurationError("a2a/acts has the tests of ACTS files: name them with --a2a-acts PATH")
+    if run.services.acts is None:
+        from pytest_a2a_bench.conformance.acts.suite import load_acts
+
+        run.services.acts = load_acts(run.settings.acts, run.settings.acts_behaviors)
+    return run.services.acts
 
 
 # --- one item per check -----------------------------------------------------------------------------------------------
@@ -82,7 +107,7 @@ def names_files(settings: Settings) -> bool:
 def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
     """Turn a test that takes ``conformance_check`` into one item per check."""
     marker = metafunc.definition.get_closest_marker(CONFORMANCE)
-    problem = _marker_problem(marker)
+    problem = _marker_problem(marker) or _acts_problem(marker, run)
     if marker is None or problem:
         # One item stands for the test, so that it can be selected; only then does its problem stop the run.
         run.collected.test_problems.append((metafunc.definition.nodeid, problem))
@@ -102,8 +127,20 @@ def _plan(run: BenchRun, suite: str) -> list[Planned]:
     subject = Subject.from_json(run.plan.subject) if run.plan.subject is not None else Subject("", OFFLINE_CARD)
     if suite == "card":
         return [Planned(entry, "card") for entry in subject.card_plan()]
+    if suite == "acts" and not subject.problem:
+        return [p for p in acts_of(run).plan(subject.card, subject.endpoint) if _is_spoken(p, run)]
     # A card that names no interface gives one item, which tells that.
     return [p for p in subject.plan() if subject.problem or _is_spoken(p, run)]
+
+
+def _acts_problem(marker: pytest.Mark | None, run: BenchRun) -> str:
+    """Say why there are no tests of ACTS files where a test wants them."""
+    if marker is not None and marker.args == ("acts",):
+        try:
+            acts_of(run)
+        except ConfigurationError as error:
+            return str(error)
+    return ""
 
 
 def _is_spoken(planned: Planned, run: BenchRun) -> bool:
@@ -140,7 +177,9 @@ def _marker_problem(marker: pytest.Mark | None) -> str:
     unknown = sorted(set(marker.kwargs) - set(_FILTERS))
     if unknown:
         return f"@pytest.mark.conformance does not know {', '.join(unknown)}; valid are: {', '.join(_FILTERS)}"
-    wrong = [text for name in _FILTERS for text in _value_problems(name, marker.kwargs.get(name))]
+    # What tests of ACTS files are called is up to whoever wrote them.
+    filters = _FILTERS if marker.args[0] != "acts" else ("level", "binding", "version")
+    wrong = [text for name in filters for text in _value_problems(name, marker.kwargs.get(name))]
     return f"@pytest.mark.conformance: {'; '.join(wrong)}" if wrong else ""
 
 

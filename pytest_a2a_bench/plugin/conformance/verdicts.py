@@ -23,8 +23,8 @@ from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
-from pytest_a2a_bench.errors import ConformanceWarning, collect_errors
-from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
+from pytest_a2a_bench.errors import ConfigurationError, ConformanceWarning, collect_errors
+from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck, acts_of
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties
 from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
@@ -51,6 +51,8 @@ def check_files(run: BenchRun) -> None:
         lambda: check_place(_webhook(run)),
         # A key set on the network is fetched with the card, not before.
         lambda: _jwks(run) if "://" not in (run.settings.card_jwks or "://") else None,
+        # Before waivers, which may name them.
+        lambda: _check_acts(run),
         lambda: _waivers(run),
         lambda: _scenarios(run),
     )
@@ -132,7 +134,7 @@ def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
 
 def _protocol(items: Iterable[pytest.Item]) -> list[Planned]:
     checks = [item.stash[CHECK] for item in items if CHECK in item.stash]
-    return [check.planned for check in checks if check.suite == "protocol"]
+    return [check.planned for check in checks if check.suite != "card"]
 
 
 def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
@@ -233,8 +235,16 @@ def _waivers(run: BenchRun) -> tuple[Waiver, ...]:
     if not run.settings.waivers:
         return ()
     if run.services.waivers is None:
+        _check_acts(run)  # whose ids they may name
         run.services.waivers = read_waivers(run.settings.waivers)
     return run.services.waivers
+
+
+def _check_acts(run: BenchRun) -> None:
+    if run.settings.acts is not None:
+        acts_of(run)
+    elif run.settings.acts_behaviors is not None:
+        raise ConfigurationError("--a2a-acts-behaviors: give --a2a-acts PATH with it")
 
 
 def _jwks(run: BenchRun) -> Any:

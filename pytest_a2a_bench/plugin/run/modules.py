@@ -27,9 +27,13 @@ class SuiteModuleSpec:
         return f"a2a/{self.prefix}{self.domain}"
 
 
+ACTS = SuiteModuleSpec(CONFORMANCE, "acts", "pytest_a2a_bench.suites.test_acts")
+"""The module of the tests in ACTS files, which there are where ``--a2a-acts`` names some."""
+
 CONFORMANCE_MODULES = (
     SuiteModuleSpec(CONFORMANCE, "card", "pytest_a2a_bench.suites.test_card"),
     SuiteModuleSpec(CONFORMANCE, "protocol", "pytest_a2a_bench.suites.test_protocol"),
+    ACTS,
 )
 """The modules that judge the agent's protocol; they have requirements where a benchmark has tasks."""
 
@@ -47,7 +51,7 @@ def all_modules() -> Iterator[SuiteModuleSpec]:
 def joins(module: SuiteModuleSpec, settings: Settings, expression: str = "") -> bool:
     """Tell whether a module is meant where its suite is, or every suite."""
     if module.suite == CONFORMANCE:
-        return True
+        return module is not ACTS or settings.acts is not None
     return registry.load(module.suite, settings).joins(module.domain, expression)
 
 

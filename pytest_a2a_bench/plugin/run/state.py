@@ -23,6 +23,7 @@ from pytest_a2a_bench.settings import Settings, without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent
+    from pytest_a2a_bench.conformance.acts.suite import ActsSuite
     from pytest_a2a_bench.conformance.cost.plan import CostPlan
     from pytest_a2a_bench.conformance.judging import Judge
     from pytest_a2a_bench.conformance.waivers import Waiver
@@ -253,6 +254,7 @@ class Services:
     :param tracing: makes spans.
     :param baseline: what gates compare with.
     :param waivers: known defects.
+    :param acts: the tests of ACTS files.
     :param variables: of ``--a2a-env-file``; only the controller has them, and its workers inherit them.
     :param lock: the results directory, which is the controller's alone.
     :param certain: returns the indices of items that this process has been sent and will keep.
@@ -266,6 +268,7 @@ class Services:
     tracing: Tracing | None = None
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None
+    acts: ActsSuite | None = None
     variables: dict[str, str] = field(default_factory=dict)
     lock: Lock | None = None
     certain: Callable[[], Sequence[int]] = tuple

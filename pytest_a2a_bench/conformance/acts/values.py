@@ -1,0 +1,176 @@
+"""Values of a test while it runs: paths into answers, and ``{{...}}`` in what is sent and expected (pure)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
+_REFERENCE = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+_UNTIL = re.compile(r"\s*(?P<path>[^\s=!]+)\s*(?:(?P<sign>==|!=)\s*(?P<value>.+?)|in\s*\[(?P<values>.*)\])\s*")
+_NESTED = 8
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING: Final = _Missing()
+"""Stands for a member that is not there, where null would be something."""
+
+
+class Unresolved(Exception):
+    """A reference that nothing gives a value; the message names it."""
+
+
+def steps_of(path: str) -> list[str]:
+    """Split a path: ``task.artifacts[*].parts[0]`` gives ``task artifacts [*] parts [0]``.
+
+    :raises ValueError: if it is none.
+    """
+    found: list[str] = []
+    position = 0
+    while position < len(path):
+        if found and path[position] == ".":
+            position += 1
+        match = _STEP.match(path, position)
+        if match is None:
+            raise ValueError(f"{path!r} is no path, such as task.artifacts[0].parts")
+        found.append(match.group())
+        position = match.end()
+    if not found:
+        raise ValueError("the path is empty")
+    return found
+
+
+def every_at(value: Any, path: str) -> list[Any]:
+    """Return what a path leads to: one value, or with ``[*]`` any number of them; nothing where it leads nowhere."""
+    found = [value]
+    for step in steps_of(path) if path else []:
+        found = [inner for one in found for inner in _members(one, step)]
+    return found
+
+
+def _members(value: Any, step: str) -> Iterator[Any]:
+    if not step.startswith("["):
+        if isinstance(value, Mapping) and step in value:
+            yield value[step]
+    elif isinstance(value, list | tuple):
+        index = step[1:-1]
+        yield from value if index == "*" else value[int(index) : int(index) + 1]
+
+
+def at(value: Any, path: str) -> Any:
+    """Return what a path leads to, or :data:`MISSING`."""
+    return next(iter(every_at(value, path)), MISSING)
+
+
+class Until:
+    """The condition of a step that is repeated.
+
+    :raises ValueError: if the text is none.
+    """
+
+    def __init__(self, text: str) -> None:
+        match = _UNTIL.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is no condition, such as: status.state in [TASK_STATE_COMPLETED]")
+        self._path, self._sign = match["path"], match["sign"]
+        steps_of(self._path)
+        listed = match["values"].split(",") if match["values"] is not None else [match["value"]]
+        self._values = [value.strip().strip("'\"") for value in listed]
+
+    def holds(self, answer: Any) -> bool:
+        """Tell whether it is true of an answer."""
+        found = at(answer, self._path)
+        is_listed = found is not MISSING and _written(found) in self._values
+        return not is_listed if self._sign == "!=" else is_listed
+
+
+def _written(value: Any) -> str:
+    words = {True: "true", False: "false", None: "null"}
+    return words[value] if value is None or isinstance(value, bool) else str(value)
+
+
+def references(value: Any) -> Iterator[str]:
+    """Yield what stands between braces in all texts of a value."""
+    if isinstance(value, str):
+        yield from _REFERENCE.findall(value)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from references(inner)
+
+
+def replaced(value: Any, texts: Mapping[str, str]) -> Any:
+    """Return a value with whole texts replaced."""
+    if isinstance(value, str):
+        return texts.get(value, value)
+    if isinstance(value, Mapping):
+        return {name: replaced(inner, texts) for name, inner in value.items()}
+    return [replaced(inner, texts) for inner in value] if isinstance(value, list) else value
+
+
+class Scope:
+    """What references mean in one test: captures first, then the file's variables, then what ``given`` says.
+
+    :param variables: of the file.
+    :param given: returns the value of any other name; None where there is none.
+    :param environment: the variables that ``{{env.NAME}}`` names.
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        given: Callable[[str], str | None],
+        environment: Callable[[str], str | None],
+    ) -> None:
+        self._variables, self._given, self._environment = variables, given, environment
+        self._steps: dict[str, dict[str, Any]] = {}
+
+    def add(self, step: str, name: str, value: Any) -> None:
+        """Keep what a step has captured; ``response`` is its whole answer."""
+        self._steps.setdefault(step, {})[name] = value
+
+    def fill(self, value: Any, depth: int = 0) -> Any:
+        """Return a value with every reference replaced; a text that is nothing but one gets the value as it is.
+
+        :raises Unresolved: if one means nothing.
+        """
+        if isinstance(value, str):
+            whole = _REFERENCE.fullmatch(value)
+            if whole is not None:
+                return self._resolve(whole.group(1), depth)
+            return _REFERENCE.sub(lambda match: _written(self._resolve(match.group(1), depth)), value)
+        if isinstance(value, Mapping):
+            return {name: self.fill(inner, depth) for name, inner in value.items()}
+        return [self.fill(inner, depth) for inner in value] if isinstance(value, list) else value
+
+    def source(self, text: str) -> Any:
+        """Return what the source of an assertion means: a reference, a path, or the id of a step for its answer."""
+        whole = _REFERENCE.fullmatch(text.strip())
+        name = whole.group(1) if whole else text.strip()
+        return self._resolve(f"{name}.response" if name in self._steps else name, 0)
+
+    def _resolve(self, name: str, depth: int) -> Any:
+        step, _, path = name.partition(".")
+        if name == "$uuid":
+            return str(uuid.uuid4())
+        if step in self._steps and path:
+            found = at(self._steps[step], path)
+            if found is MISSING:
+                raise Unresolved(f"{{{{{name}}}}}: step {step} has captured no {path}")
+            return found
+        if name in self._variables and depth < _NESTED:
+            # What the runner gives wins: the public files name a webhook on example.com.
+            own = self._given(name)
+            return own if own is not None else self.fill(self._variables[name], depth + 1)
+        value = self._environment(path) if step == "env" else self._given(name) or self._environment(name)
+        if value is None:
+            raise Unresolved(f"nothing gives {{{{{name}}}}} a value")
+        return value

@@ -1,0 +1,342 @@
+"""ACTS files of our own, made on real agents; the public ones where the environment says where they are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acts_agent import BEHAVIORS, acts_agent
+from faulty_server import serve_faulty
+from full_agent import Features, full_agent
+from in_thread import served_in_thread
+from judged import SCRIPTED
+
+from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.conformance.acts.loader import load_cases
+from pytest_a2a_bench.conformance.acts.public import load_public
+from pytest_a2a_bench.conformance.check import ADDED
+
+CHECKOUT = "A2A_BENCH_ACTS"
+"""The environment variable with the directory of the public tests, such as ``A2A/tests/acts``."""
+
+HEAD = 'acts_version: "1.0"\nspec_version: "1.0"\nsuites:\n  - id: mine\n    name: Mine\n    tests:\n'
+DONE = """
+      - id: MINE-DONE
+        name: A task is completed, and is so when it is asked for
+        level: must
+        requires_behaviors: [tck-complete-task]
+        steps:
+          - id: send
+            operation: send_message
+            params:
+              message: {role: ROLE_USER, parts: [{text: tck-complete-task now}]}
+            capture: {taskId: task.id}
+            expect:
+              status: 200
+              body: {task: {status: {state: TASK_STATE_COMPLETED}}}
+          - id: get
+            operation: get_task
+            params: {id: "{{send.taskId}}"}
+            expect:
+              body: {id: "{{send.taskId}}", status: {state: TASK_STATE_COMPLETED}}
+            assertions:
+              - {source: "{{get.response}}", path: history, match: {count_gte: 1}}
+          - id: cancel
+            operation: cancel_task
+            params: {id: "{{send.taskId}}"}
+            expect_error: {error_type: TaskNotCancelableError, message: {type: string}}
+"""
+ASKED = """
+      - id: MINE-ASKED
+        name: A question is answered
+        level: must
+        requires_behaviors: [tck-multi-turn]
+        steps:
+          - id: ask
+            operation: send_message
+            params:
+              message: {role: ROLE_USER, parts: [{text: tck-multi-turn first}]}
+            capture: {taskId: task.id, contextId: task.contextId}
+            expect: {body: {task: {status: {state: TASK_STATE_INPUT_REQUIRED}}}}
+          - id: answer
+            operation: send_message
+            params:
+              taskId: "{{ask.taskId}}"
+              message: {role: ROLE_USER, parts: [{text: done}]}
+            expect: {body: {task: {contextId: "{{ask.contextId}}", status: {state: TASK_STATE_COMPLETED}}}}
+"""
+STREAMED = """
+      - id: MINE-STREAMED
+        name: Events come in order
+        level: should
+        requires_behaviors: [tck-stream-chunked]
+        steps:
+          - id: stream
+            operation: send_streaming_message
+            params:
+              message: {role: ROLE_USER, parts: [{text: tck-stream-chunked}]}
+            capture: {taskId: task.id}
+            expect_stream:
+              min_count: 3
+              ordering: monotonic_state
+              events:
+                - {match: any_position, artifact_update: {artifact: {parts: {count: 1}}}}
+              final_event: {status: {state: TASK_STATE_COMPLETED}}
+          - id: again
+            operation: subscribe_to_task
+            params: {id: "{{stream.taskId}}"}
+            expect_error: {error_type: UnsupportedOperationError}
+"""
+UNKNOWN = """
+      - id: MINE-UNKNOWN
+        name: An unknown task is told
+        level: must
+        steps:
+          - id: get
+            operation: get_task
+            params: {id: "00000000-0000-0000-0000-000000000000"}
+            expect_error: {error_type: {one_of: [TaskNotFoundError]}, message: {matches: .}}
+"""
+BY_HAND = """
+      - id: MINE-BY-HAND
+        name: An unknown method is told
+        level: must
+        transport: [jsonrpc]
+        steps:
+          - id: raw
+            raw:
+              method: POST
+              path: /
+              headers: {Content-Type: application/json, A2A-Version: "1.0"}
+              body: {jsonrpc: "2.0", id: mine, method: NoSuchMethod, params: {}}
+            expect:
+              status: 200
+              headers: {Content-Type: {starts_with: application/json}}
+              body: {id: mine, error: {code: -32601}}
+"""
+SLOW = """
+      - id: MINE-SLOW
+        name: A task is over in the end
+        level: must
+        requires_behaviors: [tck-long-running]
+        steps:
+          - id: send
+            operation: send_message
+            params:
+              message: {role: ROLE_USER, parts: [{text: tck-long-running}]}
+              configuration: {returnImmediately: true}
+            capture: {taskId: task.id}
+            expect: {body: {task: {status: {state: {one_of: [TASK_STATE_SUBMITTED, TASK_STATE_WORKING]}}}}}
+          - id: wait
+            operation: get_task
+            params: {id: "{{send.taskId}}"}
+            repeat: {until: "status.state == TASK_STATE_COMPLETED", max_attempts: 600, delay_ms: 50}
+"""
+CARD = """
+      - id: MINE-CARD
+        name: The card is there
+        level: must
+        steps:
+          - id: card
+            operation: get_agent_card
+            expect:
+              headers: {content-type: application/json}
+              body: {skills: {count_gte: 1, items: {id: {type: string}}}}
+"""
+CLIENT = """
+      - id: MINE-CLIENT
+        name: A client reads it
+        level: must
+        steps:
+          - id: parse
+            client_response: {operation: get_task, wire_payload: {}}
+            expect_parsed: {id: x}
+"""
+GUARDED = """
+      - id: MINE-GUARDED
+        name: Who is unknown is refused
+        level: must
+        preconditions: {authentication: true}
+        steps:
+          - id: get
+            operation: get_task
+            params: {id: x}
+            expect: {status: 401}
+"""
+NOTHING_TO_SAY = """
+      - id: MINE-VARIABLE
+        name: Nobody knows the value
+        level: must
+        steps:
+          - id: get
+            operation: get_task
+            params: {id: "{{nobodyKnows}}"}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    yield
+    ADDED.clear()
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """URL of an agent that does what the prefixes say."""
+    with acts_agent() as found:
+        yield found
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "known.yaml").write_text(BEHAVIORS)
+    prompts = "\n".join(f"{key} = {json.dumps(prompt)}" for key, prompt in SCRIPTED.items())
+    (tmp_path / "prompts.toml").write_text(prompts)
+    return tmp_path
+
+
+def judged(url: str, files: Path, tests: str | Path, *options: str | Path) -> dict[str, dict[str, Any]]:
+    """Make tests, and return the results by id and binding."""
+    if isinstance(tests, str):
+        (files / "mine.acts.yaml").write_text(HEAD + tests)
+        tests = files / "mine.acts.yaml"
+    report = files / "report.json"
+    # A minute for an answer: a machine that is busy otherwise must not be told of here.
+    words = [url, "--acts", tests, "--group", "acts", "--timeout", "60", "--format", "json", "-o", report, *options]
+    main.main(["conformance", *map(str, words)])
+    results = json.loads(report.read_text())["results"]
+    return {f"{r['id']} {r['binding']}": r for r in results}
+
+
+def statuses(results: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {name: result["status"] for name, result in results.items()}
+
+
+def test_prefixes_are_used_where_the_agent_knows_them(url: str, files: Path) -> None:
+    found = judged(url, files, DONE + ASKED + STREAMED + UNKNOWN + CARD, "--acts-behaviors", files / "known.yaml")
+    assert statuses(found) == {
+        f"MINE-{name} {binding}": "passed"
+        for name in ("DONE", "ASKED", "STREAMED", "UNKNOWN", "CARD")
+        for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
+    }
+
+
+def test_what_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -> None:
+    tests = DONE.replace("tck-complete-task]", "tck-nobody]") + CLIENT + GUARDED + NOTHING_TO_SAY + BY_HAND
+    found = judged(url, files, tests, "--binding", "JSONRPC")
+    assert {name.split()[0]: r["reason"] for name, r in found.items() if r["status"] == "skipped"} == {
+        "MINE-DONE": "the agent is not said to know the behavior tck-nobody: say that the agent knows it "
+        "(--a2a-acts-behaviors; a2a-bench conformance: --acts-behaviors)",
+        "MINE-CLIENT": "it is about how a client reads answers, and not about an agent",
+        "MINE-GUARDED": "the card demands no credentials",
+        "MINE-VARIABLE": "nothing gives {{nobodyKnows}} a value; give it in the environment, under that name",
+    }
+    assert found["MINE-BY-HAND JSONRPC"]["status"] == "passed"
+
+
+def test_a_variable_comes_from_the_environment(url: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("nobodyKnows", "no-such-task")
+    (result,) = judged(url, files, NOTHING_TO_SAY, "--binding", "GRPC").values()
+    assert (result["status"], result["findings"][0]["expected"].partition(" (")[0]) == ("failed", "a result")
+
+
+def test_what_is_wrong_is_told_with_its_step_and_its_place(files: Path) -> None:
+    with served_in_thread(lambda: serve_faulty("get-unknown", transport="jsonrpc")) as bad:
+        found = judged(bad, files, UNKNOWN + DONE)
+    wrong = found["MINE-UNKNOWN JSONRPC"]
+    (finding,) = wrong["findings"]
+    assert wrong["status"] == "failed"
+    assert finding["found"].startswith("step get: the answer is no error: status 200 with")
+    assert finding["expected"] == (
+        f"an error {{'one_of': ['TaskNotFoundError']}} (the test in {files / 'mine.acts.yaml'}:8)"
+    )
+    assert finding["exchanges"][0]["method"] == "GetTask"
+    assert found["MINE-DONE JSONRPC"]["status"] == "passed"  # the built-in agent completes whatever it is told
+
+
+def test_an_agent_that_lacks_a_capability_is_not_blamed(files: Path) -> None:
+    with full_agent(Features(streaming=False, push=False)) as narrow:
+        found = judged(narrow, files, STREAMED, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
+    assert found["MINE-STREAMED JSONRPC"]["reason"] == "the card does not declare capabilities.streaming"
+
+
+def test_scenarios_say_it_where_no_prefix_is_known(files: Path) -> None:
+    with full_agent() as agent:
+        found = judged(
+            agent, files, DONE + ASKED + STREAMED, "--scenarios", files / "prompts.toml", "--binding", "HTTP+JSON"
+        )
+        assert set(statuses(found).values()) == {"passed"}
+        # A prompt that does something else than the prefix would blame the agent for what nobody asked of it.
+        (files / "prompts.toml").write_text('task = "echo a message"\n')
+        found = judged(agent, files, DONE, "--scenarios", files / "prompts.toml", "--binding", "GRPC")
+    assert found["MINE-DONE GRPC"]["reason"] == (
+        "the prompt of the scenario 'task' was answered with a message, which is not what tck-complete-task asks for"
+    )
+
+
+def test_waivers_ids_and_the_plan_know_them(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "waivers.toml").write_text('[[waiver]]\nid = "MINE-UNKNOWN"\nreason = "why not"\n')
+    options = ("--id", "MINE-UNKNOWN", "--waivers", files / "waivers.toml", "--binding", "JSONRPC")
+    assert statuses(judged(url, files, UNKNOWN + DONE, *options)) == {"MINE-UNKNOWN JSONRPC": "passed"}
+    plan = ("conformance", url, "--acts", str(files / "mine.acts.yaml"), "--group", "acts", "--dry-run")
+    capsys.readouterr()
+    assert main.main([*plan]) == 0
+    assert "6 checks will send: 1 to 1.0 JSONRPC, 1 to 1.0 HTTP+JSON, 1 to 1.0 GRPC" in capsys.readouterr().out
+    assert main.main([*plan, "--budget", "2"]) == 0
+    assert "1 to 1.0 JSONRPC, 1 to 1.0 HTTP+JSON; 1 checks are left out" in capsys.readouterr().out
+
+
+def test_a_verdict_of_their_own(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged(url, files, UNKNOWN)
+    assert "A2A 1.0 by ACTS: fully conformant: MUST 3/3\n" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_what_is_repeated_is_asked_until_it_holds(url: str, files: Path) -> None:
+    assert set(statuses(judged(url, files, SLOW, "--acts-behaviors", files / "known.yaml")).values()) == {"passed"}
+    with full_agent() as agent:
+        found = judged(agent, files, SLOW, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
+    assert found["MINE-SLOW JSONRPC"]["status"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--acts-behaviors", "x.yaml"), "--acts-behaviors: give --acts PATH with it"),
+        (("--acts", "/no/such"), "/no/such: it cannot be read"),
+        (("--id", "MINE-001"), "there is no requirement 'MINE-001'"),
+        (("--group", "acts"), "--group names acts; there are "),
+    ],
+)
+def test_bad_options(options: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["conformance", "http://127.0.0.1:1", *options]) == 2
+    assert told in capsys.readouterr().err
+
+
+# --- the public tests, which this project does not have ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkout() -> Path:
+    if not os.environ.get(CHECKOUT):
+        pytest.skip(f"{CHECKOUT} does not name a directory with A2A's own tests (tests/acts of its pull request 1882)")
+    return Path(os.environ[CHECKOUT])
+
+
+def test_every_public_test_is_read(checkout: Path) -> None:
+    cases = load_cases(checkout)
+    assert len(cases) >= 111
+    ours = [case.test.id for case in cases if case.test.steps[0].client_response is None]
+    assert set(load_public()) <= set(ours)
+
+
+@pytest.mark.slow
+def test_a_correct_agent_passes_the_public_tests(url: str, files: Path, checkout: Path) -> None:
+    found = judged(url, files, checkout, "--acts-behaviors", files / "known.yaml")
+    assert not {name for name, status in statuses(found).items() if status == "failed"}
+    # What is at odds with the specification says so.
+    assert "REST-PD-001 HTTP+JSON" in {name for name, r in found.items() if "; but " in str(r["findings"])}

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import builtins
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
+from pytest_a2a_bench.conformance.acts.public import load_public
+from pytest_a2a_bench.conformance.acts.suite import load_acts
+from pytest_a2a_bench.conformance.acts.yaml_file import YamlFile
+from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+
+HEAD = 'acts_version: "1.0"\nspec_version: "1.0"\n'
+TEST = """
+suites:
+  - id: mine
+    name: Mine
+    tests:
+      - id: MINE-001
+        name: An unknown task
+        level: must
+        steps:
+          - id: get
+            operation: get_task
+            params: {id: nobody}
+            expect_error:
+              error_type: TaskNotFoundError
+"""
+
+
+def write(path: Path, text: str, name: str = "mine.acts.yaml") -> Path:
+    (path / name).write_text(HEAD + text)
+    return path / name
+
+
+def problem(path: Path) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_cases(path)
+    return str(caught.value)
+
+
+def only(path: Path) -> Case:
+    (case,) = load_cases(path)
+    return case
+
+
+def test_a_file_becomes_cases(tmp_path: Path) -> None:
+    case = only(write(tmp_path, TEST))
+    assert (case.test.id, case.test.level, case.suite) == ("MINE-001", "must", "mine")
+    assert case.where == f"{tmp_path / 'mine.acts.yaml'}:8"
+    assert case.test.steps[0].params == {"id": "nobody"}
+
+
+def test_a_directory_is_read_by_its_master_file_or_whole(tmp_path: Path) -> None:
+    write(tmp_path, TEST)
+    write(tmp_path, TEST.replace("MINE-001", "OTHER-001"), "other.acts.yaml")
+    assert [case.test.id for case in load_cases(tmp_path)] == ["MINE-001", "OTHER-001"]
+    write(tmp_path, "variables: {word: outer}\ninclude: [other.acts.yaml, suite.acts.yaml]\n", "suite.acts.yaml")
+    case = only(tmp_path)
+    assert (case.test.id, case.variables) == ("OTHER-001", {"word": "outer"})
+
+
+def test_json_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "mine.acts.json"
+    path.write_text(
+        '{"acts_version": "1.0", "spec_version": "1.0", "suites": [{"id": "a", "name": "a", "tests": [{"id": "A-1", '
+        '"name": "a", "level": "may", "steps": [{"id": "s", "operation": "get_agent_card"}]}]}]}'
+    )
+    assert only(path).test.level == "may"
+
+
+def test_yaml_is_that_of_1_2(tmp_path: Path) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("[no, on, 2025-01-01, 12, 0x10, 1.5, true, null, '1', ~, 1_000, .5, -3]")
+    assert YamlFile(path).content == ["no", "on", "2025-01-01", 12, 16, 1.5, True, None, "1", None, "1_000", 0.5, -3]
+
+
+def test_spellings_of_the_first_draft(tmp_path: Path) -> None:
+    old = TEST.replace("get_task", "get_push_notification_config").replace("error_type", "code")
+    step = only(write(tmp_path, old)).test.steps[0]
+    assert step.operation == "get_push_config"
+    assert step.expect_error is not None
+    assert step.expect_error.error_type == "TaskNotFoundError"
+    stray = TEST.replace("expect_error:\n              error_type: TaskNotFoundError", "expect: {task: {id: x}}")
+    expect = only(write(tmp_path, stray)).test.steps[0].expect
+    assert expect is not None
+    assert expect.body == {"task": {"id": "x"}}
+    refused = stray.replace("{task: {id: x}}", "{status: error, error: {exists: true}}")
+    step = only(write(tmp_path, refused)).test.steps[0]
+    assert (step.expect, step.expect_error is not None) == (None, True)
+
+
+def test_what_a_later_draft_has_is_kept_for_the_reason(tmp_path: Path) -> None:
+    later = TEST.replace("operation: get_task", "expect_webhook: {min_count: 1}").replace("params: {id: nobody}", "")
+    assert only(write(tmp_path, later)).test.steps[0].unread == ["expect_webhook"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "level: must",
+            "level: musst",
+            ":9: suites.0.tests.0.level: should be 'must', 'should' or 'may', found 'musst'",
+        ),
+        (
+            "operation: get_task",
+            "opration: get_task",
+            ":12: suites.0.tests.0.steps.0.opration: is no key of the format",
+        ),
+        ("        name: An unknown task\n", "", "suites.0.tests.0.name: is missing"),
+        ("error_type: Task", "error_type: Tusk", "there is no 'TuskNotFoundError'; there are TaskNotFoundError"),
+        ("id: nobody", 'id: "{{send.taskId}}"', "{{send.taskId}}: no step before this one has the id 'send'"),
+        ("id: nobody", 'id: "{{get.taskId}}"', "{{get.taskId}}: step 'get' captures response"),
+        ("operation: get_task", "operation: get_tsk", "steps.0.operation: should be 'send_message', "),
+        ("- id: get\n", "- id: get\n            capture: {a: 'b..c'}\n", "'b..c' is no path"),
+        ("- id: get\n", "- id: get\n            repeat: {until: done}\n", "'done' is no condition"),
+        ("- id: get\n", "- id: get\n            raw: {method: GET, path: /}\n", "found operation and raw"),
+        ("level: must", "level: must\n        level: may", ":10: 'level' is there twice"),
+        ("name: Mine", "name: [Mine", "it is not YAML"),
+        ("name: Mine", "name: &a [*a]", "it has more than"),
+        ('"1.0"\nsuites', '"9.9"\nsuites', "spec_version: should be '1.0', found '9.9'"),
+    ],
+)
+def test_what_is_wrong_is_told_by_file_line_and_key(tmp_path: Path, old: str, new: str, told: str) -> None:
+    path = write(tmp_path, TEST)
+    path.write_text(path.read_text().replace("\n\nsuites", "\nsuites").replace(old, new, 1))
+    text = problem(path)
+    assert text.startswith(str(path))
+    assert told in text.replace("\n", " ")
+
+
+def test_all_files_are_told_at_once(tmp_path: Path) -> None:
+    write(tmp_path, TEST.replace("must", "mist"))
+    write(tmp_path, TEST, "two.acts.yaml")
+    write(tmp_path, TEST, "three.acts.yaml")
+    text = problem(tmp_path)
+    assert "mine.acts.yaml:10: suites.0.tests.0.level" in text
+    assert "the id 'MINE-001' is that of the test in" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "it has neither suites nor include"),
+        ("include: [none.acts.yaml]\n", "none.acts.yaml: it cannot be read: No such file"),
+        (TEST.split("steps:")[0] + "steps: []\n", "suites.0.tests.0.steps: has no steps"),
+        (
+            TEST.replace("operation: get_task", "raw: {method: GET, path: /x}").replace("params: {id: nobody}", ""),
+            "a test of raw steps alone must say its transport",
+        ),
+        (
+            TEST.replace("error_type: TaskNotFoundError", "message: {any_of: [{matches: '('}]}"),
+            "'(' is no regular expression",
+        ),
+    ],
+)
+def test_what_no_type_says(tmp_path: Path, text: str, told: str) -> None:
+    assert told in problem(write(tmp_path, text))
+
+
+def test_an_id_of_ours_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="'SEND-003': the id is that of a requirement of this package"):
+        load_acts(write(tmp_path, TEST.replace("MINE-001", "SEND-003")))
+
+
+def test_files_that_are_read_next_leave_nothing_of_these(tmp_path: Path) -> None:
+    load_acts(write(tmp_path, TEST))
+    suite = load_acts(write(tmp_path, TEST.replace("MINE-001", "MINE-002")))
+    assert (suite.ids, set(ADDED)) == (("MINE-002",), {("MINE-002", "1.0")})
+    ADDED.clear()
+
+
+def test_behaviors_of_an_agent(tmp_path: Path) -> None:
+    path = tmp_path / "sut-behaviors.yaml"
+    path.write_text('acts_version: "1.0"\nbehaviors:\n  - prefix: tck-cancel\n    response_type: task\n')
+    assert load_behaviors(path) == {"tck-cancel"}
+    path.write_text('acts_version: "1.0"\nbehaviors:\n  - perfix: tck-cancel\n')
+    with pytest.raises(ConfigurationError, match=r"sut-behaviors.yaml:3: behaviors.0.prefix: is missing"):
+        load_behaviors(path)
+
+
+def test_without_pyyaml_the_hint_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "yaml":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pytest-a2a-bench\[acts\]'"):
+        YamlFile(write(tmp_path, TEST))
+
+
+def test_public_tests_are_about_requirements_that_there_are() -> None:
+    known = {entry.id for entry in load_requirements("1.0")}
+    public = load_public()
+    assert len(public) == 103
+    assert {ours for one in public.values() for ours in one.ours} <= known
+    assert sum(bool(one.ours) for one in public.values()) == 100
+    assert not set(public) & known
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.sampled_from(string.printable + "ä\u2028"), max_size=200))
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.acts.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    try:
+        load_cases(path)
+    except ConfigurationError as error:
+        assert str(path) in str(error)  # noqa: PT017 - most texts are refused, and some are not
