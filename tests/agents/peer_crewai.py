@@ -25,22 +25,25 @@ class ScriptedLLM(BaseLLM):
 
 
 class Executor(AgentExecutor):
-    def __init__(self, agent: Agent) -> None:
-        self.agent = agent
+    def __init__(self, url: str) -> None:
+        self.url = url
 
     async def execute(self, context: Any, event_queue: Any) -> None:
-        await execute(self.agent, context, event_queue)
+        # One agent answers one message at a time, and raises for a second one.
+        await execute(make_agent(self.url), context, event_queue)
 
     async def cancel(self, context: Any, event_queue: Any) -> None:
         await cancel(context, event_queue)
 
 
+def make_agent(url: str) -> Agent:
+    llm = ScriptedLLM(model="scripted")
+    return Agent(role="peer", goal="Talk.", backstory="You talk.", llm=llm, a2a=A2AServerConfig(url=url))
+
+
 def make_app(url: str) -> Any:
-    agent = Agent(
-        role="peer", goal="Talk.", backstory="You talk.", llm=ScriptedLLM(model="scripted"), a2a=A2AServerConfig(url=url)
-    )
-    handler = DefaultRequestHandler(agent_executor=Executor(agent), task_store=InMemoryTaskStore())
-    return A2AStarletteApplication(agent_card=agent.to_agent_card(url), http_handler=handler).build()
+    handler = DefaultRequestHandler(agent_executor=Executor(url), task_store=InMemoryTaskStore())
+    return A2AStarletteApplication(agent_card=make_agent(url).to_agent_card(url), http_handler=handler).build()
 
 
 if __name__ == "__main__":
