@@ -187,7 +187,9 @@ def _by_extensions(result: CheckResult) -> Key:
 def _by_header(result: CheckResult, name: str, is_telling: Callable[[str], bool]) -> Key:
     found = _weighty(result)
     is_one = bool(found) and all(
-        f.exchanges and any(is_telling(_header(e, name)) for e in f.exchanges) and not _is_error(f.exchanges[-1], name)
+        (own := [e for e in f.exchanges if e.binding == result.binding])
+        and any(is_telling(_header(e, name)) for e in own)
+        and not _is_error(own[-1], name)
         for f in found
     )
     return (name, result.requirement.version, result.binding) if is_one else ()

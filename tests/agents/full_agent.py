@@ -51,6 +51,7 @@ class Features:
     push: bool = True
     auth: bool = False
     extended: bool = False
+    tenant: str = ""
 
 
 class _Backend(AuthenticationBackend):
@@ -106,7 +107,7 @@ def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
         description="Does what a message's first word says.",
         version="1",
         supported_interfaces=[
-            AgentInterface(url=address, protocol_binding=binding, protocol_version="1.0")
+            AgentInterface(url=address, protocol_binding=binding, protocol_version="1.0", tenant=features.tenant)
             for binding, address in addresses.items()
         ],
         capabilities=AgentCapabilities(

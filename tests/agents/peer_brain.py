@@ -76,10 +76,7 @@ def serve_itself(run: Callable[[str, int], Any], path: str = "") -> None:
 
     :param run: serves on a host and port until the process ends.
     """
-    port = _port()
-    if not port:
-        with socket.create_server(("127.0.0.1", 0)) as found:
-            port = found.getsockname()[1]
+    port = _port() or free_port()
 
     def watch() -> None:
         while True:
@@ -94,6 +91,13 @@ def serve_itself(run: Callable[[str, int], Any], path: str = "") -> None:
     told, sys.stdout = sys.stdout, sys.stderr
     threading.Thread(target=watch, daemon=True).start()
     run("127.0.0.1", port)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on just now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
 
 
 def _port() -> int:

@@ -1,4 +1,7 @@
-"""An agent on a2a-sdk 1.x with everything that it serves: three bindings, push notifications; obeys words."""
+"""An agent on a2a-sdk 1.x with everything that it serves: three bindings, push notifications; obeys words.
+
+With ``--tenant`` its interfaces have a tenant.
+"""
 
 # mypy: ignore-errors
 # What it imports lives in another environment than the one that is type-checked.
@@ -7,9 +10,9 @@ from __future__ import annotations
 import json
 import sys
 
-from full_agent import full_agent
+from full_agent import Features, full_agent
 
 if __name__ == "__main__":
-    with full_agent() as url:
+    with full_agent(Features(tenant="acme" if "--tenant" in sys.argv else "")) as url:
         print(json.dumps({"url": url}), flush=True)
         sys.stdin.read()
