@@ -169,9 +169,9 @@ async def _serve(
 
 
 @contextlib.contextmanager
-def full_agent(features: Features | None = None) -> Iterator[str]:
-    """Serve on ephemeral ports, in a thread with its own event loop; gives the URL."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def full_agent(features: Features | None = None, port: int = 0) -> Iterator[str]:
+    """Serve on ephemeral ports, unless one is named, in a thread with its own event loop; gives the URL."""
+    listener = socket.create_server(("127.0.0.1", port))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     loop = asyncio.new_event_loop()
     ready, stop, made = threading.Event(), asyncio.Event(), list[str]()

@@ -101,4 +101,4 @@ def free_port() -> int:
 
 
 def _port() -> int:
-    return int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    return next((int(word) for word in sys.argv[1:] if word.isdigit()), 0)

@@ -4,8 +4,8 @@
 # What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
-from python_a2a import A2AServer, AgentCard, AgentSkill, run_server
 from peer_brain import serve_itself
+from python_a2a import A2AServer, AgentCard, AgentSkill, run_server
 
 
 class TalkingAgent(A2AServer):

@@ -13,6 +13,7 @@ import sys
 from full_agent import Features, full_agent
 
 if __name__ == "__main__":
-    with full_agent(Features(tenant="acme" if "--tenant" in sys.argv else "")) as url:
+    port = next((int(word) for word in sys.argv if word.isdigit()), 0)
+    with full_agent(Features(tenant="acme" if "--tenant" in sys.argv else ""), port) as url:
         print(json.dumps({"url": url}), flush=True)
         sys.stdin.read()

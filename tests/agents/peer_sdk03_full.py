@@ -53,7 +53,7 @@ class Executor(AgentExecutor):
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         await updater.start_work()
         if word == "slow":
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(2)
         await updater.add_artifact([PARTS.get(word, Part(root=TextPart(text=argument or word)))])
         await updater.complete()
 

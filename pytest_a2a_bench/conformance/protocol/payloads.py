@@ -170,7 +170,7 @@ class Member(NamedTuple):
 
 
 def nodes(result: Any, pointer: str = "") -> Iterator[Node]:
-    """Yield the objects of a result; a bare task (GetTask) is known by its ``status``, a bare update by its ``taskId``."""
+    """Yield the objects of a result; a bare task (GetTask) is known by its ``status``, an update by its ``taskId``."""
     if isinstance(result, Mapping):
         yield from _descend(_bare_kind(result), result, pointer, "")
 
