@@ -280,7 +280,8 @@ def overview(results: list[tuple[Framework, dict[str, str], dict[str, Any] | str
     lines = ["| framework | speaks | findings | causes | failed | warned |", "|---|---|---|---|---|---|"]
     total = Counter[str]()
     for framework, there, report in results:
-        name = f"{framework.shown} {there.get(framework.name, '')}".strip()
+        version = there.get(framework.name, "")
+        name = f"{framework.title} ({version})" if framework.title else f"{framework.name} {version}".strip()
         if isinstance(report, str):
             lines.append(f"| {name} | {plain(report)} | | | | |")
             continue

@@ -43,7 +43,7 @@ def fold(
     # From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding.
     for key_of in (
         *(_by_envelope, _by_method, _by_server_error, _by_version, _by_extensions, _by_task_id),
-        *(_by_refusal, _by_pointer, _by_answer, _by_words),
+        *(_by_refusal, _by_validation, _by_pointer, _by_answer, _by_words),
     ):
         groups: dict[Key, list[int]] = {}
         for number, result in enumerate(every):
@@ -213,6 +213,13 @@ def _by_refusal(result: CheckResult) -> Key:
     return ("refusal", result.requirement.version, topic, message) if len(said) == 1 and message else ()
 
 
+def _by_validation(result: CheckResult) -> Key:
+    """Group mistakes in a message that are all accepted: nobody looks at messages."""
+    found = _weighty(result)
+    is_one = bool(found) and all(f.exchanges and _is_accepted(f.exchanges[-1]) for f in found)
+    return ("validation", result.requirement.version) if is_one and result.requirement.id.startswith("VAL-") else ()
+
+
 def _by_answer(result: CheckResult) -> Key:
     """Group what several requirements find in the same words at the same place of one answer."""
     found = _weighty(result)
@@ -252,6 +259,7 @@ _WORDS: Mapping[str, str] = {
     "no method": "operations are not there at all",
     "taskId": "the taskId of a message is not looked at",
     "refusal": "one refusal, whatever is asked",
+    "validation": "messages are not validated",
     "server error": "the server fails on bad input instead of refusing it",
     "a2a-version": "the header A2A-Version is not looked at",
     "a2a-extensions": "the header A2A-Extensions is not looked at",
@@ -267,9 +275,14 @@ _LEADERS: Mapping[str, tuple[str, ...]] = {
 """Requirements that a group is a case of; without one of them there is none."""
 
 
+_LEAST: Mapping[str, int] = {"refusal": 2, "validation": 3}
+"""Different requirements that it takes to see a cause in what they have in common."""
+
+
 def _is_cause(key: Key, results: Sequence[CheckResult]) -> bool:
-    if key[0] == "refusal" and len({r.requirement.id for r in results}) == 1:
-        return False  # one requirement on several bindings, which its words tell
+    # One requirement on several bindings is told by its words.
+    if len({r.requirement.id for r in results}) < _LEAST.get(key[0], 1):
+        return False
     return any(_leads(key, result) for result in results)
 
 
@@ -317,6 +330,12 @@ def _is_error(exchange: Exchange, name: str) -> bool:
     if exchange.binding == "GRPC":
         return exchange.status not in (0, 5)  # OK, NOT_FOUND
     return bool(_error_of(exchange)) and not _is_unknown_task(exchange)
+
+
+def _is_accepted(exchange: Exchange) -> bool:
+    refused = exchange.status != 0 if exchange.binding == "GRPC" else (exchange.status or 0) >= 400
+    first = _document(next(iter(exchange.events), ""))
+    return not (refused or exchange.problem or _error_of(exchange) or "error" in first)
 
 
 def _is_unknown_task(exchange: Exchange) -> bool:

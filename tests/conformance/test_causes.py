@@ -136,6 +136,16 @@ def test_one_refusal_of_everything_is_told_once() -> None:
     assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed"]
 
 
+def test_messages_that_nobody_looks_at_are_one_cause() -> None:
+    got = {"status": 200, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}})}
+    rows = [
+        row(f"VAL-00{n}", f"accepted: {n}", outcome=o, **got) for n, o in ((5, "warned"), (6, "failed"), (7, "failed"))
+    ]
+    rows.append(row("VAL-009", "not the error", **error(-32601)))
+    assert [r.outcome for r in fold(rows)] == ["explained", "failed", "explained", "failed"]
+    assert [r.outcome for r in fold(rows[1:])] == ["failed", "failed", "failed"]
+
+
 def test_what_two_requirements_find_in_the_same_words_of_one_answer_is_one() -> None:
     place = {"pointer": "/id", "request": "asked once"}
     rows = [row("DM-001", "id of a task is missing", **place), row("DM-014", "id of a task is missing", **place)]
