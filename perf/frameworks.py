@@ -157,7 +157,8 @@ def judge(framework: Framework, command: list[str], report: Path, words: Path) -
         assert process.stdout is not None
         try:
             url = _url(process, log)
-            arguments = ["conformance", url, "--profile", "full", "--format", "json", "-o", str(report)]
+            arguments = ["conformance", url, "--profile", "full", "--timeout", "60", "--format", "json"]
+            arguments += ["-o", str(report)]
             arguments += ["--scenarios", str(words)] if framework.obeys else []
             told = subprocess.run(
                 [sys.executable, "-m", "pytest_a2a_bench.cli", *arguments, *framework.options],
