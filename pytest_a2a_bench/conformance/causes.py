@@ -92,20 +92,20 @@ def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
 def _fold_differences(every: list[CheckResult], stands_alone: Callable[[CheckResult], bool]) -> None:
     """Fold a difference between two bindings under the finding about one of them: the very request that differs."""
     found = [r for r in every if r.outcome in (*_FOUND, "explained") and r.findings and not stands_alone(r)]
-    about = {_request(f.exchanges[-1]): r for r in found if not _differs(r) for f in _weighty(r) if f.exchanges}
-    for number, result in enumerate(every):
-        if not _differs(result) or result not in found or result.outcome == "explained":
+    about = {_request(f.exchanges[-1]): r.name for r in found if not _differs(r) for f in _weighty(r) if f.exchanges}
+    places = {result.name: number for number, result in enumerate(every)}
+    for result in found:
+        causes = [next((about[r] for e in f.exchanges if (r := _request(e)) in about), "") for f in _weighty(result)]
+        if not _differs(result) or result.outcome == "explained" or not causes or not all(causes):
             continue
-        causes = [about.get(_request(e)) for f in _weighty(result) for e in f.exchanges]
-        cause = next((c for c in causes if c is not None), None)
-        if cause is None or not all(any(_request(e) in about for e in f.exchanges) for f in _weighty(result)):
-            continue
+        cause = every[places[causes[0]]]
+        while cause.cause in places:
+            cause = every[places[cause.cause]]
+        worst = min(cause.outcome, result.outcome, key=_FOUND.index)
+        told = (*cause.explains, line_of(result), *result.explains)
+        every[places[cause.name]] = dataclasses.replace(cause, outcome=worst, explains=told)
         reason = f"explained by {cause.requirement.id} [{cause.binding}]"
-        every[number] = dataclasses.replace(result, outcome="explained", reason=reason, cause=cause.name)
-        names = {cause.name, cause.cause}
-        for n, other in enumerate(every):
-            if other.name in names and other.outcome != "explained":
-                every[n] = dataclasses.replace(other, explains=(*other.explains, line_of(result)))
+        every[places[result.name]] = dataclasses.replace(result, outcome="explained", reason=reason, cause=cause.name)
 
 
 def _differs(result: CheckResult) -> bool:
@@ -206,7 +206,8 @@ def _by_refusal(result: CheckResult) -> Key:
     """Group mistakes of one operation that are all refused in the same words, which are not those for any of them."""
     found = _weighty(result)
     # A pointer is into the error itself: that is about its form. An unknown task is what an accepted request comes to.
-    if not found or any(f.pointer or not f.exchanges or _is_unknown_task(f.exchanges[-1]) for f in found):
+    # And a server that fails says the same whatever the reason.
+    if not found or any(f.pointer or not f.exchanges or not _is_refused(f.exchanges[-1]) for f in found):
         return ()
     said = {(_topic(f.exchanges[-1]), _VARIABLE.sub("#", _message_of(f.exchanges[-1]))) for f in found}
     topic, message = next(iter(said))
@@ -359,6 +360,10 @@ def _is_other_task(exchange: Exchange) -> bool:
     task = answer.get("task", answer) if isinstance(answer, Mapping) else None
     found = task.get("id") if isinstance(task, Mapping) and "status" in task else None
     return bool(named and found) and named != found
+
+
+def _is_refused(exchange: Exchange) -> bool:
+    return not (_is_unknown_task(exchange) or _is_server_error(exchange))
 
 
 def _topic(exchange: Exchange) -> str:
