@@ -134,7 +134,7 @@ def test_one_refusal_of_everything_is_told_once() -> None:
         row("SEND-009", "not the error, either", **refused("webhooks need authentication")),
     ]
     assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed"]
-    failed = {"status": 500, "response": json.dumps({"error": {"message": "unknown exception"}})}
+    failed: dict[str, Any] = {"status": 500, "response": json.dumps({"error": {"message": "unknown exception"}})}
     rows = [row("PART-007", "no result", "HTTP+JSON", **failed), row("MT-008", "no result", "HTTP+JSON", **failed)]
     assert {r.outcome for r in fold(rows)} == {"failed"}
 
