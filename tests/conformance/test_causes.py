@@ -140,7 +140,7 @@ def test_one_refusal_of_everything_is_told_once() -> None:
 
 
 def test_messages_that_nobody_looks_at_are_one_cause() -> None:
-    got = {"status": 200, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}})}
+    got: dict[str, Any] = {"status": 200, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}})}
     rows = [
         row(f"VAL-00{n}", f"accepted: {n}", outcome=o, **got) for n, o in ((5, "warned"), (6, "failed"), (7, "failed"))
     ]
