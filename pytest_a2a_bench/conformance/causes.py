@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
@@ -27,6 +27,7 @@ _ERROR = re.compile(r"\berror (\w+Error)\b.*", re.DOTALL)
 _REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
 _BROKEN_GRPC = (2, 13)  # UNKNOWN, INTERNAL
 _INTERNAL_ERROR = -32603
+_NO_METHOD = -32601
 
 Key = tuple[str, ...]
 
@@ -40,14 +41,18 @@ def fold(
     """
     every = list(results)
     # From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding.
-    for key_of in (_by_server_error, _by_version, _by_extensions, _by_pointer, _by_words):
+    for key_of in (
+        *(_by_envelope, _by_method, _by_server_error, _by_version, _by_extensions, _by_task_id),
+        *(_by_refusal, _by_validation, _by_pointer, _by_answer, _by_words),
+    ):
         groups: dict[Key, list[int]] = {}
         for number, result in enumerate(every):
             if result.outcome in FOUND and not stands_alone(result) and (key := key_of(result)):
                 groups.setdefault(key, []).append(number)
         for key, numbers in groups.items():
-            if len(numbers) > 1 and any(_leads(key, every[n]) for n in numbers):
+            if len(numbers) > 1 and _is_cause(key, [every[n] for n in numbers]):
                 _fold_group(every, key, numbers)
+    _fold_differences(every, stands_alone)
     by_name = {result.name: result for result in every}
     shown = [_confirmed(_with_last_cause(result, by_name), by_name, stands_alone) for result in every]
     # Those have no findings of their own: they were never made.
@@ -87,6 +92,35 @@ def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
         every[number] = dataclasses.replace(every[number], outcome="explained", reason=reason, cause=cause.name)
 
 
+def _fold_differences(every: list[CheckResult], stands_alone: Callable[[CheckResult], bool]) -> None:
+    """Fold a difference between two bindings under the finding about one of them: the very request that differs."""
+    found = [r for r in every if r.outcome in (*FOUND, "explained") and r.findings and not stands_alone(r)]
+    about = {_request(f.exchanges[-1]): r.name for r in found if not _differs(r) for f in _weighty(r) if f.exchanges}
+    places = {result.name: number for number, result in enumerate(every)}
+    for result in found:
+        causes = [next((about[r] for e in f.exchanges if (r := _request(e)) in about), "") for f in _weighty(result)]
+        if not _differs(result) or result.outcome == "explained" or not causes or not all(causes):
+            continue
+        cause = every[places[causes[0]]]
+        while cause.cause in places:
+            cause = every[places[cause.cause]]
+        if cause.name == result.name:  # it leads those that were found in its words
+            continue
+        worst = min(cause.outcome, result.outcome, key=FOUND.index)
+        told = (*cause.explains, line_of(result), *result.explains)
+        every[places[cause.name]] = dataclasses.replace(cause, outcome=worst, explains=told)
+        reason = f"explained by {cause.requirement.id} [{cause.binding}]"
+        every[places[result.name]] = dataclasses.replace(result, outcome="explained", reason=reason, cause=cause.name)
+
+
+def _differs(result: CheckResult) -> bool:
+    return result.requirement.group == "equivalence"
+
+
+def _request(exchange: Exchange) -> Key:
+    return exchange.binding, exchange.method, _VARIABLE.sub("#", exchange.request or exchange.url.partition("/")[2])
+
+
 def _with_last_cause(result: CheckResult, by_name: Mapping[str, CheckResult]) -> CheckResult:
     """Name the cause that is told, where that of a result was explained in turn."""
     while (above := by_name.get(result.cause)) is not None and above.cause:
@@ -115,6 +149,20 @@ def _weighty(result: CheckResult) -> list[Finding]:
     return [f for f in result.findings if f.severity != "note"]
 
 
+def _by_envelope(result: CheckResult) -> Key:
+    """Group what an interface shows that answers in JSON, and not in JSON-RPC: there is something else."""
+    found = _weighty(result)
+    is_one = bool(found) and all(f.exchanges and _is_foreign(f.exchanges[-1]) for f in found)
+    return ("no JSON-RPC", result.requirement.version, result.binding) if is_one else ()
+
+
+def _by_method(result: CheckResult) -> Key:
+    """Group what comes of operations that are not there at all."""
+    found = _weighty(result)
+    is_one = bool(found) and all(f.exchanges and _error_of(f.exchanges[-1]).get("code") == _NO_METHOD for f in found)
+    return ("no method", result.requirement.version, result.binding) if is_one else ()
+
+
 def _by_server_error(result: CheckResult) -> Key:
     """Group what was to be refused and made the server fail instead."""
     found = _weighty(result)
@@ -139,10 +187,47 @@ def _by_extensions(result: CheckResult) -> Key:
 def _by_header(result: CheckResult, name: str, is_telling: Callable[[str], bool]) -> Key:
     found = _weighty(result)
     is_one = bool(found) and all(
-        f.exchanges and any(is_telling(_header(e, name)) for e in f.exchanges) and not _is_error(f.exchanges[-1], name)
+        (own := [e for e in f.exchanges if e.binding == result.binding])
+        and any(is_telling(_header(e, name)) for e in own)
+        and not _is_error(own[-1], name)
         for f in found
     )
     return (name, result.requirement.version, result.binding) if is_one else ()
+
+
+def _by_task_id(result: CheckResult) -> Key:
+    """Group what shows that the ``taskId`` of a message is not looked at: another task answers."""
+    found = _weighty(result)
+    is_one = bool(found) and all(f.exchanges and _is_other_task(f.exchanges[-1]) for f in found)
+    return ("taskId", result.requirement.version, result.binding) if is_one else ()
+
+
+def _by_refusal(result: CheckResult) -> Key:
+    """Group mistakes of one operation that are all refused in the same words, which are not those for any of them."""
+    found = _weighty(result)
+    # A pointer is into the error itself: that is about its form. An unknown task is what an accepted request comes to.
+    # And a server that fails says the same whatever the reason.
+    if not found or any(f.pointer or not f.exchanges or not _is_refused(f.exchanges[-1]) for f in found):
+        return ()
+    said = {(_topic(f.exchanges[-1]), _VARIABLE.sub("#", _message_of(f.exchanges[-1]))) for f in found}
+    topic, message = next(iter(said))
+    return ("refusal", result.requirement.version, topic, message) if len(said) == 1 and message else ()
+
+
+def _by_validation(result: CheckResult) -> Key:
+    """Group mistakes in a message that are all accepted: nobody looks at messages."""
+    found = _weighty(result)
+    is_one = bool(found) and all(f.exchanges and _is_accepted(f.exchanges[-1]) for f in found)
+    return ("validation", result.requirement.version) if is_one and result.requirement.id.startswith("VAL-") else ()
+
+
+def _by_answer(result: CheckResult) -> Key:
+    """Group what several requirements find in the same words at the same place of one answer."""
+    found = _weighty(result)
+    if not found or result.binding == CARD or not all(f.exchanges and f.pointer for f in found):
+        return ()
+    said = sorted({part for f in found for part in (f.found, f.pointer, f.exchanges[-1].request)})
+    return ("answer", result.requirement.version, result.binding, *said)
 
 
 def _by_pointer(result: CheckResult) -> Key:
@@ -171,6 +256,11 @@ def _essence(text: str) -> str:
 
 
 _WORDS: Mapping[str, str] = {
+    "no JSON-RPC": "what is there does not speak JSON-RPC",
+    "no method": "operations are not there at all",
+    "taskId": "the taskId of a message is not looked at",
+    "refusal": "one refusal, whatever is asked",
+    "validation": "messages are not validated",
     "server error": "the server fails on bad input instead of refusing it",
     "a2a-version": "the header A2A-Version is not looked at",
     "a2a-extensions": "the header A2A-Extensions is not looked at",
@@ -179,12 +269,32 @@ _WORDS: Mapping[str, str] = {
 """What a group has in common, in the words of its cause."""
 
 
+_LEADERS: Mapping[str, tuple[str, ...]] = {
+    "no JSON-RPC": ("CARD-007", "V03-CARD-022"),
+    "no method": ("JR-002", "V03-RPC-001"),
+}
+"""Requirements that a group is a case of; without one of them there is none."""
+
+
+_LEAST: Mapping[str, int] = {"refusal": 2, "validation": 3}
+"""Different requirements that it takes to see a cause in what they have in common."""
+
+
+def _is_cause(key: Key, results: Sequence[CheckResult]) -> bool:
+    # One requirement on several bindings is told by its words.
+    if len({r.requirement.id for r in results}) < _LEAST.get(key[0], 1):
+        return False
+    return any(_leads(key, result) for result in results)
+
+
 def _leads(key: Key, result: CheckResult) -> bool:
     """Tell whether a result shows the cause itself.
 
     A server that takes a missing version for its own, or 1.5 for 1.0, may well look at the header; one that takes 99.0
     does not.
     """
+    if key[0] in _LEADERS:
+        return result.requirement.id in _LEADERS[key[0]]
     if key[0] != "a2a-version":
         return True
     values = [_header(e, key[0]) for f in _weighty(result) for e in f.exchanges]
@@ -218,18 +328,62 @@ def _is_error(exchange: Exchange, name: str) -> bool:
         return False
     if exchange.problem:
         return True
-    text = exchange.response
     if exchange.binding == "GRPC":
         return exchange.status not in (0, 5)  # OK, NOT_FOUND
-    error = _error_of(exchange)
-    is_unknown_task = error.get("code") in (-32001, 404) or "TASK_NOT_FOUND" in text
-    return bool(error) and not is_unknown_task
+    return bool(_error_of(exchange)) and not _is_unknown_task(exchange)
+
+
+def _is_accepted(exchange: Exchange) -> bool:
+    refused = exchange.status != 0 if exchange.binding == "GRPC" else (exchange.status or 0) >= 400
+    first = _document(next(iter(exchange.events), ""))
+    return not (refused or exchange.problem or _error_of(exchange) or "error" in first)
+
+
+def _is_unknown_task(exchange: Exchange) -> bool:
+    return _error_of(exchange).get("code") in (-32001, 404) or "TASK_NOT_FOUND" in exchange.response
+
+
+def _is_foreign(exchange: Exchange) -> bool:
+    """Tell whether a JSON-RPC request was answered with an object of JSON that is nothing of JSON-RPC's."""
+    document = _document(exchange.response)
+    return exchange.binding == "JSONRPC" and bool(document) and not {"jsonrpc", "result", "error"} & set(document)
+
+
+def _is_other_task(exchange: Exchange) -> bool:
+    """Tell whether a message that names a task was answered with another one."""
+    asked: Any = _document(exchange.request)
+    asked = asked.get("params", asked)
+    message = asked.get("message") if isinstance(asked, Mapping) else None
+    named = message.get("taskId") if isinstance(message, Mapping) else None
+    answer: Any = _document(exchange.response or next(iter(exchange.events), ""))
+    answer = answer.get("result", answer)
+    task = answer.get("task", answer) if isinstance(answer, Mapping) else None
+    found = task.get("id") if isinstance(task, Mapping) and "status" in task else None
+    return bool(named and found) and named != found
+
+
+def _is_refused(exchange: Exchange) -> bool:
+    return not (_is_unknown_task(exchange) or _is_server_error(exchange))
+
+
+def _topic(exchange: Exchange) -> str:
+    # A server that has no webhooks refuses all four operations.
+    return "push" if "pushnotification" in exchange.method.lower() else exchange.method.rpartition("/")[2]
+
+
+def _message_of(exchange: Exchange) -> str:
+    message = (_error_of(exchange) or _document(exchange.response)).get("message")
+    return message if isinstance(message, str) else ""
 
 
 def _error_of(exchange: Exchange) -> Mapping[str, Any]:
+    error = _document(exchange.response).get("error")
+    return error if isinstance(error, Mapping) else {}
+
+
+def _document(text: str) -> Mapping[str, Any]:
     try:
-        document = json.loads(exchange.response)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    error = document.get("error") if isinstance(document, Mapping) else None
-    return error if isinstance(error, Mapping) else {}
+    return document if isinstance(document, Mapping) else {}

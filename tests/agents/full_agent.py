@@ -52,6 +52,7 @@ class Features:
     push: bool = True
     auth: bool = False
     extended: bool = False
+    tenant: str = ""
 
 
 class _Backend(AuthenticationBackend):
@@ -107,7 +108,7 @@ def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
         description="Does what a message's first word says.",
         version="1",
         supported_interfaces=[
-            AgentInterface(url=address, protocol_binding=binding, protocol_version="1.0")
+            AgentInterface(url=address, protocol_binding=binding, protocol_version="1.0", tenant=features.tenant)
             for binding, address in addresses.items()
         ],
         capabilities=AgentCapabilities(
@@ -174,12 +175,12 @@ async def _serve(
 
 
 @contextlib.contextmanager
-def full_agent(features: Features | None = None, executor: AgentExecutor | None = None) -> Iterator[str]:
-    """Serve on ephemeral ports, in a thread with its own event loop; gives the URL.
+def full_agent(features: Features | None = None, executor: AgentExecutor | None = None, port: int = 0) -> Iterator[str]:
+    """Serve on ephemeral ports, unless one is named, in a thread with its own event loop; gives the URL.
 
     :param executor: what does the work; by default it obeys a message's first word.
     """
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", port))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     loop = asyncio.new_event_loop()
     ready, stop, made = threading.Event(), asyncio.Event(), list[str]()

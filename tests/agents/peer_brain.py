@@ -6,10 +6,14 @@ Their brain calls one tool that it finds in the first message, and speaks prose 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import re
 import socket
 import sys
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -42,11 +46,15 @@ def _find_call(text: str) -> dict[str, Any] | None:
     return {"name": name, "arguments": dict.fromkeys(required[name], "user_1")}
 
 
-def serve(make_app: Callable[[str], Any]) -> None:
-    """Serve an ASGI application on an ephemeral port; print its URL as one JSON line; stop when stdin ends."""
+def serve(make_app: Callable[[str], Any], path: str = "") -> None:
+    """Serve an ASGI application on the port that the command line names, or on an ephemeral one; stop when stdin ends.
+
+    :param path: of the agent's card below its root, where it is not the well-known one. The URL is printed with it, as
+        one JSON line.
+    """
     import uvicorn
 
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", _port()))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = uvicorn.Server(uvicorn.Config(make_app(url), log_level="error", timeout_graceful_shutdown=1))
@@ -55,9 +63,42 @@ def serve(make_app: Callable[[str], Any]) -> None:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started:
             await asyncio.sleep(0.01)
-        print(json.dumps({"url": url}), flush=True)
+        print(json.dumps({"url": url + path}), flush=True)
         await asyncio.to_thread(sys.stdin.read)
         server.should_exit = True
         await serving
 
     asyncio.run(main())
+
+
+def serve_itself(run: Callable[[str, int], Any], path: str = "") -> None:
+    """Do as :func:`serve` for a framework that opens its port by itself.
+
+    :param run: serves on a host and port until the process ends.
+    """
+    port = _port() or free_port()
+
+    def watch() -> None:
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.05)
+        print(json.dumps({"url": f"http://127.0.0.1:{port}{path}"}), file=told, flush=True)
+        sys.stdin.read()
+        os._exit(0)
+
+    # What it writes to stdout itself must not be taken for the URL.
+    told, sys.stdout = sys.stdout, sys.stderr
+    threading.Thread(target=watch, daemon=True).start()
+    run("127.0.0.1", port)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on just now."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _port() -> int:
+    return next((int(word) for word in sys.argv[1:] if word.isdigit()), 0)

@@ -1,17 +1,21 @@
-"""An agent on a2a-sdk 0.3.x with JSON-RPC, HTTP+JSON and push notifications; obeys words. Not for a2a-sdk 1.x."""
+"""An agent on a2a-sdk 0.3.x with all three bindings and push notifications; obeys words. Not for a2a-sdk 1.x."""
 
 # mypy: ignore-errors
 # What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
+import grpc.aio
 import httpx
+from a2a.grpc import a2a_pb2_grpc
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
 from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.tasks import (
     BasePushNotificationSender,
     InMemoryPushNotificationConfigStore,
@@ -30,7 +34,7 @@ from a2a.types import (
     TextPart,
 )
 from a2a.utils import new_agent_text_message, new_task
-from peer_brain import serve
+from peer_brain import free_port, serve
 
 PARTS = {
     "data": Part(root=DataPart(data={"a": 1})),
@@ -49,7 +53,7 @@ class Executor(AgentExecutor):
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         await updater.start_work()
         if word == "slow":
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(2)
         await updater.add_artifact([PARTS.get(word, Part(root=TextPart(text=argument or word)))])
         await updater.complete()
 
@@ -59,6 +63,7 @@ class Executor(AgentExecutor):
 
 def make_app(url: str) -> Any:
     root = url.rstrip("/")
+    rpc = f"127.0.0.1:{free_port()}"
     card = AgentCard(
         name="full peer on a2a-sdk 0.3",
         description="Obeys words.",
@@ -68,6 +73,7 @@ def make_app(url: str) -> Any:
         additional_interfaces=[
             AgentInterface(transport="JSONRPC", url=root),
             AgentInterface(transport="HTTP+JSON", url=f"{root}/rest"),
+            AgentInterface(transport="GRPC", url=rpc),
         ],
         capabilities=AgentCapabilities(streaming=True, push_notifications=True),
         default_input_modes=["text/plain"],
@@ -81,7 +87,17 @@ def make_app(url: str) -> Any:
         push_config_store=configs,
         push_sender=BasePushNotificationSender(httpx.AsyncClient(), configs),
     )
-    app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        server = grpc.aio.server()
+        a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(card, handler), server)
+        server.add_insecure_port(rpc)
+        await server.start()
+        yield
+        await server.stop(grace=0.2)
+
+    app = A2AStarletteApplication(agent_card=card, http_handler=handler).build(lifespan=lifespan)
     app.mount("/rest", A2ARESTFastAPIApplication(agent_card=card, http_handler=handler).build())
     return app
 

@@ -27,6 +27,7 @@ from a2a.types import (
     AgentInterface,
     AgentSkill,
     Message,
+    Part,
     TaskState,
     a2a_pb2_grpc,
 )
@@ -66,7 +67,7 @@ class ScriptedExecutor(AgentExecutor):
             await updater.complete()
             return
         await updater.start_work(_message("Thinking...", context))
-        await getattr(self, f"do_{word}")(updater, argument, context, event_queue)
+        await getattr(self, f"do_{word}", self.do_task)(updater, argument, context, event_queue)
 
     async def do_task(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
         metadata = {"usage": {"input_tokens": 12, "output_tokens": 3, "cost": 0.5}}
@@ -87,9 +88,15 @@ class ScriptedExecutor(AgentExecutor):
         await updater.add_artifact([new_data_part(json.loads(text))])
         await updater.complete()
 
+    async def do_file(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
+        await updater.add_artifact([Part(raw=text.encode(), filename="x.txt", media_type="text/plain")])
+        await updater.complete()
+
     async def do_chunks(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        for number, chunk in enumerate(text.split("|")):
-            await updater.add_artifact([new_text_part(chunk)], artifact_id="one", append=number > 0)
+        chunks = text.split("|")
+        for number, chunk in enumerate(chunks, 1):
+            last = number == len(chunks)
+            await updater.add_artifact([new_text_part(chunk)], artifact_id="one", append=number > 1, last_chunk=last)
         await updater.complete()
 
     async def do_ask(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:

@@ -25,7 +25,7 @@ from pytest_a2a_bench.conformance.session.target import targets_of
 def row(id: str, found: str, binding: str = "JSONRPC", outcome: Any = "failed", **options: Any) -> CheckResult:
     """Return a result with one finding; ``options`` of the finding and its exchange."""
     members = {k: options.pop(k) for k in ("expected", "pointer") if k in options}
-    seen = Exchange(binding, "SendMessage", "http://h/", **options)
+    seen = Exchange(**{"binding": binding, "method": "SendMessage", "url": "http://h/", **options})
     severity: Any = "warning" if outcome == "warned" else "error"
     return CheckResult(requirement(id), binding, outcome, (Finding(id, severity, found, exchanges=(seen,), **members),))
 
@@ -89,6 +89,91 @@ def test_rules_about_one_member_of_the_card_are_one() -> None:
     rows = [row("CARD-006", "missing", "card", **pointer), row("CARD-003", "not set", "card", **pointer)]
     assert [r.outcome for r in fold(rows)] == ["failed", "explained"]
     assert {r.outcome for r in fold([dataclasses.replace(r, binding="GRPC") for r in rows])} == {"failed"}
+
+
+def answered(**document: Any) -> dict[str, Any]:
+    return {"status": 400, "response": json.dumps(document)}
+
+
+def test_what_does_not_speak_json_rpc_is_told_once() -> None:
+    detail = answered(detail="Input should be 'message/stream'")
+    rows = [row("CARD-007", "no result", **detail), row("SEND-001", "no result", **detail)]
+    rows.append(row("GET-002", "not the error", **answered(jsonrpc="2.0", id=1, result={})))
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed"]
+    # Without the rule of the card nobody has seen that a good request is answered so.
+    assert {r.outcome for r in fold([row("SEND-001", "a", **detail), row("GET-002", "b", **detail)])} == {"failed"}
+
+
+def test_operations_that_are_not_there_explain_what_is_asked_of_them() -> None:
+    rows = [row(id, f"not the error of {id}", **error(-32601)) for id in ("SUB-003", "PUSH-008", "JR-002")]
+    assert [r.outcome for r in fold(rows)] == ["explained", "explained", "failed"]
+    assert {r.outcome for r in fold(rows[:2])} == {"failed"}
+
+
+def test_a_task_id_that_is_ignored_explains_what_follows_from_it() -> None:
+    asked = json.dumps({"params": {"message": {"taskId": "old"}}})
+
+    def got(id: str) -> dict[str, Any]:
+        return {"request": asked, "response": json.dumps({"result": {"task": {"id": id, "status": {}}}})}
+
+    rows = [row("SEND-007", "a", **got("new")), row("SEND-008", "b", **got("new")), row("MT-003", "c", **got("old"))]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed"]
+
+
+def refused(message: str, **options: Any) -> dict[str, Any]:
+    error = {"code": -32004, "message": message}
+    return {**options, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "error": error})}
+
+
+def test_one_refusal_of_everything_is_told_once() -> None:
+    create, listing = {"method": "CreateTaskPushNotificationConfig"}, {"method": "ListTaskPushNotificationConfigs"}
+    rows = [
+        row("PUSH-001", "no config", **refused("webhooks need authentication", **create)),
+        row("PUSH-009", "not the error", **refused("webhooks need authentication", **listing)),
+        row("PUSH-010", "not the error, either", **refused("no url", **create)),
+        row("SEND-009", "not the error, either", **refused("webhooks need authentication")),
+    ]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed"]
+    failed: dict[str, Any] = {"status": 500, "response": json.dumps({"error": {"message": "unknown exception"}})}
+    rows = [row("PART-007", "no result", "HTTP+JSON", **failed), row("MT-008", "no result", "HTTP+JSON", **failed)]
+    assert {r.outcome for r in fold(rows)} == {"failed"}
+
+
+def test_messages_that_nobody_looks_at_are_one_cause() -> None:
+    got: dict[str, Any] = {"status": 200, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}})}
+    rows = [
+        row(f"VAL-00{n}", f"accepted: {n}", outcome=o, **got) for n, o in ((5, "warned"), (6, "failed"), (7, "failed"))
+    ]
+    rows.append(row("VAL-009", "not the error", **error(-32601)))
+    assert [r.outcome for r in fold(rows)] == ["explained", "failed", "explained", "failed"]
+    assert [r.outcome for r in fold(rows[1:])] == ["failed", "failed", "failed"]
+
+
+def test_what_two_requirements_find_in_the_same_words_of_one_answer_is_one() -> None:
+    place = {"pointer": "/id", "request": "asked once"}
+    rows = [row("DM-001", "id of a task is missing", **place), row("DM-014", "id of a task is missing", **place)]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained"]
+    rows[1] = row("DM-014", "id of a task is missing", pointer="/id", request="asked again")
+    assert [r.outcome for r in fold(rows)] == ["failed", "failed"]
+
+
+@pytest.mark.parametrize("further", [(), ("GRPC",)])
+def test_a_difference_is_explained_by_what_is_wrong_on_one_binding(further: tuple[str, ...]) -> None:
+    def asked(id: str, n: int) -> dict[str, Any]:
+        params = {"id": id, "historyLength": n}
+        return {"method": "GetTask", "request": json.dumps({"id": 1, "method": "GetTask", "params": params})}
+
+    rows = [row("GET-005", "accepted", b, "warned", **asked("t1", -1)) for b in ("JSONRPC", *further)]
+    rows.append(row("EQ-003", "another error", "HTTP+JSON", **asked("t2", -1)))
+    differs = dataclasses.replace(
+        rows[-1], findings=(dataclasses.replace(rows[-1].findings[0], exchanges=rows[0].findings[0].exchanges),)
+    )
+    folded = fold([*rows[:-1], differs])
+    assert folded[0].outcome == "failed"
+    assert {r.outcome for r in folded[1:]} == {"explained"}
+    assert folded[-1].cause == folded[0].name
+    assert folded[0].explains[-1].startswith("EQ-003 [HTTP+JSON]")
+    assert [r.outcome for r in fold([rows[0], rows[-1]])] == ["warned", "failed"]
 
 
 def test_a_must_does_not_hide_behind_a_should() -> None:

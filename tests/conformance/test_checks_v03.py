@@ -85,8 +85,14 @@ def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
 def test_a2a_sdk_0_3_26_with_all_that_it_can() -> None:
     prompts = {"task": "hello", "message": "echo hi", "slow": "slow", "file": "file", "data": "data"}
     results = judge_peer("peer_sdk03_full.py", prompts)
-    # Over HTTP+JSON it breaks when configs are listed, and cannot delete them.
-    assert faults(results) == {"V03-RPC-003[JSONRPC]": "warned", "V03-PUSH-001[HTTP+JSON]": "failed"}
+    # Over HTTP+JSON it breaks when configs are listed, and cannot delete them; over gRPC it can do neither. A
+    # stream that is resubscribed to over gRPC ends early now and then.
+    assert faults(results) | {"V03-STREAM-003[GRPC]": "failed"} == {
+        "V03-RPC-003[JSONRPC]": "warned",
+        "V03-PUSH-001[HTTP+JSON]": "failed",
+        "V03-PUSH-001[GRPC]": "failed",
+        "V03-STREAM-003[GRPC]": "failed",
+    }
     made = {r.requirement.id for r in results.values() if r.outcome == "passed"}
     assert made >= {"V03-DM-005", "V03-DM-006", "V03-SEND-002", "V03-SEND-003", "V03-STREAM-002", "V03-STREAM-003"}
     assert made >= {"V03-PUSH-001", "V03-PUSH-002", "V03-PUSH-003", "V03-TASK-002", "V03-EQ-001", "V03-REST-002"}

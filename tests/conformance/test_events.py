@@ -57,14 +57,16 @@ def test_each_rule_finds_its_fault(rule: Any, stream: list[Any], pointer: str) -
     assert [problem.pointer for problem in rule(ev.read_events(stream))] == [pointer]
 
 
-@pytest.mark.parametrize("raw", [{}, {"task": {}}, {**MESSAGE, **task()}, "text", None, {"state": "completed"}])
+OLD = {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "input-required"}}
+
+
+@pytest.mark.parametrize("raw", [{}, {"task": {}}, {**MESSAGE, **task()}, "text", None, {"state": "completed"}, OLD])
 def test_events_without_exactly_one_member_are_found(raw: Any) -> None:
     assert [problem.pointer for problem in ev.one_member([raw])] == ["/0"]
 
 
 def test_the_old_shapes_read_the_same() -> None:
-    old = {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "input-required"}}
-    assert ev.read_event(old).state == "input-required" == ev.read_event(status("TASK_STATE_INPUT_REQUIRED")).state
+    assert ev.read_event(OLD).state == "input-required" == ev.read_event(status("TASK_STATE_INPUT_REQUIRED")).state
     assert ev.read_event({"msg": {"messageId": "m"}}).kind == "message"
     assert neutral_state("TASK_STATE_CANCELLED") == "canceled"
     assert neutral_state(3) == ""

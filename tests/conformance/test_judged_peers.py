@@ -37,7 +37,6 @@ DEFECTS = {
         "SEND-009": "warned",
         "SEND-010": "warned",  # historyLength of a message is for its worker, not for the answer
         **{f"VAL-{n:03}": "failed" for n in range(1, 12)},
-        "VAL-005": "warned",  # accepted, of which the specification says both
         "STREAM-014": "failed",  # as SEND-008
         "STREAM-016": "failed",  # the artifact of a worker that only stores it is not streamed
         "SUB-003": "failed",  # a terminal task can be subscribed to

@@ -32,14 +32,25 @@ def think(request: dict[str, Any]) -> Step:
     return say("What can I do for you?")
 
 
-@pytest.fixture(params=["sdk_agent.py", "adk_agent.py", "js_agent.mjs"])
-def url(request: pytest.FixtureRequest) -> Iterator[str]:
+# Read before a test takes such variables away.
+NODE_MODULES = os.environ.get("A2A_BENCH_NODE_MODULES", "")
+NEEDS = {"adk_agent.py": "google.adk", "langgraph_agent.py": "langgraph.graph"}
+
+
+@pytest.fixture(params=["sdk_agent.py", "adk_agent.py", "langgraph_agent.py", "js_agent.mjs", "js_sdk_agent.mjs"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     path = AGENTS / request.param
     program = sys.executable if path.suffix == ".py" else shutil.which("node")
     if program is None:
         pytest.skip("no node here")
-    if path.name == "adk_agent.py":
-        pytest.importorskip("google.adk")
+    if path.name in NEEDS:
+        pytest.importorskip(NEEDS[path.name])
+    if path.name == "js_sdk_agent.mjs":
+        if not NODE_MODULES:
+            pytest.skip("no @a2a-js/sdk: A2A_BENCH_NODE_MODULES names no directory of npm's")
+        # Node looks for packages beside the file.
+        (tmp_path / "node_modules").symlink_to(NODE_MODULES)
+        path = Path(shutil.copy(path, tmp_path))
     with FakeLLM(think) as llm:
         environ = os.environ | {"OPENAI_BASE_URL": llm.api_base, "OPENAI_API_KEY": "key"}
         with subprocess.Popen([program, str(path)], stdout=subprocess.PIPE, text=True, env=environ) as process:

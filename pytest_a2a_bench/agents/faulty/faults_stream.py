@@ -57,7 +57,7 @@ def _message_between(call: FaultyCall, index: int, event: Json) -> Iterable[Json
 
 def _bare(event: Json) -> Json:
     (kind, content), *_ = event.items()
-    return {"kind": {"task": "task", "message": "message"}.get(kind, kind), **content}
+    return {"kind": {"statusUpdate": "status-update", "artifactUpdate": "artifact-update"}.get(kind, kind), **content}
 
 
 def _two_members(event: Json) -> None:

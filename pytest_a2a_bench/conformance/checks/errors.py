@@ -283,7 +283,7 @@ async def response_id(ctx: Context) -> None:
 
 def _same_id(ctx: Context, reply: WireReply, rpc_id: Any) -> None:
     if not isinstance(reply.document, Mapping):
-        ctx.fail(reply.describe(), expected="a JSON-RPC answer", replies=[reply])
+        ctx.fail(reply.describe(), expected="a JSON-RPC answer, or an error in that form", replies=[reply])
         return
     if "id" not in reply.document:
         ctx.fail("the answer has no id", pointer="/id", expected=f"id {rpc_id!r}", replies=[reply])

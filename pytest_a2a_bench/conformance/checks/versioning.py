@@ -9,7 +9,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, task_in
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply
 
 
 async def _ask(ctx: Context, version: str | None, **options: Any) -> WireReply:
@@ -17,17 +17,32 @@ async def _ask(ctx: Context, version: str | None, **options: Any) -> WireReply:
     return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header=version, **options)
 
 
-def _refused(ctx: Context, reply: WireReply, version: str | None) -> None:
+async def _skip_if_usual(ctx: Context, reply: WireReply) -> None:
+    """Skip where the right version is refused with the same error, unless that is about the version."""
+    if reply.error is not None and reply.error.may_be("VersionNotSupportedError"):
+        return
+    usual = await _ask(ctx, ctx.version)
+    if usual.error is not None and reply.error is not None and _kind(usual.error) == _kind(reply.error):
+        ctx.skip(f"in {ctx.version}, too, the answer is {usual.describe()}")
+
+
+def _kind(error: ReplyError) -> tuple[object, ...]:
+    return error.name, error.code, error.http_status, error.grpc_status
+
+
+async def _refused(ctx: Context, reply: WireReply, version: str | None) -> None:
     said = "no A2A-Version" if version is None else f"A2A-Version {version!r}"
     if reply.error is None or reply.error.may_be("TaskNotFoundError"):
         wanted = "VersionNotSupportedError (-32009)"
         ctx.fail(f"{said} was accepted: {reply.describe()}", expected=wanted, replies=[reply])
     else:
+        await _skip_if_usual(ctx, reply)
         ctx.expect_error(reply, "VersionNotSupportedError")
 
 
-def _accepted(ctx: Context, reply: WireReply, what: str) -> None:
+async def _accepted(ctx: Context, reply: WireReply, what: str) -> None:
     if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
+        await _skip_if_usual(ctx, reply)
         ctx.fail(f"{what}: {reply.describe()}", expected="the request is answered as one of 1.0", replies=[reply])
 
 
@@ -35,7 +50,7 @@ def _accepted(ctx: Context, reply: WireReply, what: str) -> None:
 async def unsupported_version(ctx: Context) -> None:
     """Ask in versions that do not exist."""
     for version in ("99.0", "0.5"):
-        _refused(ctx, await _ask(ctx, version), version)
+        await _refused(ctx, await _ask(ctx, version), version)
 
 
 @check("VER-002")
@@ -43,21 +58,21 @@ async def no_version(ctx: Context) -> None:
     """Ask without a version where 0.3 is not served."""
     if (ctx.binding, "0.3") in ctx.target.interfaces:
         ctx.skip("the card declares a 0.3 interface of this binding, so that no version is right there")
-    _refused(ctx, await _ask(ctx, None), None)
+    await _refused(ctx, await _ask(ctx, None), None)
     if ctx.binding != "GRPC":
-        _refused(ctx, await _ask(ctx, ""), "")
+        await _refused(ctx, await _ask(ctx, ""), "")
 
 
 @check("VER-003")
 async def patch_version(ctx: Context) -> None:
     """Ask in 1.0.1."""
-    _accepted(ctx, await _ask(ctx, "1.0.1"), "A2A-Version '1.0.1'")
+    await _accepted(ctx, await _ask(ctx, "1.0.1"), "A2A-Version '1.0.1'")
 
 
 @check("VER-004")
 async def minor_version(ctx: Context) -> None:
     """Ask in 1.5."""
-    _refused(ctx, await _ask(ctx, "1.5"), "1.5")
+    await _refused(ctx, await _ask(ctx, "1.5"), "1.5")
 
 
 @check("VER-005")
@@ -105,7 +120,7 @@ async def malformed_version(ctx: Context) -> None:
 async def header_case(ctx: Context) -> None:
     """Spell the header's name in small and in large letters."""
     for name in ("a2a-version", "A2A-VERSION"):
-        _accepted(ctx, await _ask(ctx, None, headers={name: ctx.version}), f"the header {name}")
+        await _accepted(ctx, await _ask(ctx, None, headers={name: ctx.version}), f"the header {name}")
 
 
 @check("VER-009")

@@ -170,12 +170,18 @@ class Member(NamedTuple):
 
 
 def nodes(result: Any, pointer: str = "") -> Iterator[Node]:
-    """Yield the objects of a result; a bare task (GetTask) is known by its ``status``."""
+    """Yield the objects of a result; a bare task (GetTask) is known by its ``status``, an update by its ``taskId``."""
     if isinstance(result, Mapping):
-        # A page of ListTasks has tasks, so it counts as a wrapper, too.
-        wrapped = any(name in result for name in _CHILDREN["response"])
-        bare = "task" if not wrapped and ("status" in result or "artifacts" in result) else "response"
-        yield from _descend(bare, result, pointer, "")
+        yield from _descend(_bare_kind(result), result, pointer, "")
+
+
+def _bare_kind(result: Mapping[str, Any]) -> str:
+    # A page of ListTasks has tasks, so it counts as a wrapper, too.
+    if any(name in result for name in _CHILDREN["response"]):
+        return "response"
+    if "taskId" in result:
+        return "artifactUpdate" if "artifact" in result else "statusUpdate" if "status" in result else "response"
+    return "task" if "status" in result or "artifacts" in result else "response"
 
 
 def _descend(kind: str, value: Mapping[str, Any], pointer: str, owner: str) -> Iterator[Node]:

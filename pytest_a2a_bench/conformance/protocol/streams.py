@@ -33,7 +33,8 @@ class StreamEvent:
     """One event of a stream.
 
     :param kind: one of :data:`MEMBERS`, or empty if none can be made out.
-    :param members: the members of a StreamResponse that the event has; a correct event has exactly one.
+    :param members: the members of a StreamResponse that the event has; a correct event of 1.0 has exactly one, and one
+        of 0.3 none.
     """
 
     kind: str
@@ -71,7 +72,7 @@ def read_event(raw: Any) -> StreamEvent:
     if members:
         return StreamEvent(members[0], named[members[0]], members)
     kind = _KINDS.get(str(raw.get("kind")), "")
-    return StreamEvent(kind, raw if kind else {}, (kind,) if kind else ())
+    return StreamEvent(kind, raw if kind else {}, ())
 
 
 def read_events(raws: Sequence[Any]) -> list[StreamEvent]:
@@ -80,7 +81,7 @@ def read_events(raws: Sequence[Any]) -> list[StreamEvent]:
 
 
 def one_member(raws: Sequence[Any]) -> list[StreamProblem]:
-    """Find events that do not have exactly one member of the oneof."""
+    """Find events that do not have exactly one member of the oneof; those of 0.3 have none."""
     return [
         StreamProblem(
             f"/{number}",
