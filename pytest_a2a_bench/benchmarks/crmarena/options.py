@@ -13,6 +13,8 @@ from pytest_a2a_bench.settings import Settings
 
 SCORINGS = ("compat", "fixed")
 PROFILES = ("strict", "official")
+STRATEGIES = ("react", "act", "tool_call", "tool_call_flex")
+TOOL_STRATEGIES = STRATEGIES[2:]
 DRIFTS = ("low", "medium", "high")
 ORGS = ("local", "salesforce")
 
@@ -30,6 +32,7 @@ class CrmOptions:
     :param org: what answers queries: ``local`` or ``salesforce``.
     :param profile: ``strict`` (our rules) or ``official`` (turn for turn what upstream's published code does).
     :param official: upstream's checkout, whose texts ``official`` uses; None without one.
+    :param strategy: which of upstream's agents ``official`` follows, by upstream's own name.
     :param privacy_prompt: whether ``official`` shows customers' agents upstream's privacy-aware prompt.
     :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``; where none is named, the profile's.
     :param aided: whether the agent is shown the general domain details too.
@@ -45,6 +48,7 @@ class CrmOptions:
     org: str = "local"
     profile: str = "strict"
     official: str | None = None
+    strategy: str = "react"
     privacy_prompt: bool = False
     scoring: str = "fixed"
     aided: bool = False
@@ -109,6 +113,13 @@ OPTIONS: tuple[Option, ...] = (
         locate=locate_file,
     ),
     Option(
+        "crm_strategy",
+        "|".join(STRATEGIES),
+        "Which of upstream's agents the profile official follows",
+        one_of(*STRATEGIES),
+        default="react",
+    ),
+    Option(
         "crm_privacy_prompt",
         "",
         "Show the privacy-aware prompt of the profile official to agents that face customers",
@@ -148,6 +159,8 @@ def _check_profile(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
     if chosen.profile != "official":
         if chosen.privacy_prompt:
             yield "--a2a-crm-privacy-prompt is a prompt of upstream's: add --a2a-crm-profile official"
+        if chosen.strategy != "react":
+            yield f"--a2a-crm-strategy {chosen.strategy} is one of upstream's agents: add --a2a-crm-profile official"
         return
     if chosen.official is None:
         yield (
@@ -164,10 +177,27 @@ def _check_profile(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
     }
     for name in (name for name, is_changed in changed.items() if is_changed):
         yield f"--a2a-crm-profile=official has its own {name}: leave out --a2a-crm-{name}, or take the profile strict"
-    if settings.dialect not in ("auto", "execute_tags"):
-        yield f"--a2a-crm-profile=official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
+    yield from _check_strategy(settings, chosen)
     if settings.tools == "mcp" or settings.colleague:
         yield "--a2a-crm-profile=official knows neither --a2a-tools mcp nor --a2a-colleague"
+
+
+def _check_strategy(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
+    if chosen.privacy_prompt and chosen.strategy != "react":
+        yield f"--a2a-crm-privacy-prompt is one of the strategy react: {chosen.strategy} has one prompt for everybody"
+    if chosen.strategy not in TOOL_STRATEGIES:
+        if settings.dialect not in ("auto", "execute_tags"):
+            yield f"--a2a-crm-profile=official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
+    elif settings.dialect in _without_colleagues():
+        yield (
+            f"--a2a-dialect={settings.dialect} has a query and an answer only, and no tools for --a2a-crm-strategy "
+            f"{chosen.strategy}: choose tool_call or data"
+        )
+    elif chosen.strategy == "tool_call_flex" and settings.dialect == "auto":
+        yield (
+            "--a2a-crm-strategy tool_call_flex describes no tools in words, neither here nor upstream: say in which "
+            "form the agent is offered them, with --a2a-dialect tool_call or data"
+        )
 
 
 def _without_colleagues() -> tuple[str, ...]:
