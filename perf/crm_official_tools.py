@@ -59,8 +59,8 @@ def write_calls(task: CrmTask, domain: OpenDomain, rng: random.Random, *, as_tex
             'Action Input: {"content": "None"}',
         ]
     kinds: list[Sequence[str | Call]] = [made, clumsy, responses]
-    patient = rng.random() < 0.5
-    weights = [6, 3, 0 if patient else 1]
+    patient = rng.random() < 0.3
+    weights = [6, 3, 0 if patient else 2]
     return [rng.choice(rng.choices(kinds, weights)[0]) for _ in range(30)]
 
 

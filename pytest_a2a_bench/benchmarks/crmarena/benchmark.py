@@ -249,7 +249,7 @@ class _Trial:
             "interactive": self.task.interactive,
             "metric": self.task.metric,
             "source": dataclasses.asdict(source),
-            "org": chosen.org,
+            "org": chosen.org.partition(":")[0],
             "profile": chosen.profile,
             **self._code(),
             "scoring": chosen.scoring,
