@@ -8,17 +8,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.base import Errands
 from pytest_a2a_bench.errors import TransportError
 from pytest_a2a_bench.plugin.run import partition
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.xdist.line import Line
 from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.benchmarks.base import Errands
 
 
 def join(config: pytest.Config, run: BenchRun) -> None:
