@@ -270,5 +270,5 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     if chosen.drift or chosen.rot:
         yield (
             "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
-            "one; leave out --a2a-crm-org"
+            f"one; leave out --a2a-crm-org={chosen.org}"
         )
