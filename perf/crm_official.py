@@ -1,11 +1,14 @@
 """Certify ``--a2a-crm-profile official``: scripted agents through upstream's own code and through ours, compared.
 
-    python perf/crm_official.py CHECKOUT [--rounds N] [--seed N] [--domain mini|b2b|...] [--data DIR]
+    python perf/crm_official.py CHECKOUT [--strategy react|act|tool_call|tool_call_flex] [--rounds N] [--seed N]
+                                         [--domain mini|b2b|...] [--data DIR]
 
 CHECKOUT is a checkout of SalesforceAIResearch/CRMArena. Its ``ChatAgent`` with ``ChatEnv`` and ``InteractiveChatEnv``
 runs as it stands; only what it reaches out to is replaced: Salesforce by the local org, and the three models (agent,
-user, evaluator) by the same scripts on both sides. For each conversation are compared: every message that the agent was
-sent, every request to the user's and the evaluator's model, the reward, the agent's replies and the user's turns.
+user, evaluator) by the same scripts on both sides. So does its ``ToolCallAgent`` with ``ToolEnv``, whose model calls
+tools in words and by its provider's interface (``crm_official_tools``). For each conversation are compared: every
+message that the agent was sent, the tools that it was offered, every request to the user's and the evaluator's model,
+the reward, the agent's replies and the user's turns.
 
 Known to differ, and not scripted: where upstream's code raises (a search over objects with different fields, a model
 that answers nothing), and ROUGE and BLEU, which decide nothing.
@@ -17,6 +20,7 @@ import argparse
 import contextlib
 import importlib
 import io
+import itertools
 import os
 import random
 import sys
@@ -26,9 +30,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from crm_official_tools import NATIVE, heard_natively, run_tools_upstream, says, write_calls
+
 from pytest_a2a_bench.benchmarks.base import TrialContext
 from pytest_a2a_bench.benchmarks.crmarena.benchmark import BENCHMARK
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain
+from pytest_a2a_bench.benchmarks.crmarena.options import STRATEGIES
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
 from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
@@ -61,6 +68,7 @@ class Seen:
     reward: float | None = None
     replies: int = 0
     user_turns: int = 0
+    tools: list[Any] = field(default_factory=list)
 
 
 # --- scripts ----------------------------------------------------------------------------------------------------------
@@ -176,7 +184,9 @@ class _Anything(types.ModuleType):
 
 
 class _Rouge:
-    def get_scores(self, **_: Any) -> list[dict[str, dict[str, float]]]:
+    def get_scores(self, *, hyps: str, **_: Any) -> list[dict[str, dict[str, float]]]:
+        if not hyps:
+            raise ValueError("Hypothesis is empty.")  # as the package does
         return [{name: {"f": 0.0} for name in ("rouge-1", "rouge-2", "rouge-l")}]
 
 
@@ -187,11 +197,13 @@ def import_upstream(checkout: str) -> tuple[Any, Any, Any]:
     sys.modules["rouge"].Rouge = _Rouge  # type: ignore[attr-defined]
     sys.modules["simple_salesforce"].Salesforce = LocalSalesforce  # type: ignore[attr-defined]
     for name in ("USERNAME", "PASSWORD", "SECURITY_TOKEN"):
-        os.environ[f"SALESFORCE_B2B_{name}"] = "x"
+        os.environ[f"SALESFORCE_B2B_{name}"] = os.environ[f"SALESFORCE_{name}"] = "x"
     sys.path.insert(0, checkout)
     names = ("crm_sandbox.agents.chat_agent", "crm_sandbox.env.env", "crm_sandbox.env.users")
     with contextlib.redirect_stdout(io.StringIO()):
         agent, env, users = (importlib.import_module(name) for name in names)
+    # Its strategy ``act`` uses a text that it forgot to import, and raises at the first reply that is no action.
+    agent.ACT_RULE_STRING = importlib.import_module("crm_sandbox.agents.prompts").ACT_RULE_STRING
     return agent, env, users
 
 
@@ -245,6 +257,7 @@ def run_upstream(
             interactive=task.interactive,
             agent_type="external" if task.kind.external else "internal",
             privacy_aware_prompt=options.privacy_aware,
+            strategy=options.strategy,
         )
         reward = agent.act(env, index=0)
     seen.reward = float(reward["f1"] if isinstance(reward, dict) else reward)
@@ -267,13 +280,16 @@ class ScriptedSession:
 
     context_id = "c"
 
-    def __init__(self, lines: Sequence[str], seen: Seen) -> None:
+    def __init__(self, lines: Sequence[str], seen: Seen, *, natively: bool = False) -> None:
         self._lines = iter(lines)
         self._seen = seen
+        self._natively = natively
 
     def send(self, parts: Sequence[Part], timeout: float | None = None) -> _Reply:
         """Take down what the agent is sent, and answer by the script."""
-        self._seen.agent.append("".join(part.text for part in parts))
+        words, tools = heard_natively(parts) if self._natively else ("".join(part.text for part in parts), [])
+        self._seen.agent.append(words)
+        self._seen.tools += tools
         return _Reply([Part.of_text(next(self._lines))])
 
 
@@ -289,7 +305,7 @@ def run_ours(domain: OpenDomain, task: CrmTask, script: Script, settings: Settin
 
     import_litellm("the certification").completion = completion
     key = TrialKey("crmarena", domain.name, task.task_id)
-    session: Any = ScriptedSession(script.agent, seen)
+    session: Any = ScriptedSession(script.agent, seen, natively=settings.dialect == NATIVE)
     outcome = BENCHMARK.run_trial(TrialContext(key, settings, session, seed=0))
     if outcome.error is not None:
         raise outcome.error
@@ -306,6 +322,7 @@ def run_ours(domain: OpenDomain, task: CrmTask, script: Script, settings: Settin
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout")
+    parser.add_argument("--strategy", choices=STRATEGIES, default="react", help="which of upstream's agents")
     parser.add_argument("--rounds", type=int, default=5, help="conversations of each task, domain and prompt")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tasks", type=int, default=2, help="tasks of each category of the mini org")
@@ -315,32 +332,60 @@ def main() -> int:
     import_litellm("the certification")  # before upstream does, whose import of it looks for prices on the network
     modules = import_upstream(chosen.checkout)
     compared, differing, ends = Counter[str](), Counter[str](), Counter[str]()
-    for name in (chosen.domain, f"{chosen.domain}_interactive"):
-        for aided, aware in ((False, False), (True, False), (False, True)):
-            options = types.SimpleNamespace(aided=aided, privacy_aware=aware)
-            own = {"crm_profile": "official", "crm_official": chosen.checkout, "crm_aided": aided}
-            own |= {
-                "crm_privacy_prompt": aware,
-                "crm_tasks": chosen.tasks,
-                "crm_data": chosen.data,
-                "crm_scoring": None,
-            }
-            settings = Settings(user="llm", user_llm="user", judge_llm="judge", benchmark_options=own)
-            domain = open_domain(name, settings)
-            for task_id, task in domain.tasks.items():
-                for number in range(chosen.rounds):
-                    rng = random.Random(f"{chosen.seed}/{name}/{task_id}/{aided}/{aware}/{number}")
-                    script = write_script(task, domain, rng)
-                    theirs = run_upstream(modules, domain, task, script, options)
-                    ours = run_ours(domain, task, script, settings)
-                    ends[
-                        f"reward {'above' if theirs.reward else 'of'} 0, {'asked' if task.interactive else 'plain'}"
-                    ] += 1
-                    _compare(f"{name}/{task_id}#{number}", theirs, ours, compared, differing)
+    asked = [chosen.domain] + [f"{chosen.domain}_interactive"] * (chosen.strategy == "react")
+    prompts = [(False, False), (True, False)] + [(False, True)] * (chosen.strategy == "react")
+    # How the agent calls tools: in upstream's words, or by an interface of its provider's.
+    forms = {"tool_call": ("auto", NATIVE), "tool_call_flex": (NATIVE,)}.get(chosen.strategy, ("auto",))
+    for name, (aided, aware), form in itertools.product(asked, prompts, forms):
+        options = types.SimpleNamespace(aided=aided, privacy_aware=aware, strategy=chosen.strategy, form=form)
+        settings = _settings(chosen, options)
+        domain = open_domain(name, settings)
+        for task_id, task in domain.tasks.items():
+            for number in range(chosen.rounds):
+                rng = random.Random(f"{chosen.seed}/{name}/{task_id}/{aided}/{aware}/{number}")
+                theirs, ours = _run_both(modules, domain, task, rng, options, settings)
+                ends[f"reward {'above' if theirs.reward else 'of'} 0, {'asked' if task.interactive else 'plain'}"] += 1
+                _compare(f"{name}/{task_id}#{number}", theirs, ours, compared, differing)
     for what, count in compared.items():
         print(f"{what}: {count - differing[what]} of {count} equal")
     print("conversations by upstream's reward:", ", ".join(f"{count} {what}" for what, count in sorted(ends.items())))
     return 1 if differing.total() else 0
+
+
+def _settings(chosen: argparse.Namespace, options: Any) -> Settings:
+    own = {
+        "crm_profile": "official",
+        "crm_official": chosen.checkout,
+        "crm_strategy": options.strategy,
+        "crm_aided": options.aided,
+        "crm_privacy_prompt": options.privacy_aware,
+        "crm_tasks": chosen.tasks,
+        "crm_data": chosen.data,
+        "crm_scoring": None,
+    }
+    return Settings(user="llm", user_llm="user", judge_llm="judge", dialect=options.form, benchmark_options=own)
+
+
+def _run_both(
+    modules: tuple[Any, Any, Any],
+    domain: OpenDomain,
+    task: CrmTask,
+    rng: random.Random,
+    options: Any,
+    settings: Settings,
+) -> tuple[Seen, Seen]:
+    if not options.strategy.startswith("tool"):
+        script = write_script(task, domain, rng)
+        return run_upstream(modules, domain, task, script, options), run_ours(domain, task, script, settings)
+    LocalSalesforce.org = domain.org
+    as_text = options.form != NATIVE
+    replies = write_calls(task, domain, rng, as_text=as_text)
+    heard, tools, reward, count = run_tools_upstream(
+        task, domain, replies, strategy=options.strategy, aided=options.aided, as_text=as_text
+    )
+    theirs = Seen(agent=heard, reward=reward, replies=count, tools=tools)
+    lines = [says(reply, as_text=as_text) for reply in replies]
+    return theirs, run_ours(domain, task, Script(lines, (), ()), settings)
 
 
 def _compare(where: str, theirs: Seen, ours: Seen, compared: Counter[str], differing: Counter[str]) -> None:
@@ -351,6 +396,7 @@ def _compare(where: str, theirs: Seen, ours: Seen, compared: Counter[str], diffe
         "requests to the evaluator's model": (theirs.evaluator, ours.evaluator),
         "rewards": ([theirs.reward], [ours.reward]),
         "the agent's replies, counted": ([theirs.replies], [ours.replies]),
+        "tools offered": (theirs.tools, ours.tools),
         "the user's turns, counted": ([theirs.user_turns], [ours.user_turns]),
     }
     for what, (one, other) in pairs.items():

@@ -20,6 +20,7 @@ VERSIONS: Mapping[str, int] = {
     "baseline": 1,
     "history": 1,
     "cassette": 1,
+    "org": 1,
     "card": 1,
     "conformance": 1,
     "assessment": 1,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.translate.auto import DIALECTS, NATIVE, detect_request, settle
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
-from pytest_a2a_bench.translate.org_official import OFFICIAL
+from pytest_a2a_bench.translate.org_official import OFFICIAL, OFFICIAL_TOOLS
 
 __all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "get", "names", "settle"]
 
 
-_HIDDEN: dict[str, Dialect] = {dialect.name: dialect for dialect in (NATIVE, OFFICIAL)}
-"""Which nobody may choose: the tools decide about one, the profile of a benchmark about the other."""
+_HIDDEN: dict[str, Dialect] = {dialect.name: dialect for dialect in (NATIVE, OFFICIAL, OFFICIAL_TOOLS)}
+"""Which nobody may choose: the tools decide about one, the profile of a benchmark about the others."""
 
 
 def names() -> tuple[str, ...]:

@@ -1,12 +1,17 @@
-"""The form of CRMArena's published agents, read exactly as its own code reads it.
+"""The forms of CRMArena's published agents, read exactly as its own code reads them.
 
 ``<execute>QUERY</execute>`` or ``<respond>ANSWER</respond>``: the first pair of tags with something in it counts, a
-query before an answer; nothing else does. How to reply stands in the briefing, which is upstream's own text.
+query before an answer; nothing else does. The agent with tools writes ``Action: TOOL`` and ``Action Input: {...}``. How
+to reply stands in the briefing, which is upstream's own text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pytest_a2a_bench.model import Briefing, DialectFinding, Event, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
@@ -60,8 +65,78 @@ def _inside(text: str, tag: str) -> str:
     return inside.strip() if opened and closed else ""
 
 
+_ACTION = re.compile(r"Action:\s*(\w+)")
+_INPUT = "Action Input:"
+_FENCE = re.compile(r"```(?:json\s*+)?\n*(?=\{)")
+_FENCE_END = re.compile(r"\}\n*```")
+_LONGEST_LITERAL = 2**20
+
+
+def read_tool_action(text: str) -> tuple[str, Any] | None:
+    """Read what an agent with tools wrote, as upstream's parser does: a tool's name and its arguments.
+
+    :return: None where it is no call; a text that speaks of no action at all is a call of ``respond``, whose arguments
+        are that text. Arguments may be of any JSON type: nobody has looked at them yet.
+    """
+    text = text.strip()
+    if "Action:" not in text:
+        return (RESPOND, text) if text else None
+    named = _ACTION.search(text)
+    _, given, after = text.partition(_INPUT)
+    if named is None or not given:
+        return None
+    # What stands behind a second label is not looked at.
+    written = after.partition(_INPUT)[0].strip()
+    try:
+        value = _read_value(_unfenced(written))
+        # Through JSON, as upstream hands it on: tuples become lists, and keys strings.
+        return None if value is None else (named[1], json.loads(json.dumps(value)))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _unfenced(text: str) -> str:
+    """Return the object in the first code fence, as a lazy regular expression finds it, in linear time."""
+    opened = _FENCE.search(text)
+    closed = _FENCE_END.search(text, opened.end()) if opened else None
+    return text[opened.end() : closed.start() + 1] if opened and closed else text
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        # Python's parser takes a hundred times the text in memory.
+        if len(text) > _LONGEST_LITERAL:
+            raise
+        return ast.literal_eval(text)
+
+
+class OfficialToolsDialect(OfficialDialect):
+    """The agent with tools, which writes its calls as text."""
+
+    name = "crm_official_tools"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write one text part, as for models without roles; the briefing has described the tools already."""
+        text = "\n\n".join(labelled(event)[1] for event in events)
+        return (Part.of_text(text if briefing is None else f"{briefing.policy}\n\n{text}"),)
+
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
+        """Read one call. What is none, or has arguments that no call can have, is left as text."""
+        text = "".join(part.text for part in parts if part.kind == "text")[: bounds.bytes].strip()
+        action = read_tool_action(text)
+        if action is not None and isinstance(action[1], Mapping):
+            return DecodedReply(calls=(ToolCall(action[0], action[1]),), dialect=self.name)
+        finding = DialectFinding("prose-where-action-asked", "the reply is no action with an input", text[:_RAW])
+        return DecodedReply(text or None, findings=(finding,))
+
+
 OFFICIAL = OfficialDialect()
-"""Not among the dialects, of which a user may choose one: the profile decides about it."""
+OFFICIAL_TOOLS = OfficialToolsDialect()
+"""Not among the dialects, of which a user may choose one: the profile decides about them."""
 
 
 def is_first(text: str) -> bool:

@@ -52,7 +52,7 @@ def test_texts_are_upstreams_own(checkout: Path) -> None:
     asked = dataclasses.replace(outside, interactive=True)
     said = texts.system_prompt(asked, SCHEMA, aided=False, privacy_aware=True)
     assert said.startswith("careful customers who talk")
-    assert texts.rule == "Use the tags.\n"
+    assert texts.rule() == "Use the tags.\n"
     assert (texts.extractor("id"), texts.extractor("state")) == ("Read ids.", "Read states. Two letters.")
     assert texts.privacy == ("Was it refused?", "It did: \n")
     assert texts.user_instructions(inside) == (

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from salesforce_server import PASSWORD, TOKEN, SalesforceServer, serve
+from salesforce_server import PASSWORD, TOKEN, SalesforceServer, redirected, serve
 
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
@@ -222,24 +220,9 @@ def test_an_expired_token_says_what_to_do(org: SalesforceOrg, server: Salesforce
     assert "session-0" not in str(error.value)
 
 
-def _redirected(server: SalesforceServer) -> Any:
-    """Return a session for which every host of Salesforce's is the test's server."""
-    import requests
-    from requests.adapters import HTTPAdapter
-
-    class ToServer(HTTPAdapter):  # type: ignore[misc]
-        def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-            request.url = server.url + urlsplit(request.url)._replace(scheme="", netloc="").geturl()
-            return super().send(request, *args, **kwargs)
-
-    session = requests.Session()
-    session.mount("https://", ToServer())
-    return session
-
-
 def with_password(password: str, server: SalesforceServer) -> SalesforceOrg:
     environ = {"SALESFORCE_USERNAME": "ann", "SALESFORCE_PASSWORD": password, "SALESFORCE_SECURITY_TOKEN": TOKEN}
-    return SalesforceOrg(read_credentials(environ), session=lambda: _redirected(server))
+    return SalesforceOrg(read_credentials(environ), session=lambda: redirected(server))
 
 
 def test_a_password_logs_in_once_for_all_threads(server: SalesforceServer) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness import Bench, junit_cases, junit_properties
-from salesforce_server import serve
+from salesforce_server import PASSWORD, REDIRECTING, TOKEN, serve
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
@@ -210,6 +210,47 @@ def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, mo
         result = bench.apart("--a2a-endpoint", "builtin:solver", "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
         assert counts(result) == {"errors": 1}
         result.stdout.fnmatch_lines(["*the agent was not judged: TransportError: Salesforce (*SERVER_UNAVAILABLE*"])
+    org.close()
+
+
+@pytest.mark.slow
+def test_workers_share_a_login_and_a_recorded_org_replays(
+    pytester: pytest.Pytester, bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
+    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+
+    mini: MiniOrg = build()
+    (published / "crmarenapro_b2b_data.db").unlink()
+    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
+    pytester.makeconftest(REDIRECTING)
+    solver = ("--a2a-endpoint", "builtin:solver", "-k", "b2b and (handle_time or transfer_count)")
+    data = ("--a2a-crm-data", str(published))
+    with serve(org) as server:
+        for name, value in {"USERNAME": "ann", "PASSWORD": PASSWORD, "SECURITY_TOKEN": TOKEN}.items():
+            monkeypatch.setenv(f"SALESFORCE_{name}", value)
+        monkeypatch.setenv("SALESFORCE_TEST_SERVER", server.url)
+        live = ("--a2a-crm-org=salesforce", "--a2a-record=tape")
+        result = bench.apart(*solver, "-n2", *live, *data)
+        assert counts(result) == {"passed": 20}
+        assert (server.logins, server.attempts) == (1, 1)
+        assert sum(line.endswith("SELECT COUNT() FROM Case") for line in server.requests) == 1
+    for name in ("USERNAME", "PASSWORD", "SECURITY_TOKEN"):
+        monkeypatch.delenv(f"SALESFORCE_{name}")
+    written = "".join(path.read_text() for path in pytester.path.rglob("*.json"))
+    assert "SELECT" in written
+    assert not any(secret in written + result.stdout.str() for secret in (PASSWORD, "session-1"))
+    assert counts(bench.apart(*solver, "--a2a-crm-org=recorded:tape", *data)) == {"passed": 20}
+    replayed = bench.apart("-k", "b2b and handle_time", "--a2a-replay=tape", "--a2a-crm-org=salesforce", *data)
+    assert counts(replayed) == {"passed": 10}
+    # Another agent asks something else.
+    (kept,) = [
+        path for path in (pytester.path / "tape/org-b2b").iterdir() if "FROM CaseHistory__c WHERE" in path.read_text()
+    ][:1]
+    kept.unlink()
+    result = bench.apart(*solver, "--a2a-crm-org=recorded:tape", *data)
+    assert counts(result)["errors"] >= 1
+    result.stdout.fnmatch_lines(["*the agent was not judged: CassetteError: *has no answer to this query: SELECT*"])
     org.close()
 
 

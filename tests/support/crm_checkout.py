@@ -20,6 +20,13 @@ _PROMPTS = "\n".join(
         'SCHEMA_STRING = """Objects: {object_names}\n{object_fields}\n"""',
         'SYSTEM_METADATA = """# {system}\n{system_metadata}\n"""',
         'REACT_RULE_STRING = """Use the tags.\n"""',
+        'ACT_RULE_STRING = """Only the tags.\n"""',
+        'ACT_PROMPT = """Act on the {system}. <execute> Q </execute> <respond> W </respond>\n\n'
+        '{system_description}\n"""',
+        'NATIVE_FC_PROMPT = """Call tools of the {system}.\n"""',
+        'CUSTOM_FC_PROMPT = """{native_fc_prompt}\n{tools_prompt}\nWrite: Action: and Action Input:\n\n"""',
+        'FC_RULE_STRING = """Call a tool!\n"""',
+        'FC_FLEX_PROMPT = """Call or query the {system}.\n{system_description}\n"""',
         *(f'{name} = """{_PROMPT.format(who=who)}"""' for name, who in _NAMES.items()),
     ]
 )
@@ -60,6 +67,57 @@ Rules.
         ]
 '''
 
+_FUNCTIONS = """
+import os
+from nothing_that_is_there import Salesforce
+
+def count_days(start, days, sf_connector=None):
+    if not isinstance(days, int):
+        return "Error: days must be whole"
+    return (datetime.strptime(start, "%Y-%m-%d") + relativedelta(days=days)).strftime("%Y-%m-%d")
+
+def get_owners(case_ids, sf_connector=None):
+    try:
+        result, status = sf_connector.run_query(f"SELECT OwnerId, Nothing FROM Case WHERE Id = '{case_ids[0]}'")
+        return result
+    except Exception as e:
+        return f"Error: unexpected - {e}"
+
+def respond(content, sf_connector=None):
+    return content
+
+def ask(query, sf_connector=None):
+    result, _ = sf_connector.run_query(query)
+    return result
+
+def helper():
+    return None
+"""
+_INFO = """
+{name}.__info__ = {{
+    "type": "function",
+    "function": {{
+        "name": "{name}",
+        "description": "It is {name}.",
+        "parameters": {{"type": "object", "properties": {{"{first}": {{}}}}, "required": ["{first}"]}},
+    }},
+}}
+"""
+_TOOL_NAMES = {"count_days": "start", "get_owners": "case_ids", "respond": "content", "ask": "query"}
+_LISTS = """
+from .functions import *
+
+TOOLS = [count_days, get_owners, respond]
+TOOLS_FULL = TOOLS + [ask]
+assert all(TOOLS)
+"""
+_UTILS = """
+import nothing_that_is_there
+
+def fc_prompt_builder(tools):
+    return "Tools: " + ", ".join(tool["function"]["name"] for tool in tools)
+"""
+
 
 def write_checkout(folder: Path) -> Path:
     """Write it and return its directory."""
@@ -69,6 +127,10 @@ def write_checkout(folder: Path) -> Path:
         "env/env.py": _ENV,
         "env/users.py": _USERS,
         "env/connect_sandbox.py": "",
+        "env/functions.py": _FUNCTIONS + "".join(_INFO.format(name=n, first=f) for n, f in _TOOL_NAMES.items()),
+        "env/__init__.py": _LISTS,
+        "agents/utils.py": _UTILS,
+        "agents/tool_call_agent.py": "",
     }
     for name, text in files.items():
         path = folder / "crm_sandbox" / name

@@ -203,3 +203,39 @@ def serve(org: Org, *, page_size: int = 2000) -> Iterator[SalesforceServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def redirected(server: SalesforceServer) -> Any:
+    """Return a session for which every host of Salesforce's is the test's server."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    class ToServer(HTTPAdapter):  # type: ignore[misc]
+        def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+            request.url = server.url + urlsplit(request.url)._replace(scheme="", netloc="").geturl()
+            return super().send(request, *args, **kwargs)
+
+    session = requests.Session()
+    session.mount("https://", ToServer())
+    return session
+
+
+REDIRECTING = """
+import os
+from urllib.parse import urlsplit
+
+from requests.adapters import HTTPAdapter
+
+_send = HTTPAdapter.send
+
+
+def send(self, request, *args, **kwargs):
+    if request.url.startswith("https:"):
+        path = urlsplit(request.url)._replace(scheme="", netloc="").geturl()
+        request.url = os.environ["SALESFORCE_TEST_SERVER"] + path
+    return _send(self, request, *args, **kwargs)
+
+
+HTTPAdapter.send = send
+"""
+"""A conftest for processes of their own that log in by a password: every host of Salesforce's is the test's server."""

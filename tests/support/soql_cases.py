@@ -168,7 +168,7 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Case", "AccountId IN (SELECT Id FROM Account WHERE ShippingState = 'CA') AND Status = 'Closed'", [4, 6]),
     ("Case", "AccountId NOT IN (SELECT Id FROM Account WHERE ShippingState = 'CA')", [0, 1, 5]),
     ("Case", "Id IN (SELECT CaseId__c FROM CaseHistory__c WHERE OldValue__c != null)", [1]),
-    ("Account", "Id IN (SELECT AccountId FROM Case) AND Id IN (SELECT Account.Id FROM Order)", [0, 1, 2]),
+    ("Account", "Id IN (SELECT AccountId FROM Case) AND Id IN (SELECT AccountId FROM Order)", [0, 1, 2]),
     # What a real org has and the tables lack.
     ("Case", "CaseNumber = null", [0, 1, 2, 3, 4, 5, 6]),
     ("Case", "IsClosed = true", [0, 1, 4, 6]),
@@ -268,7 +268,7 @@ GIVEN: list[tuple[str, list[dict[str, Any]]]] = [
     ),
     (
         "SELECT (SELECT Quantity FROM OrderItems ORDER BY UnitPrice LIMIT 1 OFFSET 1) FROM Order "
-        "WHERE Status = 'Draft'",
+        "WHERE Status = 'Draft' LIMIT 1",
         _one(OrderItems=None),
     ),
     # Order, limit, offset.
@@ -595,6 +595,21 @@ REFUSED: list[tuple[str, str, str]] = [
         "SELECT ^FIELDS(ALL) FROM Case",
         "MALFORMED_QUERY",
         "The SOQL FIELDS function must have a LIMIT of at most 200",
+    ),
+    (
+        "SELECT Id, (^SELECT Id FROM Cases LIMIT 5 OFFSET 1) FROM Account LIMIT 2",
+        "MALFORMED_QUERY",
+        "OFFSET in a subquery needs LIMIT 1 in the query that it is in",
+    ),
+    (
+        "SELECT ^convertTimezone(CreatedDate) FROM Case",
+        "MALFORMED_QUERY",
+        "convertTimezone can only be used inside a date function",
+    ),
+    (
+        "SELECT Id FROM Account WHERE Id IN (SELECT ^Contact.AccountId FROM Case)",
+        "MALFORMED_QUERY",
+        "The selected field 'Contact.AccountId' in the subquery must not traverse relationships",
     ),
     (
         "SELECT Id, (^SELECT COUNT(Id) FROM Cases) FROM Account",

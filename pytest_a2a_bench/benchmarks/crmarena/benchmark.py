@@ -24,16 +24,19 @@ from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
     make_judge,
     rescore,
     texts_of,
+    tools_of,
     unanswered,
 )
 from pytest_a2a_bench.benchmarks.crmarena.floors import measure_floors
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, official_user, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
+from pytest_a2a_bench.benchmarks.crmarena.official.tool_conversation import OfficialToolEpisode
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted, worth
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
@@ -44,13 +47,13 @@ from pytest_a2a_bench.errors import (
     EvaluatorError,
     InfrastructureError,
 )
-from pytest_a2a_bench.model import Reward, TrialResult, Usage
+from pytest_a2a_bench.model import Briefing, Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.auto import NATIVE
-from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
+from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS, RESPOND
 from pytest_a2a_bench.translate.org_dialects import ACTION_HOW
-from pytest_a2a_bench.translate.org_official import OFFICIAL
+from pytest_a2a_bench.translate.org_official import OFFICIAL, OFFICIAL_TOOLS
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
@@ -97,6 +100,7 @@ class _Trial:
         settings = context.settings
         chosen = CrmOptions.of(settings)
         self.texts = texts = texts_of(chosen)
+        self.code = tools_of(chosen)
         # Only where one is named: without it answers are read by rules.
         self.judge = make_judge(settings, context.checkpoint, texts=texts) if settings.judge_llm else None
         self.user = make_user(task, settings, context, texts) if task.interactive else None
@@ -107,19 +111,31 @@ class _Trial:
             seats = [context.parties.seat("colleague", name) for name in names]
             self.colleagues = Colleagues(seats, most, context.checkpoint)
             briefing = with_colleagues(briefing, names, most)
+        dialect = settings.dialect
         if texts is not None:
-            aware = chosen.privacy_prompt
-            policy = texts.system_prompt(task, domain.org.schema, aided=chosen.aided, privacy_aware=aware)
-            briefing = dataclasses.replace(briefing, policy=policy)
+            dialect = OFFICIAL.name if self.code is None else _tools_dialect(settings)
+            briefing = self._official_briefing(briefing, texts, as_text=dialect == OFFICIAL_TOOLS.name)
         self.conversation = Conversation(
             session=context.session,
             briefing=briefing,
-            dialect=OFFICIAL.name if texts is not None else settings.dialect,
+            dialect=dialect,
             resend=settings.history == "full",
             before_turn=context.checkpoint,
             bounds=Bounds.of(settings.reply_limits),
             native=context.native,
         )
+        if self.code is not None and texts is not None:
+            self.episode: Episode = OfficialToolEpisode(
+                query=task.query.strip(),
+                execute=lambda query: ask(domain.org, query),
+                rule=texts.rule(chosen.strategy),
+                worth=lambda content: worth(task, content),
+                org=domain.org,
+                code=self.code,
+                tools=frozenset(tool.name for tool in briefing.tools),
+                as_text=dialect == OFFICIAL_TOOLS.name,
+            )
+            return
         self.episode = (Episode if texts is None else OfficialEpisode)(
             query=task.query if texts is not None else task.query.strip(),
             execute=lambda query: ask(domain.org, query, prepare=prepare_query if texts is not None else str),
@@ -127,9 +143,25 @@ class _Trial:
             colleagues=self.colleagues,
             max_turns=chosen.max_turns,
             max_user_turns=chosen.max_user_turns,
-            rule=texts.rule if texts is not None else rules.RULE,
+            rule=texts.rule(chosen.strategy) if texts is not None else rules.RULE,
             prose_answers=context.native is not None,
         )
+
+    def _official_briefing(self, briefing: Briefing, texts: OfficialTexts, *, as_text: bool) -> Briefing:
+        """Return what one of upstream's agents is told, with the tools that it has."""
+        chosen = CrmOptions.of(self.context.settings)
+        policy = texts.system_prompt(
+            self.task,
+            self.domain.org.schema,
+            aided=chosen.aided,
+            privacy_aware=chosen.privacy_prompt,
+            strategy=chosen.strategy,
+            described=self.code.described if self.code is not None and as_text else "",
+        )
+        if self.code is None:
+            return dataclasses.replace(briefing, policy=policy)
+        offered = self.code.offered_by(chosen.strategy)
+        return Briefing(policy.strip(), offered, briefing.facts, speaking_tool=RESPOND)
 
     def run(self) -> Outcome:
         clock = time.monotonic()
@@ -169,6 +201,8 @@ class _Trial:
             return unanswered(self.task, str(self.episode.ended), note)
         settings = self.context.settings
         chosen = CrmOptions.of(settings)
+        if self.code is not None:
+            return score_submitted(self.task, self.episode.transcript, chosen.threshold)
         if is_guess(self.task, self.episode.answer, self._rules(), self.episode.counts.to_json()):
             return guessed(self.task)
         return score(
@@ -215,7 +249,7 @@ class _Trial:
             "interactive": self.task.interactive,
             "metric": self.task.metric,
             "source": dataclasses.asdict(source),
-            "org": chosen.org,
+            "org": chosen.org.partition(":")[0],
             "profile": chosen.profile,
             **self._code(),
             "scoring": chosen.scoring,
@@ -258,11 +292,13 @@ class _Trial:
 
     def _floors(self, chosen: CrmOptions) -> dict[str, float]:
         """Return what constant answers are worth in this domain; threads may both measure it, with one result."""
-        kind = (chosen.profile, chosen.scoring)
+        kind = (chosen.profile, chosen.scoring + "/literal" * (self.code is not None))
         if kind not in self.domain.floors:
             tasks = [asked(task, self.context.settings) for task in self.domain.tasks.values()]
             scoring = cast("Scoring", chosen.scoring)
-            self.domain.floors[kind] = measure_floors(tasks, profile=chosen.profile, scoring=scoring)
+            self.domain.floors[kind] = measure_floors(
+                tasks, profile=chosen.profile, scoring=scoring, literal=self.code is not None
+            )
         return self.domain.floors[kind]
 
     def _rules(self) -> dict[str, Any]:
@@ -274,8 +310,10 @@ class _Trial:
         """Return which code of upstream's was followed, and by which prompt."""
         if self.texts is None:
             return {}
-        files = {"files": dict(self.texts.files), "published": self.texts.is_published}
-        return {"official": files, "privacy_prompt": CrmOptions.of(self.context.settings).privacy_prompt}
+        chosen = CrmOptions.of(self.context.settings)
+        files = {**self.texts.files, **(self.code.files if self.code is not None else {})}
+        official = {"files": files, "published": self.texts.is_published}
+        return {"official": official, "strategy": chosen.strategy, "privacy_prompt": chosen.privacy_prompt}
 
     def _questions(self) -> dict[str, int]:
         asked = self.colleagues
@@ -307,6 +345,11 @@ def ask(org: Org, query: str, *, prepare: Callable[[str], str] = str) -> Observa
         return Observation(render_error(refusal), error=True, seconds=time.perf_counter() - clock)
     # The org's own clock: what writing the records takes is not its time.
     return Observation(render_result(result), result.rows_read, seconds=result.seconds)
+
+
+def _tools_dialect(settings: Settings) -> str:
+    """Return the dialect of upstream's agent with tools: its own text form, or one that was chosen."""
+    return OFFICIAL_TOOLS.name if settings.dialect == "auto" else settings.dialect
 
 
 def make_user(

@@ -6,7 +6,6 @@ A source is read and an org is opened once for each combination of settings that
 from __future__ import annotations
 
 import copy
-import os
 import sqlite3
 import tempfile
 import threading
@@ -16,19 +15,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from pytest_a2a_bench.benchmarks.crmarena.live import LASTING, open_live
 from pytest_a2a_bench.benchmarks.crmarena.mini.near_misses import chosen_rows, near_misses, traps
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
-from pytest_a2a_bench.benchmarks.crmarena.org.likeness import check_likeness
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError, ConfigurationError, QuotaError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
 
@@ -67,7 +65,7 @@ class _OrgKey(NamedTuple):
 
     domain: str
     data: str | None
-    live: bool
+    live: str
     tasks: int
     seed: int
     drift: str | None
@@ -100,8 +98,7 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
                     raise copy.copy(_REFUSED[key])
                 try:
                     _ORGS[key], _TRAPS[key] = _open_org(source, settings)
-                except (ConfigurationError, AuthenticationError, QuotaError) as error:
-                    # It stays so: no trial may log in, or compare a live org with its tasks, in vain once more.
+                except LASTING as error:
                     _REFUSED[key] = error
                     raise
             if CrmOptions.of(settings).drift:
@@ -139,7 +136,7 @@ def _org_key(domain: str, settings: Settings) -> _OrgKey:
     return _OrgKey(
         org_of(domain),
         chosen.data,
-        chosen.org == "salesforce",
+        "" if chosen.org == "local" else f"{chosen.org} {settings.record} {settings.replay}",
         chosen.tasks,
         chosen.seed,
         chosen.drift,
@@ -157,8 +154,8 @@ def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
 def _open_org(source: opening.Source, settings: Settings) -> tuple[Org, dict[str, dict[str, str]]]:
     """Open an org, and tell what shortcuts come to in it where it has rows that are made for them."""
     chosen = CrmOptions.of(settings)
-    if chosen.org == "salesforce":
-        return _open_live(source), {}
+    if chosen.org != "local":
+        return open_live(source, settings), {}
     org = opening.open_org(source)
     caught: dict[str, dict[str, str]] = {}
     # Rows first: they are written under the original names.
@@ -172,20 +169,6 @@ def _open_org(source: opening.Source, settings: Settings) -> tuple[Org, dict[str
     if chosen.drift:
         org = _replace(org, drifted(org, cast("DriftLevel", chosen.drift), chosen.seed))
     return org, caught
-
-
-def _open_live(source: opening.Source) -> Org:
-    """Open a live org, and see that it is the one that the source's tasks are about.
-
-    :raises ConfigurationError: if it is another one.
-    """
-    org = open_salesforce(os.environ, source.schema)
-    try:
-        check_likeness(org, source.schema, opening.count_rows(source))
-    except BaseException:
-        org.close()
-        raise
-    return org
 
 
 def _replace(before: LocalOrg, after: LocalOrg) -> LocalOrg:

@@ -12,10 +12,12 @@ from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena.official.tools import OfficialTools, read_tools
+from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.model_judge import reach_of
 from pytest_a2a_bench.errors import EvaluatorError
@@ -42,6 +44,8 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
         again = unanswered(task, str(result.termination_reason))
         return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
     told = result.provenance
+    if told.get("strategy") in TOOL_STRATEGIES:
+        return score_submitted(task, result.transcript, told.get("threshold") or chosen.threshold)
     answer = last_answer(result.transcript, told)
     if is_guess(task, answer, told, told.get("measured") or {}):
         return guessed(task)
@@ -64,13 +68,14 @@ def last_answer(transcript: Sequence[Turn], told: Mapping[str, Any] = MappingPro
     answer = None
     prose = bool(told.get("prose_answers"))
     raw = told.get("profile") == "official"
+    key = "content" if told.get("strategy") in TOOL_STRATEGIES else "answer"
     for turn in transcript:
         if turn.role != "agent":
             continue
         if prose and not turn.calls and (turn.text or "").strip():
             answer = (turn.text or "").strip()
         if raw:
-            said = [str(call.arguments["answer"]) for call in turn.calls if "answer" in call.arguments]
+            said = [str(call.arguments[key]) for call in turn.calls if key in call.arguments]
             answer = said[0] if said else answer
             continue
         actions = (read_action(AgentSaid(calls=(call,))) for call in turn.calls)
@@ -106,6 +111,15 @@ def texts_of(chosen: CrmOptions) -> OfficialTexts | None:
     :raises ConfigurationError: if they cannot be read.
     """
     return read_texts(chosen.official or "") if chosen.profile == "official" else None
+
+
+def tools_of(chosen: CrmOptions) -> OfficialTools | None:
+    """Return upstream's functions where its agent with tools is followed, else None.
+
+    :raises ConfigurationError: if the checkout has not the published version of them.
+    """
+    has_tools = chosen.profile == "official" and chosen.strategy in TOOL_STRATEGIES
+    return read_tools(chosen.official or "") if has_tools else None
 
 
 def make_judge(

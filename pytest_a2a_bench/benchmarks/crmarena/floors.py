@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import is_guess
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score
+from pytest_a2a_bench.benchmarks.crmarena.score.submitted import worth
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 
 REFUSAL = "I cannot share this: it is confidential information."
@@ -21,22 +22,25 @@ CONSTANTS: Mapping[str, Callable[[CrmTask], str]] = {
 """By what they are called: what an agent answers that never looks at anything."""
 
 
-def measure_floors(tasks: Collection[CrmTask], *, profile: str, scoring: Scoring) -> dict[str, float]:
+def measure_floors(
+    tasks: Collection[CrmTask], *, profile: str, scoring: Scoring, literal: bool = False
+) -> dict[str, float]:
     """Return the mean reward of each constant answer, by rules; the share is of all tasks, so no task's gold is told.
 
     :param tasks: as they are asked, with their twins where the profile is ``strict``.
+    :param literal: whether answers are scored as those of upstream's agent with tools are.
     """
     told = {"profile": profile}
+
+    def value(task: CrmTask, answer: str) -> float:
+        if is_guess(task, answer, told, {}):
+            return 0.0
+        # The further metrics of free texts need libraries, and decide nothing.
+        if task.metric == "fuzzy_match":
+            return f1_score(answer, task.answers[0] if task.answers else "")
+        return worth(task, answer) if literal else score(task, answer, scoring=scoring).value
+
     return {
-        name: round(sum(_worth(task, make(task), told, scoring) for task in tasks) / max(1, len(tasks)), 4)
+        name: round(sum(value(task, make(task)) for task in tasks) / max(1, len(tasks)), 4)
         for name, make in CONSTANTS.items()
     }
-
-
-def _worth(task: CrmTask, answer: str, told: Mapping[str, str], scoring: Scoring) -> float:
-    if is_guess(task, answer, told, {}):
-        return 0.0
-    # The further metrics of free texts need libraries, and decide nothing.
-    if task.metric == "fuzzy_match":
-        return f1_score(answer, task.answers[0] if task.answers else "")
-    return score(task, answer, scoring=scoring).value

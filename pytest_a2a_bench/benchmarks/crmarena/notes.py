@@ -25,6 +25,7 @@ def name_variant(drift: str | None, rot: int) -> str:
 def variant_of(provenance: Mapping[str, Any]) -> str:
     """Return what sets a stored result apart: upstream's own rules, and the name of a changed org."""
     official = ["official"] * (provenance.get("profile") == "official")
+    official += [str(provenance["strategy"])] if provenance.get("strategy") not in (None, "react") else []
     return ", ".join([*official, *filter(None, [_org_of(provenance)])])
 
 
@@ -44,7 +45,14 @@ def describe_changes(settings: Settings) -> str:
     chosen = CrmOptions.of(settings)
     variant = name_variant(chosen.drift, chosen.rot)
     changed = [f"CRMArena's org changed: {variant}"] * bool(variant)
-    return "; ".join(["CRMArena as its code was published"] * (chosen.profile == "official") + changed)
+    return "; ".join(_published(chosen) + changed)
+
+
+def _published(chosen: CrmOptions) -> list[str]:
+    if chosen.profile != "official":
+        return []
+    agent = f" (strategy {chosen.strategy})" if chosen.strategy != "react" else ""
+    return [f"CRMArena as its code was published{agent}"]
 
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:

@@ -13,8 +13,11 @@ from pytest_a2a_bench.settings import Settings
 
 SCORINGS = ("compat", "fixed")
 PROFILES = ("strict", "official")
+STRATEGIES = ("react", "act", "tool_call", "tool_call_flex")
+TOOL_STRATEGIES = STRATEGIES[2:]
 DRIFTS = ("low", "medium", "high")
 ORGS = ("local", "salesforce")
+RECORDED = "recorded:"
 
 PREFIX = "crm_"
 
@@ -27,9 +30,10 @@ class CrmOptions:
     """The values of the options, by their names without ``crm_``.
 
     :param data: where the published tasks and rows are; None for the mini org only.
-    :param org: what answers queries: ``local`` or ``salesforce``.
+    :param org: what answers queries: ``local``, ``salesforce``, or ``recorded:DIR``.
     :param profile: ``strict`` (our rules) or ``official`` (turn for turn what upstream's published code does).
     :param official: upstream's checkout, whose texts ``official`` uses; None without one.
+    :param strategy: which of upstream's agents ``official`` follows, by upstream's own name.
     :param privacy_prompt: whether ``official`` shows customers' agents upstream's privacy-aware prompt.
     :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``; where none is named, the profile's.
     :param aided: whether the agent is shown the general domain details too.
@@ -45,6 +49,7 @@ class CrmOptions:
     org: str = "local"
     profile: str = "strict"
     official: str | None = None
+    strategy: str = "react"
     privacy_prompt: bool = False
     scoring: str = "fixed"
     aided: bool = False
@@ -79,6 +84,29 @@ def locate_data(source: str, base: Path) -> str:
     return source if hub["rows"] is None else f"{hub['hub']}:{base / Path(hub['rows']).expanduser()}"
 
 
+def recorded_at(org: str) -> str | None:
+    """Return the directory of a recorded org; None for another one."""
+    return org.removeprefix(RECORDED) if org.startswith(RECORDED) else None
+
+
+def _read_org(text: str) -> str:
+    text = read_text(text)
+    if not text.startswith(RECORDED):
+        try:
+            return one_of(*ORGS)(text)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {RECORDED}DIR") from error
+    if text == RECORDED:
+        raise ValueError(f"{text!r} names no directory; expected {RECORDED}DIR")
+    return text
+
+
+def locate_org(org: str, base: Path) -> str:
+    """Return an org with its directory, if it names one, made absolute."""
+    directory = recorded_at(org)
+    return org if directory is None else f"{RECORDED}{base / Path(directory).expanduser()}"
+
+
 # "none" can be said on a command line, to undo what an ini file says.
 def _read_drift(text: str) -> str | None:
     level = one_of("none", *DRIFTS)(text)
@@ -93,7 +121,14 @@ OPTIONS: tuple[Option, ...] = (
         _read_data,
         locate=locate_data,
     ),
-    Option("crm_org", "|".join(ORGS), "What answers CRMArena's queries", one_of(*ORGS), default="local"),
+    Option(
+        "crm_org",
+        f"{'|'.join(ORGS)}|{RECORDED}DIR",
+        "What answers CRMArena's queries; recorded: what a live org answered in a run with --a2a-record DIR",
+        _read_org,
+        default="local",
+        locate=locate_org,
+    ),
     Option(
         "crm_profile",
         "|".join(PROFILES),
@@ -107,6 +142,13 @@ OPTIONS: tuple[Option, ...] = (
         "Checkout of CRMArena's repository, whose own texts the profile official uses",
         read_text,
         locate=locate_file,
+    ),
+    Option(
+        "crm_strategy",
+        "|".join(STRATEGIES),
+        "Which of upstream's agents the profile official follows",
+        one_of(*STRATEGIES),
+        default="react",
     ),
     Option(
         "crm_privacy_prompt",
@@ -148,6 +190,8 @@ def _check_profile(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
     if chosen.profile != "official":
         if chosen.privacy_prompt:
             yield "--a2a-crm-privacy-prompt is a prompt of upstream's: add --a2a-crm-profile official"
+        if chosen.strategy != "react":
+            yield f"--a2a-crm-strategy {chosen.strategy} is one of upstream's agents: add --a2a-crm-profile official"
         return
     if chosen.official is None:
         yield (
@@ -164,10 +208,27 @@ def _check_profile(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
     }
     for name in (name for name, is_changed in changed.items() if is_changed):
         yield f"--a2a-crm-profile=official has its own {name}: leave out --a2a-crm-{name}, or take the profile strict"
-    if settings.dialect not in ("auto", "execute_tags"):
-        yield f"--a2a-crm-profile=official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
+    yield from _check_strategy(settings, chosen)
     if settings.tools == "mcp" or settings.colleague:
         yield "--a2a-crm-profile=official knows neither --a2a-tools mcp nor --a2a-colleague"
+
+
+def _check_strategy(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
+    if chosen.privacy_prompt and chosen.strategy != "react":
+        yield f"--a2a-crm-privacy-prompt is one of the strategy react: {chosen.strategy} has one prompt for everybody"
+    if chosen.strategy not in TOOL_STRATEGIES:
+        if settings.dialect not in ("auto", "execute_tags"):
+            yield f"--a2a-crm-profile=official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
+    elif settings.dialect in _without_colleagues():
+        yield (
+            f"--a2a-dialect={settings.dialect} has a query and an answer only, and no tools for --a2a-crm-strategy "
+            f"{chosen.strategy}: choose tool_call or data"
+        )
+    elif chosen.strategy == "tool_call_flex" and settings.dialect == "auto":
+        yield (
+            "--a2a-crm-strategy tool_call_flex describes no tools in words, neither here nor upstream: say in which "
+            "form the agent is offered them, with --a2a-dialect tool_call or data"
+        )
 
 
 def _without_colleagues() -> tuple[str, ...]:
@@ -195,12 +256,19 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
         )
     elif directory is not None and not Path(directory).is_dir():
         yield f"--a2a-crm-data: {directory} is not a directory; it must be one with CRMArena's files"
-    if chosen.org != "salesforce":
+    if chosen.org == "local":
         return
+    recorded = recorded_at(chosen.org)
+    if recorded is not None and not Path(recorded).is_dir():
+        yield f"--a2a-crm-org: {recorded} is not a directory; it must be one that --a2a-record wrote of a live org"
+    elif recorded is not None and settings.record:
+        yield "--a2a-crm-org=recorded:DIR and --a2a-record exclude each other: what it answers is recorded already"
     if chosen.data is None:
-        yield "--a2a-crm-org=salesforce has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
+        yield (
+            f"--a2a-crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
+        )
     if chosen.drift or chosen.rot:
         yield (
             "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
-            "one; leave out --a2a-crm-org=salesforce"
+            f"one; leave out --a2a-crm-org={chosen.org}"
         )

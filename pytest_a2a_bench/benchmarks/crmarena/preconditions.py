@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 
-from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena import MINI, sources
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import tools_of
+from pytest_a2a_bench.benchmarks.crmarena.live import is_recorded
+from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
 
@@ -21,15 +24,43 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
     :param environ: where credentials are looked for.
     """
     published = [domain for domain in dict.fromkeys(domains) if domain in sources.PUBLISHED]
-    problems = []
+    problems = list(_strategy_problems(dict.fromkeys(domains), CrmOptions.of(settings)))
     for domain in published:
         try:
             sources.open_published(domain, settings)
         except ConfigurationError as error:
             problems.append(str(error))
-    if published and CrmOptions.of(settings).org == "salesforce":
-        problems += _live_problems(environ)
+    problems += _org_problems(published, settings, environ)
     return problems
+
+
+def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[str]:
+    """Say what upstream's agents are not made for, and whether the functions are there that one of them calls."""
+    if chosen.profile != "official" or chosen.strategy == "react":
+        return
+    has_tools = chosen.strategy in TOOL_STRATEGIES
+    # The mini org has the objects and fields of all splits.
+    unfit = [d for d in domains if d.endswith(INTERACTIVE) or (has_tools and d not in (*MINI, "original"))]
+    if unfit:
+        made_for = "the original split (and the mini org)" if has_tools else "questions that nobody is asked back about"
+        yield f"--a2a-crm-strategy {chosen.strategy} is upstream's for {made_for}: leave out {', '.join(unfit)}"
+    try:
+        tools_of(chosen)
+    except ConfigurationError as error:
+        yield str(error)
+
+
+def _org_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    org = CrmOptions.of(settings).org
+    unknown = [domain for domain in domains if not is_recorded(domain, settings)]
+    if org == "local" or not unknown:
+        return []
+    if org == "salesforce":
+        return _live_problems(environ)
+    return [
+        f"--a2a-crm-org={org}: no answers of {', '.join(unknown)} are recorded there; record a run with "
+        "--a2a-crm-org salesforce and --a2a-record"
+    ]
 
 
 def _live_problems(environ: Mapping[str, str]) -> list[str]:

@@ -89,6 +89,11 @@ def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[
     return preconditions.find_problems(domains, settings, environ)
 
 
+def _errands(settings: Settings) -> str:
+    # One login for all workers, and one comparison of the org with the tasks.
+    return "pytest_a2a_bench.benchmarks.crmarena.live" if CrmOptions.of(settings).org == "salesforce" else ""
+
+
 def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     from pytest_a2a_bench.benchmarks.crmarena import preconditions
 
@@ -128,5 +133,6 @@ SUITE = Suite(
         "pytest-a2a-bench[hub]": ("datasets", "huggingface_hub", "pyarrow"),
         "pytest-a2a-bench[salesforce]": ("simple_salesforce", "requests"),
     },
+    errands=_errands,
     examine=_examine,
 )

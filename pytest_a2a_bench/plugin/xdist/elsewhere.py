@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,13 @@ import pytest
 from pytest_a2a_bench.plugin.run.partition import FILES
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.xdist import ray_workers
+from pytest_a2a_bench.plugin.xdist.line import Line
 from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED
 from pytest_a2a_bench.results import cloud, mirror
 from pytest_a2a_bench.results.store import StoreError, save
 
 # What a worker may write; nothing else of this machine is any of its business.
 _NAMES = re.compile(r"(?:run|decided|breaker(?:-[\w-]+)?)\.json|trials/[^/\\]+\.json")
-_ANSWER = 300.0
 
 
 def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
@@ -68,21 +67,19 @@ class ControllerPlace:
 
     def __init__(self, channel: Any, name: str) -> None:
         self.name = name
-        self._channel = channel
-        self._lock = threading.Lock()
-        self._number = 0
+        self._line = Line(channel)
 
     def put(self, name: str, text: str) -> None:
         """Send a file, and wait until it is written."""
-        self._ask("put", name, text)
+        self._line.ask("put", name, text)
 
     def get(self, name: str) -> str | None:
         """Ask for a file."""
-        return self._ask("get", name, "")
+        return self._line.ask("get", name, "")
 
     def tell(self, reason: str) -> None:
         """Say why there will be no worker."""
-        self._ask("tell", reason, "")
+        self._line.ask("tell", reason, "")
 
     def claim(self, holder: str) -> str | None:
         """Take nothing: the controller has its directory already."""
@@ -90,21 +87,6 @@ class ControllerPlace:
 
     def release(self) -> None:
         """Give nothing back."""
-
-    def _ask(self, *question: str) -> str | None:
-        try:
-            with self._lock:
-                self._number += 1
-                self._channel.send((self._number, *question))
-                number = 0
-                # What was given up may be answered later, and is nobody's answer then.
-                while number != self._number:
-                    number, problem, answer = self._channel.receive(_ANSWER)
-        except Exception as error:  # execnet's own, EOFError among them: whatever it is, the controller did not answer
-            raise OSError(f"the controller does not answer ({type(error).__name__})") from error
-        if problem:
-            raise OSError(problem)
-        return None if answer is None else str(answer)
 
 
 class Controller:

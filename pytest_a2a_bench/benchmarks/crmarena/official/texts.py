@@ -1,6 +1,6 @@
 """The texts of upstream's code, read from a checkout of the user's: they are under CC BY-NC and stand nowhere here.
 
-Nothing of the checkout is run: its modules are parsed, and the constants that texts are made of are taken out of them.
+Its modules are parsed and not run, and the constants that texts are made of are taken out of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,21 @@ PUBLISHED: Mapping[str, str] = {
 }
 """The files that decide what happens, and the git blob ids of the version that this profile was certified against."""
 
+_TEXTS = "crm_sandbox/agents/prompts.py"
 _SYSTEM = "Salesforce instance"
+_PROMPTS: Mapping[str, str] = {
+    "act": "ACT_PROMPT",
+    "tool_call": "NATIVE_FC_PROMPT",
+    "tool_call_flex": "FC_FLEX_PROMPT",
+}
+_RULES: Mapping[str, str] = {
+    "react": "REACT_RULE_STRING",
+    "act": "ACT_RULE_STRING",
+    "tool_call": "FC_RULE_STRING",
+    "tool_call_flex": "FC_RULE_STRING",
+}
+"""By strategy; the prompt of ``react`` depends on whom the agent faces."""
+
 _EXTRACTORS: Mapping[AnswerKind, str] = {
     "state": "state_system_prompt",
     "month": "month_system_prompt",
@@ -58,29 +72,57 @@ class OfficialTexts:
         """Whether every file is the published one that the profile was certified against."""
         return dict(self.files) == dict(PUBLISHED)
 
-    @property
-    def rule(self) -> str:
-        """What an agent is told whose reply is no action."""
-        return self.prompts["REACT_RULE_STRING"]
+    def rule(self, strategy: str = "react") -> str:
+        """Return what an agent is told whose reply is no action."""
+        return self._prompt(_RULES[strategy])
 
     def extractor(self, kind: AnswerKind) -> str:
         """Return the instructions by which answers of a kind are extracted."""
         return self.extractors[_EXTRACTORS.get(kind, "id_system_prompt")]
 
-    def system_prompt(self, task: CrmTask, schema: OrgSchema, *, aided: bool, privacy_aware: bool) -> str:
-        """Write what stands before the question, with the whitespace that upstream has."""
-        audience = "EXTERNAL" if task.kind.external else "INTERNAL"
-        aware = "PRIVACY_AWARE_" if privacy_aware and task.kind.external else ""
-        name = f"REACT_{aware}{audience}_{'INTERACTIVE_' if task.interactive else ''}PROMPT"
-        fields = ((o.name, "\n".join(f"  - {f.name}: {f.description}" for f in o.fields)) for o in schema.objects)
-        described = self.prompts["SCHEMA_STRING"].format(
-            object_names=", ".join(o.name for o in schema.objects),
-            object_fields="\n".join(f"{name}\n{text}" for name, text in fields),
-        )
-        text = self.prompts[name].format(system_description=described, system=_SYSTEM)
+    def system_prompt(
+        self,
+        task: CrmTask,
+        schema: OrgSchema,
+        *,
+        aided: bool,
+        privacy_aware: bool,
+        strategy: str = "react",
+        described: str = "",
+    ) -> str:
+        """Write what stands before the question, with the whitespace that upstream has.
+
+        :param strategy: which of upstream's agents is told.
+        :param described: its tools in words, where the agent has tools and is to write its calls as text.
+        """
+        name = _PROMPTS.get(strategy) or self._react(task, privacy_aware=privacy_aware)
+        # A prompt without a place for the objects passes them over.
+        text = self._prompt(name).format(system_description=self._objects(schema), system=_SYSTEM)
+        if described:
+            text = self._prompt("CUSTOM_FC_PROMPT").format(native_fc_prompt=text, tools_prompt=described)
         if task.required:
             text += self.prompts["SYSTEM_METADATA"].format(system_metadata=task.required, system=_SYSTEM)
         return text + "\n" + task.optional if aided else text
+
+    def _react(self, task: CrmTask, *, privacy_aware: bool) -> str:
+        audience = "EXTERNAL" if task.kind.external else "INTERNAL"
+        aware = "PRIVACY_AWARE_" if privacy_aware and task.kind.external else ""
+        return f"REACT_{aware}{audience}_{'INTERACTIVE_' if task.interactive else ''}PROMPT"
+
+    def _objects(self, schema: OrgSchema) -> str:
+        fields = ((o.name, "\n".join(f"  - {f.name}: {f.description}" for f in o.fields)) for o in schema.objects)
+        return self.prompts["SCHEMA_STRING"].format(
+            object_names=", ".join(o.name for o in schema.objects),
+            object_fields="\n".join(f"{name}\n{text}" for name, text in fields),
+        )
+
+    def _prompt(self, name: str) -> str:
+        try:
+            return self.prompts[name]
+        except KeyError:
+            raise ConfigurationError(
+                f"--a2a-crm-official: {_TEXTS} of that checkout has no {name}; check out the version of the guide"
+            ) from None
 
     def user_instructions(self, task: CrmTask) -> str:
         """Write what the model is told that plays the user."""

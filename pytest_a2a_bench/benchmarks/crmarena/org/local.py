@@ -152,10 +152,10 @@ class LocalOrg:
         text = whole_characters(text)
         if text.lstrip()[:4].upper() == "FIND":
             search = self._sosl(text, self._day())
-            with self._connections.borrow(time.thread_time() - clock) as connection:
+            with self._connections.borrow(clock) as connection:
                 return self._search(connection, search, started)
         plan = self._soql(text, self._day())
-        with self._connections.borrow(time.thread_time() - clock) as connection:
+        with self._connections.borrow(clock) as connection:
             return self._select(connection, plan, started)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org.logins import Login, Logins, OwnLogins
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, connect, read_credentials
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, FieldType, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
@@ -50,34 +51,36 @@ def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None)
 class SalesforceOrg:
     """An org on Salesforce's servers.
 
-    Each thread has a connection of its own; all share one login. Only ``SELECT`` and ``FIND`` are ever sent, by GET,
+    Each thread has a connection of its own; all share one session. Only ``SELECT`` and ``FIND`` are ever sent, by GET,
     and no clause that would leave a trace in the org (``FOR VIEW``, ``UPDATE TRACKING``).
 
+    :param credentials: to log in with, or where sessions come from instead.
     :param session: makes a ``requests.Session`` for each connection.
     """
 
     def __init__(
         self,
-        credentials: Credentials,
+        credentials: Credentials | Logins,
         schema: OrgSchema | None = None,
         *,
         row_limit: int = ROW_LIMIT,
         timeout: float = TIMEOUT,
         session: Any = None,
     ) -> None:
-        self.name = f"salesforce:{credentials.place}"
-        self._credentials = credentials
+        if isinstance(credentials, Credentials):
+            self.name = f"salesforce:{credentials.place}"
+            self._logins: Logins = OwnLogins(credentials, session)
+        else:
+            self.name = f"salesforce:{credentials.newer_than(0).instance}"
+            self._logins = credentials
         self._schema = schema
         self._row_limit = row_limit
         self._timeout = timeout
         self._make_session = session
-        # Guards the one login; each thread's requests go through a connection of its own.
+        # Each thread's requests go through a connection of its own.
         self._lock = threading.Lock()
         self._local = threading.local()
-        self._login: Any = None
-        self._refused = ""
         self._used_up: QuotaError | None = None
-        self._logins = 0
         self._sessions: list[Any] = []
 
     @property
@@ -117,6 +120,7 @@ class SalesforceOrg:
             sessions, self._sessions = self._sessions, []
         for session in sessions:
             session.close()
+        self._logins.close()
 
     def _all_records(self, envelope: Mapping[str, Any], read: list[int]) -> list[dict[str, Any]]:
         """Return an envelope's records with those of its further pages, and their children with all of theirs."""
@@ -160,18 +164,10 @@ class SalesforceOrg:
         client, generation = self._client(), self._local.generation
         try:
             return self._send(client, path, parameters)
-        # A session that was given as a token cannot be renewed: nobody here knows the password.
-        except _ExpiredError as error:
-            if not self._credentials.renewable:
-                raise AuthenticationError(
-                    f"the Salesforce session has expired or was never valid: {error}; set a new SALESFORCE_ACCESS_TOKEN"
-                ) from error
-        with self._lock:
-            # Unless another thread has logged in again already.
-            if self._logins == generation:
-                self._login = None
+        except _ExpiredError:
+            client = self._client(expired=generation)
         try:
-            return self._send(self._client(), path, parameters)
+            return self._send(client, path, parameters)
         except _ExpiredError as error:
             raise AuthenticationError(f"Salesforce refuses the session it has just given: {error}") from error
 
@@ -194,37 +190,25 @@ class SalesforceOrg:
         except requests.RequestException as error:
             raise TransportError(f"Salesforce ({client.sf_instance}) cannot be reached: {error}") from error
 
-    def _client(self) -> Any:
-        """Return this thread's client, over the login that all threads share."""
+    def _client(self, expired: int = 0) -> Any:
+        """Return this thread's client, over the session that all threads share.
+
+        :param expired: the last generation of which it is known that it does not do any more.
+        """
         with self._lock:
             if self._used_up is not None:
                 # Each further request would count against the org, too, and be refused.
                 raise self._used_up
-            if self._refused:
-                # Salesforce locks a user out after some ten wrong passwords: one refusal is enough.
-                raise AuthenticationError(self._refused)
-            if self._login is None:
-                try:
-                    self._login = connect(self._credentials, self._new_session())
-                except AuthenticationError as error:
-                    self._refused = str(error)
-                    raise
-                self._logins += 1
-            login, generation = self._login, self._logins
-        # A thread's own client is as old as the login that it was made of.
-        if getattr(self._local, "generation", None) != generation:
-            self._local.client = self._copy_of(login)
-            self._local.generation = generation
+        known: Login | None = getattr(self._local, "login", None)
+        if known is None or known.generation <= expired:
+            login = self._logins.newer_than(expired)
+            self._local.client = self._client_of(login)
+            self._local.login, self._local.generation = login, login.generation
         return self._local.client
 
-    def _copy_of(self, login: Any) -> Any:
-        client = connect(
-            Credentials(
-                {"session_id": login.session_id, "instance_url": f"https://{login.sf_instance}"},
-                self._credentials.version,
-            ),
-            self._new_session(),
-        )
+    def _client_of(self, login: Login) -> Any:
+        arguments = {"session_id": login.session_id, "instance_url": f"https://{login.instance}"}
+        client = connect(Credentials(arguments, login.version), self._new_session())
         # simple-salesforce computes https addresses; a test server on this machine has another.
         client.base_url = login.base_url
         return client

@@ -41,6 +41,9 @@ _ARGUMENTS = {
     DOMAIN: "domain",
 }
 
+SECRET_ARGUMENTS = {_ARGUMENTS[name]: name for name in (ACCESS_TOKEN, PASSWORD, SECURITY_TOKEN, CONSUMER_SECRET)}
+"""Arguments that nobody may see, and the variables that they are from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
@@ -116,6 +119,11 @@ def connect(credentials: Credentials, session: Any = None) -> Any:
     if plain.scheme == "http":  # a server on this machine: simple-salesforce itself only knows https
         client.base_url = f"http://{plain.netloc}/services/data/v{credentials.version}/"
     return client
+
+
+def expired_token() -> str:
+    """Say what to do where a session has ended that was given as a token."""
+    return f"the Salesforce session has expired or was never valid; set a new {ACCESS_TOKEN}"
 
 
 def _check_url(url: str) -> None:

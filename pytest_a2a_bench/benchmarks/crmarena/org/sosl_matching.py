@@ -16,6 +16,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 _PIECE = re.compile(
     r'\s*(?:(?P<open>\()|(?P<close>\))|"(?P<phrase>(?:\\.|[^"\\])*)"|(?P<word>(?:\\.|[^\s()"\\])+))', re.S
 )
+_SIGNS = re.compile(r"(?:\\\W)+")
 _BAR = re.compile(r"(?<!\\)\|")
 #: A wildcard stands for a piece of a word, and words have an end: no search may take more than linear time.
 _ANY = r"\w{0,64}"
@@ -79,7 +80,9 @@ def _split(text: str) -> list[tuple[str, str]]:
         kind = str(match.lastgroup)
         if kind == "word" and _BAR.search(match[kind]):
             raise _malformed(f"unexpected token: '|' in search expression: {text.strip()[:200]}")
-        pieces.append((kind, match[kind]))
+        # A sign that is escaped and stands alone is in no word.
+        if kind != "word" or not _SIGNS.fullmatch(match[kind]):
+            pieces.append((kind, match[kind]))
         at = match.end()
         if len(pieces) > 4 * _MOST_TERMS:
             raise _malformed("search expression has too many terms")

@@ -198,6 +198,11 @@ def blob_id(path: Path) -> str:
     return digest.hexdigest()
 
 
+def blob_of(content: bytes) -> str:
+    """Return the id that git gives to content."""
+    return hashlib.sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
+
+
 def is_official(blob: str) -> bool:
     """Tell whether a blob is one that upstream published, under whichever name it is kept."""
     return blob in OFFICIAL.values()

@@ -90,6 +90,9 @@ class ConditionCompiler:
         # So that one in it is one too many: they cannot be nested.
         compiler._semi_joins = MOST_SEMI_JOINS + 1
         right = compiler.operand(selected)
+        if right.field is not None and right.field.parents:
+            text = f"The selected field '{selected.text}' in the subquery must not traverse relationships"
+            raise self.scope.refuse(selected.position, text)
         self._check_types(condition, left, right)
         where = compiler.compile(condition.query.where) if condition.query.where else Sql("1")
         # NULLs in the list would make NOT IN find nothing in SQL.

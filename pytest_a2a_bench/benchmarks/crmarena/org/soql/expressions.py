@@ -57,9 +57,10 @@ class Operand:
         return self.field.name if self.field else "COUNT()"
 
 
-def compile_expression(scope: Scope, expression: Expression) -> Operand:
+def compile_expression(scope: Scope, expression: Expression, inside: str = "") -> Operand:
     """Return an expression in SQL.
 
+    :param inside: the function whose argument it is.
     :raises OrgError: for unknown fields, and for functions of fields that they do not fit.
     """
     if isinstance(expression, Path):
@@ -69,7 +70,9 @@ def compile_expression(scope: Scope, expression: Expression) -> Operand:
         return Operand("COUNT(*)", "integer", None, expression.position, aggregate=True)
     if expression.distance is not None and isinstance(expression.argument, Path):
         return _distance(scope, expression, expression.argument, expression.distance)
-    inner = compile_expression(scope, expression.argument)
+    inner = compile_expression(scope, expression.argument, expression.name)
+    if expression.name == "CONVERTTIMEZONE" and inside not in DATE_FUNCTIONS:
+        raise scope.refuse(expression.position, "convertTimezone can only be used inside a date function")
     if expression.name in RENDERINGS:
         return _render(expression, inner)
     # Functions of functions are only allowed as arguments of aggregates.

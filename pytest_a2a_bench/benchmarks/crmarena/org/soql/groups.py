@@ -12,6 +12,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, c
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
+    DATE_FUNCTIONS,
     Expression,
     FunctionCall,
     Order,
@@ -111,6 +112,10 @@ class GroupCompiler:
                 raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
             return operand
         if operand.sql not in keys:
+            # A period of a date has one value where the date itself is a key.
+            day = operand.field
+            if day is not None and day.sql in keys and day.type == "date" and _is_period(expression):
+                return _replace_sql(operand, "NULL") if day.sql in self._over else operand
             raise self.scope.refuse(operand.position, f"{what} must be grouped or aggregated: {operand.name}")
         # In a subtotal the keys that are summed over are null.
         return _replace_sql(operand, "NULL") if operand.sql in self._over else operand
@@ -198,6 +203,10 @@ class GroupCompiler:
         # Back to nothing: the next arm begins with its own.
         self._over = frozenset()
         return f"SELECT {', '.join(columns)} FROM {self.scope.from_sql} WHERE {where.text}{grouped}{having}", parameters
+
+
+def _is_period(expression: Expression) -> bool:
+    return isinstance(expression, FunctionCall) and expression.name in DATE_FUNCTIONS
 
 
 def _replace_sql(operand: Operand, sql: str) -> Operand:

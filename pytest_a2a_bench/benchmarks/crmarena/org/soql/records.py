@@ -217,6 +217,8 @@ class RecordCompiler:
                 "object."
             )
             raise self.scope.refuse(inner.position, text)
+        if inner.offset is not None and self.query.limit != 1:
+            raise self.scope.refuse(inner.position, "OFFSET in a subquery needs LIMIT 1 in the query that it is in")
         relationship = self.scope.children(inner.source.names[-1], inner.source.positions[-1])
         if any(_is_aggregate(each) for each in inner.select) or inner.group:
             raise self.scope.refuse(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, frame, locate, refuse, unexpected_token
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path
@@ -12,35 +11,35 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path
 TokenKind = Literal["name", "string", "number", "date", "datetime", "symbol", "end"]
 
 _TOKEN = re.compile(
-    r"""(?P<blank>[ \t\r\n\f]+)
-      | (?P<datetime>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)(?![\w]))
+    r"""[ \t\r\n\f]*+(?:
+        (?P<datetime>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)(?![\w]))
       | (?P<zoneless>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)
       | (?P<date>\d{4}-\d\d-\d\d(?![\w]))
       | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w]))
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<symbol><=|>=|!=|<>|[=<>(),.:;*/+\-{}&?%\[\]0-9])
-      | (?P<quote>')""",
+      | (?P<quote>')
+      | (?P<end>\Z))""",
     re.VERBOSE | re.ASCII,
 )
+_BLANK = re.compile(r"[ \t\r\n\f]*")
+# Most strings have no escape; the others are read sign by sign.
+_PLAIN_STRING = re.compile(r"'([^'\\]*)'")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     r"""A token.
 
     :param text: as written; for strings the value, where ``\%`` and ``\_`` are still escaped (LIKE needs to know).
     :param position: offset of its first character in the query.
+    :param upper: the text in capitals, for keywords; empty for what is no name.
     """
 
     kind: TokenKind
     text: str
     position: int
-
-    @property
-    def upper(self) -> str:
-        """The text in capitals, for keywords; empty for what is no name."""
-        return self.text.upper() if self.kind == "name" else ""
+    upper: str = ""
 
 
 def read_tokens(query: str, *, code: str = "MALFORMED_QUERY", start: int = 0) -> list[Token]:
@@ -51,24 +50,30 @@ def read_tokens(query: str, *, code: str = "MALFORMED_QUERY", start: int = 0) ->
     """
     tokens: list[Token] = []
     at = start
-    while at < len(query):
+    while True:
         match = _TOKEN.match(query, at)
         if match is None:
-            raise _no_token(query, at, code)
+            raise _no_token(query, _BLANK.match(query, at).end(), code)  # type: ignore[union-attr]
         kind = match.lastgroup
+        if kind == "name":
+            text = match["name"]
+            at = match.end()
+            tokens.append(Token("name", text, at - len(text), text.upper()))
+            continue
         # A datetime needs a zone (Z or +01:00) in SOQL; Salesforce complains of the character where it should stand.
         if kind == "zoneless":
             raise _no_token(query, match.end(), code)
-        if kind == "quote":
-            value, end = _read_string(query, at, code)
-            tokens.append(Token("string", value, at))
-            at = end
-            continue
-        if kind != "blank":
-            tokens.append(Token(kind, match.group(), at))  # type: ignore[arg-type]
         at = match.end()
-    tokens.append(Token("end", "<EOF>", len(query)))
-    return tokens
+        if kind == "quote":
+            value, end = _read_string(query, at - 1, code)
+            tokens.append(Token("string", value, at - 1))
+            at = end
+        elif kind == "end":
+            tokens.append(Token("end", "<EOF>", len(query)))
+            return tokens
+        else:
+            text = match[kind]  # type: ignore[index]
+            tokens.append(Token(kind, text, at - len(text)))  # type: ignore[arg-type]
 
 
 def _no_token(query: str, at: int, code: str) -> OrgError:
@@ -90,6 +95,9 @@ def _line(query: str, position: int) -> str:
 
 
 def _read_string(query: str, start: int, code: str) -> tuple[str, int]:
+    plain = _PLAIN_STRING.match(query, start)
+    if plain is not None:
+        return whole_characters(plain[1]), plain.end()
     parts: list[str] = []
     at = start + 1
     while at < len(query):
@@ -107,7 +115,7 @@ def _read_string(query: str, start: int, code: str) -> tuple[str, int]:
 
 def whole_characters(text: str) -> str:
     r"""Join the halves of a character that was written as ``\uD83D\uDE00``; half a character alone is no text."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _read_escape(query: str, at: int, code: str) -> tuple[str, int]:
@@ -145,21 +153,21 @@ class Cursor:
         self.code = code
         self._tokens = read_tokens(query, code=code, start=start)
         self._at = 0
+        self._last = len(self._tokens) - 1
         self._depth = 0
-
-    @property
-    def token(self) -> Token:
-        """The token that comes next."""
-        return self._tokens[self._at]
+        #: The token that comes next.
+        self.token = self._tokens[0]
 
     def peek(self, ahead: int = 1) -> Token:
         """Return a token after the next one."""
-        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+        return self._tokens[min(self._at + ahead, self._last)]
 
     def take(self) -> Token:
         """Return the next token and move on."""
         token = self.token
-        self._at = min(self._at + 1, len(self._tokens) - 1)
+        if self._at < self._last:
+            self._at += 1
+            self.token = self._tokens[self._at]
         return token
 
     def is_word(self, *words: str) -> bool:
@@ -172,17 +180,17 @@ class Cursor:
 
     def accept_word(self, *words: str) -> bool:
         """Take a word if it comes next."""
-        found = self.is_word(*words)
-        if found:
-            self.take()
-        return found
+        if self.token.upper not in words:
+            return False
+        self.take()
+        return True
 
     def accept_symbol(self, symbol: str) -> bool:
         """Take a symbol if it comes next."""
-        found = self.is_symbol(symbol)
-        if found:
-            self.take()
-        return found
+        if self.token.text != symbol or self.token.kind != "symbol":
+            return False
+        self.take()
+        return True
 
     def expect_word(self, *words: str) -> Token:
         """Take one of these words.

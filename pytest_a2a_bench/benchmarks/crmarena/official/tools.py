@@ -1,0 +1,176 @@
+"""The tools of upstream's agent for the original split: its own functions, over an org of ours.
+
+What a tool answers to wrong arguments depends on each line of its function, and these lines may not be shipped. So they
+are run from the user's checkout: the functions alone, without the modules that their files import, and only if the file
+is, byte for byte, the one that was looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.crmarena.actions import visible_records
+from pytest_a2a_bench.benchmarks.crmarena.official.conversation import prepare_query
+from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.sources.directory import blob_of
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
+from pytest_a2a_bench.model import ToolSpec
+
+PUBLISHED_CODE: Mapping[str, str] = {
+    "crm_sandbox/env/functions.py": "ecb58dcf576770834a69660917d359a033a6964b",
+    "crm_sandbox/env/__init__.py": "7751e02b335f551314d77505b1d9796811bc2d86",
+    "crm_sandbox/agents/utils.py": "e1b972b9b738c69c3cbf81c43940022578b3120c",
+    "crm_sandbox/agents/tool_call_agent.py": "7ea66d56f6a195e7880400f52fd05acb838d1534",
+}
+"""The files of the agent with tools, and the only versions of them that are run (git blob ids)."""
+
+_FUNCTIONS, _LISTS, _TEXTS, _ = PUBLISHED_CODE
+_MODULE = "crm_sandbox.env.functions"
+
+
+@dataclass(frozen=True)
+class OfficialTools:
+    """Upstream's functions.
+
+    :param functions: by name; each takes its arguments and ``sf_connector``.
+    :param fixed: the tools of ``tool_call``, as upstream describes them to a model.
+    :param free: those of ``tool_call_flex``, which has queries as well.
+    :param described: the fixed tools in words, for agents that write their calls as text.
+    :param files: blob ids of the files that they are from.
+    """
+
+    functions: Mapping[str, Callable[..., Any]]
+    fixed: tuple[ToolSpec, ...]
+    free: tuple[ToolSpec, ...]
+    described: str
+    files: Mapping[str, str]
+
+    def offered_by(self, strategy: str) -> tuple[ToolSpec, ...]:
+        """Return the tools of a strategy."""
+        return self.free if strategy == "tool_call_flex" else self.fixed
+
+
+def read_tools(checkout: str) -> OfficialTools:
+    """Take the functions out of a checkout.
+
+    :raises ConfigurationError: if it has not the published version of them.
+    :raises MissingExtraError: if what they import is not installed.
+    """
+    # All are looked at, and what was looked at is what is run.
+    texts = {name: _read_published(Path(checkout) / name, blob) for name, blob in PUBLISHED_CODE.items()}
+    return _take(texts[_FUNCTIONS], texts[_LISTS], texts[_TEXTS], tuple(PUBLISHED_CODE.items()))
+
+
+def _read_published(path: Path, published: str) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"--a2a-crm-official: {path} cannot be read: {error.strerror}") from error
+    if blob_of(content) != published:
+        raise ConfigurationError(
+            f"--a2a-crm-official: {path} is not the published version. The tools are upstream's own functions, and no "
+            f"other code is run than the one that was looked at: check out that version (git blob {published[:12]})"
+        )
+    return content.decode("utf-8")
+
+
+@lru_cache(maxsize=2)
+def _take(functions: str, lists: str, texts: str, files: tuple[tuple[str, str], ...]) -> OfficialTools:
+    found = _run_functions(functions)
+    fixed, more = _lists(ast.parse(lists))
+    infos = {name: getattr(found[name], "__info__", None) for name in (*fixed, *more)}
+    return OfficialTools(
+        {name: found[name] for name in infos},
+        tuple(_spec(infos[name]) for name in fixed),
+        tuple(_spec(info) for info in infos.values()),
+        str(_run_one(texts, "fc_prompt_builder")([infos[name] for name in fixed])),
+        dict(files),
+    )
+
+
+def _run_functions(text: str) -> dict[str, Callable[..., Any]]:
+    try:
+        from dateutil.relativedelta import relativedelta
+    except ImportError as error:
+        raise MissingExtraError("python-dateutil", "crmarena", str(error)) from error
+    tree = ast.parse(text)
+    # Definitions and descriptions; not the imports, which would reach for Salesforce's client.
+    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)]
+    # Messages of Python's own name the module of a function.
+    space: dict[str, Any] = {"__name__": _MODULE, "datetime": datetime, "defaultdict": defaultdict}
+    space["relativedelta"] = relativedelta
+    exec(compile(tree, _FUNCTIONS, "exec"), space)
+    return {name: found for name, found in space.items() if hasattr(found, "__info__")}
+
+
+def _run_one(text: str, name: str) -> Callable[..., Any]:
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    space: dict[str, Any] = {}
+    exec(compile(tree, _TEXTS, "exec"), space)
+    found: Callable[..., Any] = space[name]
+    return found
+
+
+def _lists(tree: ast.Module) -> Iterator[list[str]]:
+    """Return the names in ``TOOLS``, and those that ``TOOLS_FULL`` adds."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            lists = [n for n in ast.walk(node.value) if isinstance(n, ast.List)]
+            yield [element.id for element in lists[0].elts if isinstance(element, ast.Name)]
+
+
+def _spec(info: Any) -> ToolSpec:
+    told = info["function"]
+    return ToolSpec(told["name"], told["description"], told["parameters"])
+
+
+@dataclass(slots=True)
+class Connector:
+    """What upstream's functions ask: an org of ours, with upstream's way of showing what it says.
+
+    :ivar asked: the answers to this call's queries, None for one that was refused.
+    :ivar trouble: why the org did not answer; the functions make an answer of every exception.
+    """
+
+    org: Org
+    asked: list[QueryResult | None] = field(default_factory=list)
+    trouble: A2ABenchError | None = None
+
+    def run_query(self, query: str) -> tuple[list[dict[str, Any]] | str, int]:
+        """Answer one query: its records and 1, or the refusal and 0."""
+        try:
+            result = self.org.run(prepare_query(query))
+        except OrgError as refusal:
+            self.asked.append(None)
+            return f"{refusal.code}: {refusal.message}", 0
+        except A2ABenchError as error:
+            self.trouble = error
+            raise
+        self.asked.append(result)
+        for key in result.records[0] if result.records else ():
+            if not all(key in record for record in result.records):
+                raise KeyError(key)  # as upstream's way of leaving out empty columns does
+        return visible_records(result.records), 1
+
+
+def use_tool(tools: Mapping[str, Callable[..., Any]], name: str, arguments: Any, connector: Connector) -> str:
+    """Call a tool, and return what upstream's environment shows of it.
+
+    :raises A2ABenchError: if the org did not answer.
+    """
+    try:
+        seen = tools[name](**arguments, sf_connector=connector)
+    # Whatever it is: the agent is told, and goes on.
+    except Exception as error:
+        seen = f"Error: {error}"
+    if connector.trouble is not None:
+        raise connector.trouble
+    return str(seen)
