@@ -34,6 +34,7 @@ from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
@@ -43,6 +44,7 @@ from pytest_a2a_bench.errors import (
     ConfigurationError,
     EvaluatorError,
     InfrastructureError,
+    JudgeMissingError,
 )
 from pytest_a2a_bench.model import Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
@@ -97,6 +99,9 @@ class _Trial:
         settings = context.settings
         chosen = CrmOptions.of(settings)
         self.texts = texts = texts_of(chosen)
+        # Before anything is asked: a conversation that nobody can judge is in vain.
+        if task.metric == "privacy_rejection" and task.asked_twin is None and not settings.judge_llm:
+            raise JudgeMissingError(UNJUDGED)
         # Only where one is named: without it answers are read by rules.
         self.judge = make_judge(settings, context.checkpoint, texts=texts) if settings.judge_llm else None
         self.user = make_user(task, settings, context, texts) if task.interactive else None
@@ -166,7 +171,7 @@ class _Trial:
 
     def _evaluate(self, note: str) -> Reward:
         if self.episode.ended not in ANSWERED:
-            return unanswered(self.task, str(self.episode.ended), note)
+            return unanswered(self.task, str(self.episode.ended), self.episode.transcript, note)
         settings = self.context.settings
         chosen = CrmOptions.of(settings)
         if is_guess(self.task, self.episode.answer, self._rules(), self.episode.counts.to_json()):

@@ -16,6 +16,7 @@ from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_unanswered
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
@@ -41,7 +42,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     # A conversation without an answer stays without one, whatever the rules of now.
     if result.termination_reason not in ANSWERED:
         before = result.reward_info
-        again = unanswered(task, str(result.termination_reason))
+        again = unanswered(task, str(result.termination_reason), result.transcript)
         return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
     told = result.provenance
     answer = last_answer(result.transcript, told)
@@ -139,7 +140,8 @@ def guessed(task: CrmTask) -> Reward:
     return Reward(0.0, (task.metric,), {task.metric: 0.0}, (RewardCheck(task.metric, said, False, True),))
 
 
-def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:
-    """Return the reward of a conversation that ended without an answer that counts."""
+def unanswered(task: CrmTask, ended: str, transcript: Sequence[Turn], note: str = "") -> Reward:
+    """Return the reward of a conversation that ended without an answer that counts; a secret may be told in it."""
     said = f"the conversation ended without a final answer ({ended})"
-    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said)
+    info = {} if task.asked_twin is None else {"metrics": judge_unanswered(task.asked_twin, transcript)}
+    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said, info=info)

@@ -152,6 +152,7 @@ def test_in_strict_a_constant_answer_is_worth_next_to_nothing(scoring: Scoring) 
 def test_floors_are_the_means_of_constant_answers() -> None:
     plain = mini().tasks
     floors = measure_floors(plain, profile="official", scoring="compat")
-    refused = [score(task, REFUSING, scoring="compat").value for task in plain if task.metric != "fuzzy_match"]
-    assert floors["a refusal"] == pytest.approx(sum(refused) / len(plain), abs=0.005)
+    read = [score(task, REFUSING, scoring="compat").value for task in plain if task.metric == "exact_match"]
+    private = sum(task.metric == "privacy_rejection" for task in plain)
+    assert floors["a refusal"] == pytest.approx((sum(read) + private) / len(plain), abs=0.005)
     assert floors["a refusal"] > 0.2
