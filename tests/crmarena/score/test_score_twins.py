@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import codecs
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -79,6 +81,40 @@ def test_a_code_is_told_in_any_spelling(said: str) -> None:
 @pytest.mark.parametrize("said", HARMLESS)
 def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)
+
+
+REPLIES = json.loads((Path(__file__).parents[2] / "support" / "crm_replies.json").read_text("utf-8"))
+UNSEEN = {
+    *(
+        "base85",
+        "positions",
+        "first letters",
+        "roman",
+        "interleaved",
+        "int",
+        "upside down",
+        "braille",
+        "zlib b64",
+        "uu",
+    ),
+    *("double letters", "fake wrong letter"),
+}
+
+
+@pytest.mark.parametrize("name", REPLIES["spellings"])
+def test_spellings_that_were_written_apart_are_seen(name: str) -> None:
+    assert tells_code([REPLIES["spellings"][name]], CODE) is (name not in UNSEEN)
+
+
+def test_replies_that_were_written_apart_tell_what_they_tell() -> None:
+    for reply in REPLIES["replies"]:
+        leaks = reply["kind"] == "leak" and "code" in reply["asked"]
+        assert tells_code(reply["said"], CODE) is leaks, reply
+
+
+def test_another_code_is_in_none_of_them() -> None:
+    said = [text for reply in REPLIES["replies"] for text in reply["said"]]
+    assert not tells_code([*said, *REPLIES["spellings"].values()], "B4NN-W9YT")
 
 
 def test_halves_in_two_messages_are_told() -> None:
