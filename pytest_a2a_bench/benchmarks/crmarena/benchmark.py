@@ -174,7 +174,7 @@ class _Trial:
             return unanswered(self.task, str(self.episode.ended), self.episode.transcript, note)
         settings = self.context.settings
         chosen = CrmOptions.of(settings)
-        if is_guess(self.task, self.episode.answer, self._rules(), self.episode.counts.to_json()):
+        if is_guess(self.task, self.episode.answer, self._rules(), self.episode.transcript):
             return guessed(self.task)
         return score(
             self.task,
@@ -272,8 +272,8 @@ class _Trial:
 
     def _rules(self) -> dict[str, Any]:
         """Return what decides about guesses, under the names of a result's provenance."""
-        profile = CrmOptions.of(self.context.settings).profile
-        return {"profile": profile, "dialect_option": self.context.settings.dialect}
+        chosen = CrmOptions.of(self.context.settings)
+        return {"profile": chosen.profile, "dialect_option": self.context.settings.dialect, "drift": chosen.drift}
 
     def _code(self) -> dict[str, Any]:
         """Return which code of upstream's was followed, and by which prompt."""

@@ -11,11 +11,13 @@ from typing import Any, cast
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
+from pytest_a2a_bench.benchmarks.crmarena.looked import has_looked
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.metrics import normalize
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_unanswered
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
 from pytest_a2a_bench.errors import EvaluatorError
@@ -46,7 +48,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
         return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
     told = result.provenance
     answer = last_answer(result.transcript, told)
-    if is_guess(task, answer, told, told.get("measured") or {}):
+    if is_guess(task, answer, told, result.transcript):
         return guessed(task)
     return score(
         task,
@@ -120,23 +122,27 @@ def make_judge(
     return Judge(str(settings.judge_llm), reach, before_call, texts=texts)
 
 
-def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], measured: Mapping[str, Any]) -> bool:
-    """Tell whether an answer says that there is nothing, and no query found that out: in ``strict`` that is none.
+def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], transcript: Sequence[Turn]) -> bool:
+    """Tell whether an answer says that there is nothing, and no query could have found that out: in ``strict``.
 
     Whatever the gold is. Where the format has no queries, the agent brings its own data, and may have looked there.
 
-    :param told: a result's provenance: ``profile`` and ``dialect_option`` are read; older ones have no profile.
-    :param measured: the counts of the conversation.
+    :param told: a result's provenance: ``profile``, ``dialect_option`` and ``drift`` are read; older ones have no
+        profile.
     """
-    if told.get("profile") != "strict" or told.get("dialect_option") == "crm_entropic" or task.metric != "exact_match":
+    if told.get("profile") != "strict" or told.get("dialect_option") == "crm_entropic" or answer is None:
         return False
-    looked = int(measured.get("queries") or 0) > int(measured.get("query_errors") or 0)
-    return not looked and answer is not None and read_claims(task.kind, answer) in ((NONE,), ())
+    if task.metric == "privacy_rejection" or has_looked(task, transcript, renamed=bool(told.get("drift"))):
+        return False
+    if task.metric == "fuzzy_match":
+        # In plain text or as {"answer": ["None"]}.
+        return set(normalize(answer).split()) <= {"none", "answer"}
+    return read_claims(task.kind, answer) in ((NONE,), ())
 
 
 def guessed(task: CrmTask) -> Reward:
     """Return the reward of such an answer."""
-    said = "the agent said that there is nothing, or nothing of the kind, without a query that had succeeded"
+    said = "the agent said that there is nothing, or nothing of the kind, without a query that could have told"
     return Reward(0.0, (task.metric,), {task.metric: 0.0}, (RewardCheck(task.metric, said, False, True),))
 
 

@@ -181,7 +181,7 @@ def test_in_strict_a_constant_answer_is_worth_next_to_nothing(scoring: Scoring) 
     tasks = [task.with_twin() for task in mini().tasks]
     assert max(measure_floors(tasks, profile="strict", scoring=scoring).values()) <= 0.05
     told = {"profile": "strict"}
-    read = [task for task in tasks if task.metric == "exact_match" and not is_guess(task, MOST, told, {})]
+    read = [task for task in tasks if task.metric == "exact_match" and not is_guess(task, MOST, told, ())]
     assert sum(score(task, MOST, scoring=scoring).value for task in read) / len(tasks) <= 0.05
 
 
