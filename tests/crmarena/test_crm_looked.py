@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from mini_orgs import mini, opened, solve
 
@@ -59,7 +57,7 @@ def test_who_solves_a_task_under_other_names_has_looked(level: DriftLevel) -> No
         for task in without_answer(1):
             asked: list[str] = []
 
-            def run(query: str, asked: list[str] = asked) -> Any:
+            def run(query: str, asked: list[str] = asked) -> QueryResult:
                 found = other.run(query)
                 asked.append(query)
                 return found
@@ -69,7 +67,7 @@ def test_who_solves_a_task_under_other_names_has_looked(level: DriftLevel) -> No
             try:
                 query = next(steps)
                 while True:
-                    query = steps.send(ask(query))
+                    query = steps.send(list(ask(query)))
             except StopIteration:
                 pass
             assert not is_guess(task, NONE, {**STRICT, "drift": level}, asking(*asked)), (task.task_id, asked)
