@@ -70,7 +70,6 @@ DEFECTS: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"constant-answer-passes"},
     ),
     "a field that is nowhere": ({"query": "Whose ResolvedDate is first?"}, {"impossible-field"}),
-    "a field that is there": ({"query": "Whose ClosedDate is first?"}, set()),
     "no id": ({"answer": ["Ada"]}, {"malformed-gold"}),
     "a wrong checksum": ({"answer": [AGENT[:15] + "AAA"]}, {"malformed-gold", "gold-not-in-org"}),
     "another object's id": ({"answer": [ARTICLE]}, {"malformed-gold"}),
