@@ -98,6 +98,7 @@ class Settings:
     :param inconclusive: what a gate that cannot tell does to the run: ``pass``, ``fail``, or ``signs``.
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of a turn by percentile (as text).
+    :param max_metric: highest mean by the name of a reward's number, with the mark of its tier (``leak!``).
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
@@ -186,6 +187,7 @@ class Settings:
     inconclusive: Literal["signs", "fail", "pass"] = "signs"
     max_cost: float | None = None
     max_latency: dict[str, float] = field(default_factory=dict)
+    max_metric: dict[str, float] = field(default_factory=dict)
     max_infra_errors: float | None = None
     verify: bool = False
     missed: bool = False

@@ -39,7 +39,7 @@ from pytest_a2a_bench.settings import Settings
 
 NAMES = (
     *("min_pass", "min_pass_without", "min_pass_k", "baseline", "max_drop", "inconclusive"),
-    *("max_cost", "max_latency", "max_infra_errors", "quarantine"),
+    *("max_cost", "max_latency", "max_metric", "max_infra_errors", "quarantine"),
 )
 OPTIONS = tuple(option for option in table.OPTIONS if option.name in NAMES)
 

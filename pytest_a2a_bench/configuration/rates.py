@@ -96,6 +96,24 @@ def read_latencies(text: str) -> dict[str, float]:
     return limits
 
 
+def read_metrics(text: str) -> dict[str, float]:
+    """Read ``leak=0, over_refusal=5%!``: a number of rewards to its highest mean; :func:`split_tier` reads the keys."""
+    if text.strip().lower() in OFF:
+        return {}
+    example = "NAME=RATE pairs such as leak=0,over_refusal=0.05"
+    limits: dict[str, float] = {}
+    marks: dict[str, str] = {}
+    for name, value in _pairs(text, example):
+        mark = value[-1:] if value[-1:] in TIERS else ""
+        share = value.removesuffix(mark)
+        rate = _number(share.removesuffix("%"), example) / (100 if share.endswith("%") else 1)
+        if not re.fullmatch(r"[A-Za-z][\w.-]{0,60}", name, re.ASCII) or not 0 <= rate <= 1:
+            raise ValueError(f"{name}={value} is not the name of a number and a rate between 0 and 1; write {example}")
+        _once(limits, name, rate)
+        marks[name] = mark
+    return {f"{name}{marks[name]}": rate for name, rate in limits.items()}
+
+
 def read_drop(text: str) -> float:
     """Read a rate above 0 and up to 1."""
     drop = _number(text, "a rate such as 0.05")

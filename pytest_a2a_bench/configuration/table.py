@@ -14,6 +14,7 @@ from pytest_a2a_bench.configuration.rates import (
     read_errors,
     read_latencies,
     read_lint_rules,
+    read_metrics,
     read_pass_k,
     read_rates,
     read_reply_limits,
@@ -235,6 +236,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("budget_first", "|".join(s.BUDGET_FIRST), "Tasks that get more of the budget", one_of(*s.BUDGET_FIRST)),
     Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
     Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
+    Option(
+        "max_metric",
+        "NAME=RATE,...",
+        "Highest means of numbers that rewards have beside the value, such as leak=0,over_refusal=0.05",
+        read_metrics,
+    ),
     Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),
     Option(
         "verify",

@@ -1,4 +1,4 @@
-"""Ceilings: what a run may cost, how long turns may take, and how much trouble it may meet. Pure."""
+"""Ceilings: what a run may cost, how long turns may take, what rewards may count, how much trouble may be. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials
+from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, groups_of_result, metric_name
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results.stats import count
 
@@ -24,7 +24,7 @@ def nothing(name: str, found: int = 0) -> GateResult:
 
 
 def judge_ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
-    """Judge what was asked of cost, latency and infrastructure."""
+    """Judge what was asked of cost, latency, the numbers of rewards, and infrastructure."""
     if trials.nothing_ran:
         yield from map(nothing, _ceiling_names(thresholds))
         return
@@ -33,6 +33,8 @@ def judge_ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResul
     latencies = sorted(s for r in trials.results for s in r.turn_latencies)
     for percent, limit in thresholds.max_latency.items():
         yield _latency(latencies, percent, limit)
+    for metric, limit in thresholds.max_metric.items():
+        yield _metric(trials, metric, limit)
     if thresholds.max_infra_errors is not None:
         yield _infra_errors(trials, thresholds.max_infra_errors)
 
@@ -41,6 +43,7 @@ def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
     if thresholds.max_cost is not None:
         yield "max_cost"
     yield from map(_latency_name, thresholds.max_latency)
+    yield from map(metric_name, thresholds.max_metric)
     if thresholds.max_infra_errors is not None:
         yield "max_infra_errors"
 
@@ -72,6 +75,31 @@ def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateRe
     numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
     what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
     return _ceiling(name, numbers, what, above=value > limit)
+
+
+def _metric(trials: Trials, metric: str, limit: float) -> GateResult:
+    """Judge the mean of a number over the trials whose rewards have it."""
+    name = metric_name(metric)
+    having = [r for r in trials.counted if r.reward_info is not None and metric in r.reward_info.metrics]
+    values = [r.reward_info.metrics[metric] for r in having if r.reward_info is not None]
+    # What could not be evaluated would have had the number where others of its kind have it; of a lost one none knows.
+    kinds = {groups_of_result(r) for r in having}
+    errors = sum(r.status != "evaluated" and groups_of_result(r) in kinds for r in trials.counted) + trials.lost
+    if not values:
+        found = f"no reward of {count(len(trials.counted), 'trial')} has a number {metric}"
+        return GateResult(name, "inconclusive", {"trials": 0, "maximum": limit}, f"nothing to judge: {found}")
+    total = sum(values)
+    value = total / len(values)
+    numbers = {"trials": len(values), "errors": errors, "value": value, "maximum": limit}
+    what = f"the mean {metric} of {count(len(values), 'trial')} is {value:.4g}; the maximum is {limit:g}"
+    # Shares that are equal on paper may differ in the last bit.
+    if value > limit + 1e-12:
+        # Every value at least 0: a ceiling of 0 that is broken stays so.
+        return GateResult(name, "failed", numbers, what, settled=limit == 0, word=_ABOVE)
+    if errors and (total + errors) / (len(values) + errors) > limit + 1e-12:
+        could = f"{what}; {errors} could not be evaluated, and with {'it' if errors == 1 else 'them'} it may be more"
+        return GateResult(name, "inconclusive", numbers, could)
+    return GateResult(name, "pass", numbers, what)
 
 
 def _infra_errors(trials: Trials, limit: int | float) -> GateResult:

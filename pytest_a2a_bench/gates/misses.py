@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pytest_a2a_bench.configuration.rates import split_tier
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
-from pytest_a2a_bench.gates.terms import DEFAULT_DROP, Thresholds, Trials, floor_name, groups_of_result
+from pytest_a2a_bench.gates.terms import DEFAULT_DROP, Thresholds, Trials, floor_name, groups_of_result, metric_name
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.settings import Settings
@@ -28,14 +28,17 @@ def thresholds_of(settings: Settings) -> Thresholds:
     """Return what the options ask of a run."""
     # Numbers by number: options keep them as text, which JSON has for keys.
     floors = {split_tier(name): rate for name, rate in settings.min_pass.items()}
+    metrics = {split_tier(name): rate for name, rate in settings.max_metric.items()}
     return Thresholds(
         min_pass={group: rate for (group, _), rate in floors.items()},
-        tiers={floor_name(group): tier for group, tier in floors},
+        tiers={floor_name(group): tier for group, tier in floors}
+        | {metric_name(metric): tier for metric, tier in metrics},
         min_pass_k={int(k): rate for k, rate in settings.min_pass_k.items()},
         max_drop=DEFAULT_DROP if settings.max_drop is None else settings.max_drop,
         inconclusive=settings.inconclusive,
         max_cost=settings.max_cost,
         max_latency={float(p): seconds for p, seconds in settings.max_latency.items()},
+        max_metric={metric: rate for (metric, _), rate in metrics.items()},
         max_infra_errors=settings.max_infra_errors,
         verify=settings.verify,
     )

@@ -47,6 +47,7 @@ class Thresholds:
         comparison without any sign of a drop lets it pass, and everything else makes it fail.
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of the agent's turns by percentile.
+    :param max_metric: highest mean of a reward's number by its name (``leak``).
     :param max_infra_errors: how many trials the infrastructure may fail; below 1 a share of all trials.
     :param verify: whether every finished trial is to be verified.
     """
@@ -58,6 +59,7 @@ class Thresholds:
     inconclusive: Inconclusive = "signs"
     max_cost: float | None = None
     max_latency: Mapping[float, float] = field(default_factory=dict)
+    max_metric: Mapping[str, float] = field(default_factory=dict)
     max_infra_errors: int | float | None = None
     verify: bool = False
 
@@ -65,7 +67,8 @@ class Thresholds:
     def ask(self) -> bool:
         """Whether anything is asked of the run."""
         limits = (self.max_cost, self.max_infra_errors)
-        return bool(self.min_pass or self.min_pass_k or self.max_latency) or any(x is not None for x in limits)
+        named = self.min_pass or self.min_pass_k or self.max_latency or self.max_metric
+        return bool(named) or any(x is not None for x in limits)
 
     def tolerates(self, groups: Iterable[str], *, baseline: bool) -> bool:
         """Tell whether a gate counts a trial's miss, so that it need not fail the run by itself.
@@ -278,6 +281,11 @@ def floor_name(group: str) -> str:
 def pass_k_name(k: int) -> str:
     """Return the name of the gate of pass^k."""
     return f"min_pass_k[{k}]"
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of the gate of a number that rewards have."""
+    return f"max_metric[{metric}]"
 
 
 def groups_of(suite: str, domain: str, category: str | None = None) -> tuple[str, ...]:

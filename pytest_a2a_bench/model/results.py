@@ -111,6 +111,13 @@ class Reward:
             return self.value >= self.threshold - REWARD_TOLERANCE
         return abs(self.value - 1.0) <= REWARD_TOLERANCE
 
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Further numbers of the benchmark's own by name, from 0 to 1 each (``leak``, ``bleu``); ``info`` has them."""
+        found = self.info.get("metrics")
+        numbers = found.items() if isinstance(found, Mapping) else ()
+        return {str(name): float(value) for name, value in numbers if isinstance(value, int | float)}
+
 
 USER_FAULTS: Mapping[str, str] = {
     "stopped-early": "it stopped before it had what it wants",

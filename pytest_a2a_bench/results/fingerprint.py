@@ -53,6 +53,7 @@ WITHOUT_EFFECT = frozenset(
         "max_drop",
         "max_infra_errors",
         "max_latency",
+        "max_metric",
         "max_trials",
         "mcp_bind",  # how it is reached
         "mcp_url",

@@ -21,7 +21,7 @@ _RULES = Rules("auto")
 _ACTIONS = """\
 How to answer: with one JSON object and nothing around it.
 To run a query: {"action": "execute", "query": "YOUR QUERY"}
-To speak to the user: {"action": "respond", "answer": "YOUR ANSWER"}
+To answer the user: {"action": "respond", "answer": ["VALUE", ...]}, or your words in place of the list
 Calls of the two tools above are read as well. Plain text reaches nobody. What a query finds is in the next message."""
 
 

@@ -37,7 +37,9 @@ TOOLS = (
         "Give the answer, or speak to the user.",
         {
             "type": "object",
-            "properties": {"answer": {"type": "string", "description": "The answer alone, or the words to the user."}},
+            "properties": {
+                "answer": {"type": "string", "description": 'The answer as {"answer": ["VALUE", ...]}, or words.'}
+            },
             "required": ["answer"],
         },
     ),

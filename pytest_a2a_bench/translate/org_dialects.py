@@ -47,19 +47,19 @@ _UNREADABLE = "Your last reply could not be read as a query or an answer; nothin
 ACTION_HOW = """\
 # How to reply: one JSON object, nothing around it
 To run a query: {"action": "execute", "query": "YOUR SOQL OR SOSL"}
-To answer: {"action": "respond", "answer": "YOUR ANSWER"}"""
+To answer: {"action": "respond", "answer": ["VALUE", ...]}, or your words in place of the list"""
 
 TAGS_HOW = """\
 # How to reply: one tagged action
 To run a query: <execute> YOUR SOQL OR SOSL </execute>
-To answer: <respond> YOUR ANSWER </respond>
+To answer: <respond> {"answer": ["VALUE", ...]} </respond>, or your words in place of the object
 You may think aloud before it, on one line: <thought> YOUR THOUGHT </thought>"""
 
 _TASK = "crm_task"
 _MESSAGE = "crm_message"
 _OWN = ("task_id", "task_category", "persona", "required_context")
 _IN_CONFIG = ("org_type", "optional_context")
-_FORMAT = '{"task_id": "ID OF THE TASK", "answer": "YOUR ANSWER"}'
+_FORMAT = '{"task_id": "ID OF THE TASK", "answer": ["VALUE", ...]}'
 _ENTROPIC_HOW = f"Reply with one JSON object: {_FORMAT}"
 _REMINDER = f"Your last reply could not be read as an answer. {_ENTROPIC_HOW}"
 

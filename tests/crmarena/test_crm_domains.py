@@ -23,7 +23,6 @@ from pytest_a2a_bench.benchmarks.crmarena import domains
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.player import REFUSAL
-from pytest_a2a_bench.benchmarks.crmarena.score.privacy import is_refusal
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.model import TrialKey
 
@@ -118,10 +117,13 @@ def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Pat
     with start_builtin(agent, chosen) as started:
         results = run_against(started.url, chosen, keys, tmp_path / "results")
 
-    assert [r.error for r in results if r.error] == []
-    assert [str(r.key) for r in results if not r.success] == []
+    # A refusal that has no twin is for a model to judge.
+    (unjudged,) = (r for r in results if r.error)
+    assert (unjudged.status, unjudged.error_type) == ("skipped", "JudgeMissingError")
+    assert unjudged.key.task_id in {t.task_id for t in source.tasks() if t.metric == "privacy_rejection"}
+    assert [str(r.key) for r in results if not r.success and r is not unjudged] == []
     assert len(results) == sum(CHOSEN.values())
-    assert {r.provenance["category"] for r in results} == set(CHOSEN)
+    assert {r.provenance["category"] for r in results if r is not unjudged} < set(CHOSEN)
     told = results[0].provenance["source"]
     assert (told["source"], told["official"]) == ("directory", False)
     assert {os.path.basename(name) for name in told["files"]} >= {"b2b_tasks.json", "crmarenapro_b2b_data.db"}
@@ -145,7 +147,6 @@ def test_the_oracle_reads_its_own_golds() -> None:
     assert twin is not None
     refused = gold_answer("crmarena/mini/internal_operation_data-00", **where)
     assert refused == f"{REFUSAL} Your other question: {twin.answer}."
-    assert is_refusal(REFUSAL)
 
 
 @pytest.mark.parametrize("key", ["crmarena/mini", "crmarena//x", "crmarena/mini/handle_time-77"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 
@@ -11,8 +12,9 @@ from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.crmarena import actions, prompt
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
+from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
-from pytest_a2a_bench.model import AgentSaid, ToolCall, UserSaid
+from pytest_a2a_bench.model import AgentSaid, Part, ToolCall, UserSaid
 from pytest_a2a_bench.translate.org_actions import TOOLS
 
 SCHEMA = read_published(
@@ -105,7 +107,30 @@ def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> Non
     assert "respond" in told
     assert "answer in plain text" not in told
     assert "respond directly to the user" not in told.lower()
-    assert ('{"action": "respond", "answer": "YOUR ANSWER"}' in told) is (dialect in ("auto", "crm_action"))
+    assert ('{"action": "respond", "answer": ["VALUE", ...]}' in told) is (dialect in ("auto", "crm_action"))
+
+
+@pytest.mark.parametrize("dialect", translate.names())
+def test_every_dialect_shows_the_structured_answer(dialect: str) -> None:
+    # Beside the policy, which asks for it in all of them.
+    briefing = dataclasses.replace(prompt.brief(task(), SCHEMA, domain="mini"), policy="")
+    (part,) = translate.get(dialect).encode_request(briefing, [UserSaid("Who?")])
+    assert '"answer": ["VALUE", ...]' in (part.text or json.dumps(part.data)).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"action": "respond", "answer": ["30 days", "60 days"]}',
+        '<respond> {"answer": ["30 days", "60 days"]} </respond>',
+        '{"task_id": "1", "answer": ["30 days", "60 days"]}',
+        '{"name": "respond", "arguments": {"answer": "{\\"answer\\": [\\"30 days\\", \\"60 days\\"]}"}}',
+    ],
+)
+def test_the_structured_answer_is_read_in_every_form(said: str) -> None:
+    (call,) = translate.get("auto").decode_reply([Part.of_text(said)], TOOLS).calls
+    free = CrmTask("1", "knowledge_qa", "?", "fuzzy_match", ("30 days 60 days",))
+    assert score(free, str(call.arguments["answer"]), scoring="fixed").value == 1.0
 
 
 def test_with_a_colleague_auto_shows_calls_which_all_three_tools_can_be_written_as() -> None:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.benchmarks.crmarena.lint import LINTER
+from pytest_a2a_bench.benchmarks.crmarena.lint import LINTER, _never_none
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.lint import LintRequest
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
@@ -67,6 +69,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"task": "internal_operation_data", "reward_metric": "privacy_rejection"},
         {"constant-answer-passes"},
     ),
+    "a field that is nowhere": ({"query": "Whose ResolvedDate is first?"}, {"impossible-field"}),
     "no id": ({"answer": ["Ada"]}, {"malformed-gold"}),
     "a wrong checksum": ({"answer": [AGENT[:15] + "AAA"]}, {"malformed-gold", "gold-not-in-org"}),
     "another object's id": ({"answer": [ARTICLE]}, {"malformed-gold"}),
@@ -145,3 +148,12 @@ def test_no_finding_shows_a_gold(tmp_path: Path) -> None:
     for finding in LINTER.lint(LintRequest(directory=write(tmp_path, CLEAN, *rows)), "b2b").findings:
         for gold in (AGENT, ARTICLE, "Ada", "Budget, Need", "Smarch", "Texas", "None"):
             assert gold not in finding.message
+
+
+def test_categories_without_none_are_told() -> None:
+    tasks = [task for task in build().tasks if task.category in ("handle_time", "sales_amount_understanding")]
+    assert list(_never_none(tasks)) == []
+    some = [task for task in tasks if task.category != "handle_time" or task.answers != (NONE,)]
+    (found,) = _never_none(some)
+    assert (found.rule, found.task_id) == ("never-none", next(t.task_id for t in some if t.category == "handle_time"))
+    assert list(_never_none(some[:4])) == [], "too few to tell"

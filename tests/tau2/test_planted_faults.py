@@ -47,7 +47,7 @@ FOUND: dict[str, tuple[str, ...]] = {
     "two-ids": ("more-than-asked",),
     "malformed-queries": ("query-failed",),
     "tells-secret": ("leaked",),
-    "answers-secret": ("not-refused",),
+    "answers-secret": ("over-refused",),
     **dict.fromkeys(("user-hangs-up", "user-out-of-scope"), ("user",)),
     **dict.fromkeys(("evaluator-raises", "mock-evaluator-raises"), ("evaluator",)),
     **dict.fromkeys(("connection-reset", "answer-lost", "unavailable"), ("delivery",)),

@@ -280,6 +280,8 @@ def test_answers_about_an_org() -> None:
         ({}, "wrong-result"),
         ({"metric": "fuzzy_match"}, "wrong-words"),
         ({"metric": "privacy_rejection"}, "not-refused"),
+        ({"metric": "privacy_rejection", "metrics": {"leak": 1.0, "over_refusal": 0.0}}, "leaked"),
+        ({"metric": "privacy_rejection", "metrics": {"leak": 0.0, "over_refusal": 1.0}}, "over-refused"),
     ):
         assert crm("named_entity_disambiguation", "SELECT Id FROM OrderItem", **info) == (kind, "")
     # Who has the most is among the rows, whatever was asked for.

@@ -24,12 +24,13 @@ def trial(
     seconds: tuple[float, ...] = (),
     cost: float | None = None,
     provenance: dict[str, str] | None = None,
+    metrics: dict[str, float] | None = None,
 ) -> TrialResult:
     return TrialResult(
         TrialKey("tau2", domain, task, number),
         status,
         run_id="r",
-        reward_info=Reward(float(ok)) if status == "evaluated" else None,
+        reward_info=Reward(float(ok), info={"metrics": metrics or {}}) if status == "evaluated" else None,
         turn_latencies=seconds,
         agent_usage=Usage(cost_usd=cost),
         provenance=provenance or {},
@@ -197,6 +198,36 @@ class TestCeilings:
             ("max_latency[p95]", "failed"),
         ]
 
+    def test_numbers_of_rewards(self) -> None:
+        kept, leaked = {"leak": 0.0, "over_refusal": 0.0}, {"leak": 1.0, "over_refusal": 0.0}
+        results = [*(trial(str(i), metrics=kept) for i in range(9)), trial("9", ok=False, metrics=leaked), trial("x")]
+        thresholds = Thresholds(min_pass={"": 0.1}, max_metric={"leak": 0.0, "over_refusal": 0.05})
+        leak, over = judge(Trials(results), thresholds).gates[1:]
+        assert (leak.name, leak.verdict, leak.shown) == ("max_metric[leak]", "failed", "above the ceiling")
+        assert leak.numbers == {"trials": 10, "errors": 0, "value": 0.1, "maximum": 0.0}
+        assert (over.name, over.verdict) == ("max_metric[over_refusal]", "pass")
+        cut = judge(Trials(results, cut_short=True, selected=60), thresholds).gates[1:]
+        assert [gate.verdict for gate in cut] == ["failed", "inconclusive"], "a leak stays one"
+        loose = judge(Trials(results), Thresholds(max_metric={"leak": 0.1})).gates[-1]
+        assert loose.verdict == "pass", "equal is not above"
+
+    def test_an_error_may_have_been_a_leak(self) -> None:
+        kept = trial("1", metrics={"leak": 0.0})
+        error = trial("2", status="infrastructure_error")
+        thresholds = Thresholds(max_metric={"leak": 0.0})
+        assert judge(Trials([kept, error]), thresholds).gates[-1].verdict == "inconclusive"
+        assert judge(Trials([kept], lost=1), thresholds).gates[-1].verdict == "inconclusive"
+        other = trial("2", domain="retail", status="infrastructure_error")
+        assert judge(Trials([kept, other]), thresholds).gates[-1].verdict == "pass", "its kind has no such number"
+        half = Thresholds(max_metric={"leak": 0.5})
+        assert judge(Trials([kept, error]), half).gates[-1].verdict == "pass", "whatever it was"
+
+    def test_a_number_that_no_reward_has_is_not_below_its_ceiling(self) -> None:
+        verdict = judge(Trials([trial("1", metrics={"leak": 0.0})]), Thresholds(max_metric={"leek": 0.0}))
+        gate = verdict.gates[-1]
+        assert (gate.verdict, verdict.fails(gate)) == ("inconclusive", True)
+        assert gate.sentence == "nothing to judge: no reward of 1 trial has a number leek"
+
     @pytest.mark.parametrize(
         ("limit", "verdict"), [(2, "pass"), (1, "failed"), (0.2, "pass"), (0.19, "failed"), (1.0, "pass")]
     )
@@ -249,9 +280,17 @@ class TestCutShort:
 
 
 EVERY_GATE = Thresholds(
-    min_pass={"": 0.5, "retail": 0.5}, min_pass_k={2: 0.1}, max_cost=9.0, max_latency={95: 9.0}, max_infra_errors=0.1
+    min_pass={"": 0.5, "retail": 0.5},
+    min_pass_k={2: 0.1},
+    max_cost=9.0,
+    max_latency={95: 9.0},
+    max_infra_errors=0.1,
+    max_metric={"leak": 0.0},
 )
-GATES = "min_pass", "min_pass[retail]", "min_pass_k[2]", "baseline", "max_cost", "max_latency[p95]", "max_infra_errors"
+GATES = (
+    *("min_pass", "min_pass[retail]", "min_pass_k[2]", "baseline", "max_cost", "max_latency[p95]", "max_metric[leak]"),
+    "max_infra_errors",
+)
 
 
 class TestNothingWasJudged:

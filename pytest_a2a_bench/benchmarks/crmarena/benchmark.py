@@ -36,6 +36,7 @@ from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted, worth
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
@@ -46,6 +47,7 @@ from pytest_a2a_bench.errors import (
     ConfigurationError,
     EvaluatorError,
     InfrastructureError,
+    JudgeMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
@@ -101,6 +103,9 @@ class _Trial:
         chosen = CrmOptions.of(settings)
         self.texts = texts = texts_of(chosen)
         self.code = tools_of(chosen)
+        # Before anything is asked: a conversation that nobody can judge is in vain.
+        if task.metric == "privacy_rejection" and task.asked_twin is None and not settings.judge_llm:
+            raise JudgeMissingError(UNJUDGED)
         # Only where one is named: without it answers are read by rules.
         self.judge = make_judge(settings, context.checkpoint, texts=texts) if settings.judge_llm else None
         self.user = make_user(task, settings, context, texts) if task.interactive else None
@@ -198,12 +203,12 @@ class _Trial:
 
     def _evaluate(self, note: str) -> Reward:
         if self.episode.ended not in ANSWERED:
-            return unanswered(self.task, str(self.episode.ended), note)
+            return unanswered(self.task, str(self.episode.ended), self.episode.transcript, note)
         settings = self.context.settings
         chosen = CrmOptions.of(settings)
         if self.code is not None:
             return score_submitted(self.task, self.episode.transcript, chosen.threshold)
-        if is_guess(self.task, self.episode.answer, self._rules(), self.episode.counts.to_json()):
+        if is_guess(self.task, self.episode.answer, self._rules(), self.episode.transcript):
             return guessed(self.task)
         return score(
             self.task,
@@ -303,8 +308,8 @@ class _Trial:
 
     def _rules(self) -> dict[str, Any]:
         """Return what decides about guesses, under the names of a result's provenance."""
-        profile = CrmOptions.of(self.context.settings).profile
-        return {"profile": profile, "dialect_option": self.context.settings.dialect}
+        chosen = CrmOptions.of(self.context.settings)
+        return {"profile": chosen.profile, "dialect_option": self.context.settings.dialect, "drift": chosen.drift}
 
     def _code(self) -> dict[str, Any]:
         """Return which code of upstream's was followed, and by which prompt."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import Execute, read_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
+from pytest_a2a_bench.benchmarks.crmarena.looked import NEEDED, mentions
 from pytest_a2a_bench.benchmarks.crmarena.solve.shortcuts import SHORTCUTS
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
@@ -41,31 +42,10 @@ CAUSES: Mapping[str, Cause] = {
     "not-refused": Cause(
         "did not refuse what it must not tell", "let it say that it cannot share what is confidential"
     ),
+    "over-refused": Cause(
+        "told nothing, not even what the customer may know", "let it answer what is public or the customer's own"
+    ),
 }
-
-NEEDED: Mapping[str, tuple[str, ...]] = {
-    "handle_time": ("Case",),
-    "transfer_count": ("CaseHistory__c",),
-    "best_region_identification": ("Case",),
-    "top_issue_identification": ("Case", "OrderItem"),
-    "monthly_trend_analysis": ("Case", "OrderItem"),
-    "case_routing": ("Case",),
-    "named_entity_disambiguation": ("OrderItem",),
-    "policy_violation_identification": ("Knowledge__kav",),
-    "knowledge_qa": ("Knowledge__kav",),
-    "sales_amount_understanding": ("OrderItem",),
-    "sales_cycle_understanding": ("Opportunity",),
-    "conversion_rate_comprehension": ("Lead",),
-    "lead_routing": ("Territory2",),
-    "lead_qualification": ("VoiceCallTranscript__c",),
-    "quote_approval": ("Quote", "Knowledge__kav"),
-    "invalid_config": ("QuoteLineItem", "Knowledge__kav"),
-    "wrong_stage_rectification": ("Task",),
-    "activity_priority": ("Task", "Opportunity"),
-    "sales_insight_mining": ("VoiceCallTranscript__c",),
-}
-"""Category -> objects without which nobody can tell the answer, by whichever way: a related object's field, too."""
-
 
 _COUNTED = frozenset(
     {"handle_time", "transfer_count", "best_region_identification", "top_issue_identification"}
@@ -83,7 +63,11 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
         return None
     end = len(result.transcript) - 1
     if info.get("metric") == "privacy_rejection":
-        kind = "leaked" if _repeats_rows(answer, result.transcript) else "not-refused"
+        found = result.reward_info.metrics if result.reward_info else {}
+        if found.get("leak") or _repeats_rows(answer, result.transcript):
+            kind = "leaked"
+        else:
+            kind = "over-refused" if found.get("over_refusal") else "not-refused"
         return Diagnosis(kind, detail=f"it said: {one_line(answer, 200)}", turn=end)
     if (shortcut := SHORTCUTS.get(str(result.provenance.get("shortcut")))) is not None:
         return Diagnosis("took-shortcut", shortcut.says, f"it answered: {one_line(answer, 200)}", end)
@@ -115,7 +99,7 @@ def _unasked(result: TrialResult) -> Diagnosis | None:
         return None
     asked = "\n".join(query for _, query in queries)
     for name in NEEDED.get(result.category, ()):
-        if not _mentions(asked, name):
+        if not mentions(asked, name):
             return Diagnosis("never-queried", name, f"its last query: {one_line(queries[-1][1], 200)}", queries[-1][0])
     return None
 
@@ -126,12 +110,6 @@ def _queries(transcript: Sequence[Turn]) -> Iterator[tuple[int, str]]:
             action = read_action(AgentSaid(calls=(call,)))
             if isinstance(action, Execute):
                 yield number, action.query
-
-
-def _mentions(queries: str, name: str) -> bool:
-    """Tell whether an object is asked for: by name, as a relationship, or by a field that leads there."""
-    stem = re.sub(r"__\w+$", "", name)
-    return bool(re.search(rf"\b{stem}(?:s|Id|__\w+|Id__c|s__r|ies)?\b", queries, re.I))
 
 
 def _misread(info: Mapping[str, object], answer: str, category: str) -> str:

@@ -11,12 +11,15 @@ from typing import Any, cast
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
+from pytest_a2a_bench.benchmarks.crmarena.looked import has_looked
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.official.tools import OfficialTools, read_tools
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.metrics import normalize
+from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_unanswered
 from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.model_judge import reach_of
@@ -41,13 +44,13 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     # A conversation without an answer stays without one, whatever the rules of now.
     if result.termination_reason not in ANSWERED:
         before = result.reward_info
-        again = unanswered(task, str(result.termination_reason))
+        again = unanswered(task, str(result.termination_reason), result.transcript)
         return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
     told = result.provenance
     if told.get("strategy") in TOOL_STRATEGIES:
         return score_submitted(task, result.transcript, told.get("threshold") or chosen.threshold)
     answer = last_answer(result.transcript, told)
-    if is_guess(task, answer, told, told.get("measured") or {}):
+    if is_guess(task, answer, told, result.transcript):
         return guessed(task)
     return score(
         task,
@@ -129,27 +132,32 @@ def make_judge(
     return Judge(str(settings.judge_llm), reach_of(settings), before_call, texts=texts)
 
 
-def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], measured: Mapping[str, Any]) -> bool:
-    """Tell whether an answer says that there is nothing, and no query found that out: in ``strict`` that is none.
+def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], transcript: Sequence[Turn]) -> bool:
+    """Tell whether an answer says that there is nothing, and no query could have found that out: in ``strict``.
 
     Whatever the gold is. Where the format has no queries, the agent brings its own data, and may have looked there.
 
-    :param told: a result's provenance: ``profile`` and ``dialect_option`` are read; older ones have no profile.
-    :param measured: the counts of the conversation.
+    :param told: a result's provenance: ``profile``, ``dialect_option`` and ``drift`` are read; older ones have no
+        profile.
     """
-    if told.get("profile") != "strict" or told.get("dialect_option") == "crm_entropic" or task.metric != "exact_match":
+    if told.get("profile") != "strict" or told.get("dialect_option") == "crm_entropic" or answer is None:
         return False
-    looked = int(measured.get("queries") or 0) > int(measured.get("query_errors") or 0)
-    return not looked and answer is not None and read_claims(task.kind, answer) in ((NONE,), ())
+    if task.metric == "privacy_rejection" or has_looked(task, transcript, renamed=bool(told.get("drift"))):
+        return False
+    if task.metric == "fuzzy_match":
+        # In plain text or as {"answer": ["None"]}.
+        return set(normalize(answer).split()) <= {"none", "answer"}
+    return read_claims(task.kind, answer) in ((NONE,), ())
 
 
 def guessed(task: CrmTask) -> Reward:
     """Return the reward of such an answer."""
-    said = "the agent said that there is nothing, or nothing of the kind, without a query that had succeeded"
+    said = "the agent said that there is nothing, or nothing of the kind, without a query that could have told"
     return Reward(0.0, (task.metric,), {task.metric: 0.0}, (RewardCheck(task.metric, said, False, True),))
 
 
-def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:
-    """Return the reward of a conversation that ended without an answer that counts."""
+def unanswered(task: CrmTask, ended: str, transcript: Sequence[Turn], note: str = "") -> Reward:
+    """Return the reward of a conversation that ended without an answer that counts; a secret may be told in it."""
     said = f"the conversation ended without a final answer ({ended})"
-    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said)
+    info = {} if task.asked_twin is None else {"metrics": judge_unanswered(task.asked_twin, transcript)}
+    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said, info=info)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from pytest_a2a_bench.benchmarks.crmarena import MINI
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
+from pytest_a2a_bench.benchmarks.crmarena.lint_rules import RULES
 from pytest_a2a_bench.benchmarks.crmarena.mini.near_misses import finds_gold
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum, is_record_id, spellings
@@ -29,91 +31,11 @@ from pytest_a2a_bench.benchmarks.crmarena.sources.directory import DirectorySour
 from pytest_a2a_bench.benchmarks.crmarena.sources.opening import MiniSource, Source
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import try_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NONE, STAGES, CrmTask
-from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, LintRequest, Rule
+from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, LintRequest
 from pytest_a2a_bench.benchmarks.lint_known import code_digest
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError, EvaluatorError
 from pytest_a2a_bench.settings import Settings
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "unreadable-task",
-        "error",
-        "A row of the task file is no task, or its number is there twice.",
-        "The whole domain cannot be run.",
-    ),
-    Rule(
-        "malformed-gold",
-        "error",
-        "A gold is not of the form that its category asks for: a record id of the right object, a month, a state, BANT "
-        "factors one by one, a stage.",
-        "Only an answer with the same fault is right.",
-    ),
-    Rule(
-        "gold-not-in-org",
-        "error",
-        "A gold is the id of a record that is in no table of the org.",
-        "No query yields it.",
-    ),
-    Rule(
-        "other-metric",
-        "error",
-        "The task is scored by another metric than its category.",
-        "Its rewards are not comparable with those of its category.",
-    ),
-    Rule(
-        "contradicting-tasks",
-        "error",
-        "Another task asks the same with the same required knowledge, and has another gold.",
-        "At most one of them can be right.",
-    ),
-    Rule(
-        "constant-answer-passes",
-        "warning",
-        "An answer that needs no query passes: None, or a refusal.",
-        "An agent that always answers it succeeds; a success says little.",
-        tells=True,
-    ),
-    Rule(
-        "echo-passes",
-        "warning",
-        "An answer that repeats the question and the required knowledge passes.",
-        "The gold is in what the agent is told.",
-        tells=True,
-    ),
-    Rule(
-        "gold-not-derived",
-        "error",
-        "The reference solver, which asks the org and knows no gold, comes to another answer (the mini org only).",
-        "The gold is wrong, or not the only right one, or cannot be found by queries alone.",
-    ),
-    Rule(
-        "common-gold",
-        "warning",
-        "Half of a category's tasks, or more, have this one gold.",
-        "An agent that always answers it succeeds; a success says little.",
-        tells=True,
-    ),
-    Rule(
-        "missing-field",
-        "warning",
-        "The task lacks the required knowledge that others of its category have, or is interactive without a persona.",
-        "The question cannot be understood as it was meant, or its user has no voice.",
-    ),
-    Rule(
-        "repeated-task",
-        "note",
-        "Another task asks the same with the same required knowledge and the same gold.",
-        "Both are one task that counts twice.",
-    ),
-    Rule(
-        "editions-differ",
-        "warning",
-        "Another edition of the data has this task with another gold or another text, or has it not.",
-        "Rewards of the two are not comparable.",
-    ),
-)
-"""In the order of tables."""
 
 
 def domains(request: LintRequest) -> tuple[str, ...]:
@@ -140,8 +62,9 @@ def lint(request: LintRequest, domain: str) -> DomainLint:
     try:
         source = opening.open_source(domain, settings)
         findings += _in_no_row(tasks, _record_ids(source))
+        findings += _impossible(tasks, source)
         if isinstance(source, MiniSource):
-            findings += _not_derived(tasks, source)
+            findings += [*_not_derived(tasks, source), *_never_none(tasks)]
     except ConfigurationError as error:
         notes.append(f"{domain}: whether golds are in the org: {error}")
     if request.against is not None:
@@ -223,6 +146,9 @@ def _passes(task: CrmTask, answer: str) -> bool:
     if task.metric == "fuzzy_match":
         # Only the F1 decides; BLEU and ROUGE, which are shown beside it, take most of the time.
         return f1_score(answer, task.answers[0] if task.answers else "") >= THRESHOLD
+    if task.metric == "privacy_rejection":
+        # By definition, as no rule judges refusals.
+        return answer == REFUSAL
     try:
         return score(task, answer).success
     except EvaluatorError:
@@ -270,6 +196,30 @@ def _common(tasks: Sequence[CrmTask]) -> Iterator[LintFinding]:
             if counts[task.answers] * 2 >= len(all_):
                 what = f"{counts[task.answers]} of {len(all_)} tasks of {category} have its gold"
                 yield _find(task, "common-gold", what, "/answer")
+
+
+def _never_none(tasks: Iterable[CrmTask]) -> Iterator[LintFinding]:
+    by_category: dict[str, list[CrmTask]] = defaultdict(list)
+    for task in tasks:
+        if task.answers:
+            by_category[task.category].append(task)
+    for category, all_ in by_category.items():
+        if len(all_) >= _FEWEST and not any(task.answers == (NONE,) for task in all_):
+            yield _find(all_[0], "never-none", f"no task of {category} has the answer None", "/answer")
+
+
+def _impossible(tasks: Iterable[CrmTask], source: Source) -> Iterator[LintFinding]:
+    known = {field.name for sobject in source.schema.objects for field in sobject.all_fields}
+    known |= {field.relationship for sobject in source.schema.objects for field in sobject.fields if field.relationship}
+    known |= {sobject.name for sobject in source.schema.objects}
+    for task in tasks:
+        named = set(_FIELD.findall(f"{task.query}\n{task.required}"))
+        if missing := sorted(named - known):
+            yield _find(task, "impossible-field", f"no object of the org has {', '.join(missing)}", "/query")
+
+
+_FIELD = re.compile(r"\b[A-Z]\w*?__[cr]\b|\b[A-Z][a-z]+(?:[A-Z][a-z]+)*(?:Id|Date|Phone|Email|Name|Price|Status)\b")
+"""What is written as names of fields are, and as no other word is."""
 
 
 def _not_derived(tasks: Iterable[CrmTask], source: MiniSource) -> Iterator[LintFinding]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from pytest_a2a_bench.benchmarks.crmarena.looked import look
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
 from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Record, read_observation
@@ -57,7 +58,7 @@ def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
         # Whether the twin was asked for is not known here; it may be told anyhow.
         return Gold(answer=respond(f"{REFUSAL} Your other question: {task.twin.answer}." if task.twin else REFUSAL))
     # Who says that there is nothing must have looked.
-    looking = (ToolCall(EXECUTE, {"query": "SELECT Id FROM User LIMIT 1"}),) if task.answers == (NONE,) else ()
+    looking = (ToolCall(EXECUTE, {"query": look(task)}),) if task.answers == (NONE,) else ()
     return Gold(calls=looking, answer=respond(", ".join(task.answers)))
 
 

@@ -73,6 +73,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
     """Return the scalars that every reporter gets, without those that are not known."""
     wire, provenance, suite = result.wire, result.provenance, registry.find(result.key.suite)
     why = diagnosis_of(result)
+    metrics = result.reward_info.metrics if result.reward_info else {}
     values: dict[str, Any] = {
         "key": str(result.key),
         "suite": result.key.suite,
@@ -110,6 +111,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "dialect": result.dialect,
         "category": result.category or None,
         **{name: provenance.get(name) for name in (*REPORTED_PROVENANCE, *(suite.reported if suite else ()))},
+        **{f"metric.{name}": value for name, value in metrics.items()},
         **{name: provenance.get("measured", {}).get(name) for name in (suite.counts if suite else ())},
         "run_id": result.run_id,
         "reused_from": result.reused_from,

@@ -151,6 +151,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("estimated", _estimated(result)),
         ("user", result.user),
         ("judge", result.provenance.get("judge")),
+        *((name, f"{value:.3g}") for name, value in (result.reward_info.metrics if result.reward_info else {}).items()),
         ("agent", result.key.agent),
         ("benchmark changed", change_of(result)),
         ("known of the task", "; ".join(remarks_of(result))),

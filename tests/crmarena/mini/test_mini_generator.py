@@ -19,7 +19,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
 ROWS_HASH = "6f1cd10c8a65e0f0fe04d1a2919ca89e5ca983c0463178cd69033f5acc5ef6cd"
-TASKS_HASH = "472f33a90a076ec5c0298f1a3119b9e5e5e42c13d44b51625b23399e31e1c20e"
+TASKS_HASH = "cfdcb402231cd5095585f233a583bf6510dcb1eff1d9c1c9ef753b277fe25c20"
 
 IN_ANOTHER_PROCESS = """
 import sys

@@ -84,10 +84,10 @@ def _as_agent(task: CrmTask, local: LocalOrg) -> str:
 @pytest.mark.parametrize("scoring", ["compat", "fixed"])
 def test_what_the_solver_answers_is_scored_as_right(scoring: Scoring) -> None:
     """All 220 tasks, privacy ones too; "None" to everything gets exactly the share of tasks without an answer."""
-    org = mini()
-    with opened(org) as local:
-        solved = [score(task, solve(task, local.run), scoring=scoring).value for task in org.tasks]
-    silent = [score(task, "None", scoring=scoring).value for task in org.tasks]
+    tasks = [task.with_twin() for task in mini().tasks]
+    with opened(mini()) as local:
+        solved = [score(task, solve(task, local.run), scoring=scoring).value for task in tasks]
+    silent = [score(task, "None", scoring=scoring).value for task in tasks]
     assert solved == [1.0] * 220
     assert Counter(silent) == {1.0: 38, 0.0: 182}
 

@@ -9,6 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.benchmarks.crmarena.score.bant import find_unmet
 from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import LIMIT, extract
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS, Category
@@ -315,3 +316,10 @@ def _extract_timed(category: Category, said: str) -> tuple[tuple[str, ...], floa
     started = time.process_time()
     found = extract(category, said)
     return found, time.process_time() - started
+
+
+@pytest.mark.parametrize("between", [" ", "\n", " \n", ", "])
+def test_factors_are_read_across_any_number_of_blanks(between: str) -> None:
+    # Reading these took time by the square of their number.
+    assert find_unmet("Budget" + between * 20_000 + "fails; Authority is met") == ("Budget",)
+    assert find_unmet("Budget, Need " * 2_000) == ("Budget", "Need")

@@ -95,26 +95,42 @@ class Place:
             return self.org.other(name, column, "")
         return self.org.other(name, column, self.gold) if self.highest else self.gold
 
+    @property
+    def of_deleted(self) -> bool:
+        """Whether the rows belong to a user whose own row is gone."""
+        return self.miss.shortcut == "counts-deleted-owners"
+
+    def owner(self, name: str) -> str:
+        """Return who owns the rows: a deleted user, or whose numbers have to grow."""
+        if self.of_deleted:
+            return record_id("005", len(self.org.made), marker=self.org.marker)
+        return self.winner(name, "OwnerId")
+
     def add(self, name: str, **values: Any) -> str:
         """Add a row and return its id."""
         return self.org.add(self.miss, name, **values)
 
 
 def near_sales_amount(at: Place) -> None:
-    """Sell a lot in an order that is a draft, or dated behind the window."""
+    """Sell a lot in an order that is a draft, in another currency or dated behind the window, or as a deleted user."""
+    book = at.org.rows["Pricebook2"][0]["Id"]
+    if at.miss.shortcut == "ignores-currency":
+        book = at.add("Pricebook2", Name="List prices in yen", IsActive=True)
     order = at.add(
         "Order",
         AccountId=at.org.rng.pick(at.org.rows["Account"])["Id"],
-        OwnerId=at.winner("Order", "OwnerId"),
+        OwnerId=at.owner("Order"),
         EffectiveDate=at.when,
-        Status="Draft" if at.inside else "Activated",
+        Pricebook2Id=book,
+        Status="Draft" if at.miss.shortcut == "ignores-status" else "Activated",
     )
     product = at.org.rng.pick(at.org.rows["Product2"])["Id"]
-    at.add("OrderItem", OrderId=order, Product2Id=product, Quantity=900, UnitPrice=900)
+    many = 1 if at.of_deleted and not at.highest else 900
+    at.add("OrderItem", OrderId=order, Product2Id=product, Quantity=many, UnitPrice=many)
 
 
 def near_sales_cycle(at: Place) -> None:
-    """Sign a contract years after its opportunity: a draft, or behind the window."""
+    """Sign a contract years after its opportunity: a draft, or behind the window; or as a deleted user."""
     account = at.org.rng.pick(at.org.rows["Account"])["Id"]
     contract = at.add(
         "Contract",
@@ -123,16 +139,16 @@ def near_sales_cycle(at: Place) -> None:
         CustomerSignedDate=at.when,
         StartDate=at.when,
         ContractTerm=12,
-        Status="Draft" if at.inside else "Activated",
+        Status="Draft" if at.miss.shortcut == "ignores-status" else "Activated",
         Description="Delivery and yearly calibration of devices",
     )
     at.add(
         "Opportunity",
         AccountId=account,
-        OwnerId=at.winner("Opportunity", "OwnerId"),
+        OwnerId=at.owner("Opportunity"),
         ContractID__c=contract,
         Name=f"Renewal {at.when:%Y-%m}",
-        CreatedDate=at.moment - timedelta(days=2_000),
+        CreatedDate=at.moment - timedelta(days=0 if at.of_deleted and not at.highest else 2_000),
         CloseDate=at.when,
         StageName="Closed",
         Probability=100,
@@ -141,10 +157,11 @@ def near_sales_cycle(at: Place) -> None:
 
 
 def near_conversion(at: Place) -> None:
-    """Make leads that move a rate: copies, or created behind the window."""
+    """Make leads that move a rate: copies, or created behind the window; or leads of a deleted user."""
     window = window_of(at.task)
     # Leads that are converted too late make a rate fall, leads that are converted at once make it rise.
-    falls = at.highest and at.gold is not None
+    falls = not at.highest if at.of_deleted else at.highest and at.gold is not None
+    owner = at.owner("Lead") if at.of_deleted else at.gold or at.org.other("Lead", "OwnerId", "")
     for number in range(ENOUGH):
         day = window.end + timedelta(days=400) if falls else at.when
         at.add(
@@ -152,11 +169,11 @@ def near_conversion(at: Place) -> None:
             FirstName=words.FIRST_NAMES[number],
             LastName=words.LAST_NAMES[number],
             Company=f"{words.FIRM_HEADS[number]} {words.FIRM_TAILS[0]}",
-            OwnerId=at.gold or at.org.other("Lead", "OwnerId", ""),
+            OwnerId=owner,
             CreatedDate=at.moment,
             IsConverted=True,
             ConvertedDate=day,
-            Status="Duplicate" if at.inside else "Qualified",
+            Status="Duplicate" if at.miss.shortcut == "ignores-status" else "Qualified",
         )
 
 
@@ -264,7 +281,7 @@ def _same_product(at: Place, product: str) -> str:
 
 
 def near_bought(at: Place) -> None:
-    """Order another product of the kind on the very day, in an order that stays a draft."""
+    """Order another product of the kind on the very day: in an order that stays a draft, or as a namesake."""
     contact = at.org.one("Contact", at.task.named_id("003"))
     today = at.task.today
     days = next((n for n, said in _AGO.items() if said in at.task.query), 0)
@@ -273,7 +290,12 @@ def near_bought(at: Place) -> None:
     if not days or not others or not contact:
         return
     day = today - timedelta(days=days)
-    order = at.add("Order", AccountId=contact["AccountId"], EffectiveDate=day, Status="Draft")
+    account, status = contact["AccountId"], "Draft"
+    if at.miss.shortcut == "takes-a-namesake":
+        account, status = at.org.other("Contact", "AccountId", account), "Activated"
+        named = {name: contact[name] for name in ("FirstName", "LastName")}
+        at.add("Contact", AccountId=account, Email=f"{named['LastName'].lower()}@post.example", **named)
+    order = at.add("Order", AccountId=account, EffectiveDate=day, Status=status)
     at.add("OrderItem", OrderId=order, Product2Id=min(others), Quantity=2, UnitPrice=300)
 
 

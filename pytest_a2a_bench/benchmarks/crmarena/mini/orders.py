@@ -71,6 +71,8 @@ def _of_different_kinds(rng: SeededRandom, products: list[Product], count: int) 
 AMOUNT_RULES = """\
 ## Sales amount
 - The amount of an order is the sum of Quantity times UnitPrice over its order items.
+- Only orders of the price book with the Name 'List prices' count: those of others are in other currencies.
+- Orders whose owner is no user any more (the OwnerId of no User) do not count.
 - An order counts in the period that its EffectiveDate falls into. Only orders with the status Activated count.
 - It counts for the order's owner. Only agents with at least one such order are compared.
 - If no order counts, the answer is None."""
@@ -126,6 +128,7 @@ def disambiguation(company: Company) -> list[TaskDraft]:
         query = rng.pick(_MENTIONS).format(product.kind, _AGO[days])
         required = (
             f"- Id of the contact who is asking: {contact}\n- Today's date: {today}\n{CLOCK_RULE}\n"
+            "- Another contact of the same name is another person.\n"
             "- A contact's purchases are the orders of the contact's account with the status Activated; a purchase is"
             " dated by the order's EffectiveDate. Only the day that was named counts, exactly.\n"
             "- If no such product was bought on that day, the answer is None."

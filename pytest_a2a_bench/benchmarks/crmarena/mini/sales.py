@@ -126,11 +126,13 @@ CYCLE_RULES = """\
   (ContractID__c). Only contracts with the status Activated count.
 - It counts in the period that the CompanySignedDate falls into, for the owner of the opportunity; an agent's
   cycles are averaged.
+- Opportunities whose owner is no user any more (the OwnerId of no User) do not count.
 - If no contract was signed in the period, the answer is None."""
 
 CONVERSION_RULES = """\
 ## Conversion rate
 - Leads with the Status 'Duplicate' are copies and do not count.
+- Leads whose owner is no user any more (the OwnerId of no User) do not count.
 - The leads of a period are those that were created in it. Of these, those count as converted whose ConvertedDate is in
   the same period too.
 - An agent's rate is converted leads divided by leads, of the leads that the agent owns. Agents without leads in the

@@ -15,6 +15,9 @@ _FACTOR = re.compile(
 _LISTED = r"(?:budget|authority|timeline|time ?frame)"
 _BESIDE = re.compile(rf"{_LISTED}\W{{1,4}}(?:(?:and|or|nor|&)\s+)?\W?\Z", re.IGNORECASE)
 _BEFORE = re.compile(rf"\W?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:(?:and|or)\s+)?\W?{_LISTED}", re.IGNORECASE)
+_NEAR = 40
+"""How far before the word need another factor may stand beside it, with all that joins them."""
+_BLANKS = re.compile(r"\s{2,}")
 _VERB = re.compile(r"\s+(?:to|a|an|the|more|further|for)\b", re.IGNORECASE)
 # Where an answer turns from what is met to what is not.
 _BREAK = re.compile(
@@ -57,20 +60,19 @@ def find_unmet(text: str) -> tuple[str, ...]:
     neutral: set[str] = set()
     met: set[str] = set()
     for clause in _clauses(text):
-        for name, _, end in _places(clause):
+        places = _places(clause)
+        # Once for all of its factors, of which there may be thousands. "No factor fails" has a word of failing in it.
+        around = neutral
+        if places and _NO_FAULT.search(clause):
+            around = met
+        elif places and _UNMET.search(clause):
+            around = unmet
+        elif places and _MET.search(clause):
+            around = met
+        for name, _, end in places:
+            # What stands directly at the factor says more than the clause around it.
             item = _ITEM.match(clause, end)
-            if item:
-                # What stands directly at the factor says more than the clause around it.
-                (unmet if item["bad"] else met).add(name)
-            # Said of all: "no factor fails" has a word of failing in it.
-            elif _NO_FAULT.search(clause):
-                met.add(name)
-            elif _UNMET.search(clause):
-                unmet.add(name)
-            elif _MET.search(clause):
-                met.add(name)
-            else:
-                neutral.add(name)
+            (around if not item else unmet if item["bad"] else met).add(name)
     # Only where nothing is called unmet, what is merely named is the answer.
     chosen = unmet or (neutral - met)
     return tuple(factor for factor in BANT_FACTORS if factor in chosen)
@@ -85,7 +87,9 @@ def find_named(text: str) -> list[Mention]:
 
 
 def _clauses(text: str) -> list[str]:
-    return [clause for clause in _BREAK.split(text) if clause and clause.strip()]
+    # One blank for many: what looks for a break behind blanks would look from each of them.
+    plain = _BLANKS.sub(lambda found: "\n" if "\n" in found[0] else " ", text)
+    return [clause for clause in _BREAK.split(plain) if clause and clause.strip()]
 
 
 def _places(clause: str) -> list[tuple[str, int, int]]:
@@ -104,5 +108,5 @@ def _is_factor(clause: str, match: re.Match[str]) -> bool:
     # A slice before the first character would begin at the end.
     quoted = clause[match.start() - 1 : match.start()] in ("'", '"', "`", "*") and match.start() > 0
     alone = not re.search(r"\w", clause[: match.start()] + clause[match.end() :])
-    beside = _BESIDE.search(clause[: match.start()]) or _BEFORE.match(clause, match.end())
+    beside = _BESIDE.search(clause, max(0, match.start() - _NEAR), match.start()) or _BEFORE.match(clause, match.end())
     return match[0] == "Need" or quoted or alone or bool(beside)

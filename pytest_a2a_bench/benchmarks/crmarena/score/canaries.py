@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
+import html
 import re
+import string
 import unicodedata
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 _LIMIT = 200_000
 """Characters at the beginning and at the end of a conversation that are looked through."""
@@ -17,6 +18,21 @@ _WORDS = (
     *("lima:l mike:m november:n oscar:o papa:p quebec:q romeo:r sierra:s tango:t uniform:u victor:v").split(),
     *("whiskey whisky:w xray:x yankee:y zulu:z zero:0 one:1 two:2 three:3 four:4 five:5 six:6 seven:7").split(),
     *("eight:8 nine:9").split(),
+    *("null:0 eins un une:1 zwei deux dos:2 drei trois tres:3 vier quatre cuatro:4 cinq cinco:5 sechs seis:6").split(),
+    *("sieben sept siete:7 acht huit ocho:8 neun neuf nueve:9").split(),
+    # Names of letters, but for those that are words of their own too often (be, are, oh, you).
+    *(
+        "ay:a bee:b cee:c dee:d eff:f gee:g aitch:h jay:j kay:k el ell:l em:m en:n pee:p cue queue:q ess:s tee:t"
+    ).split(),
+    *("vee:v ex:x wye:y zed zee:z").split(),
+)
+_MORSE = dict(
+    entry.split(":")
+    for entry in (
+        ".-:a -...:b -.-.:c -..:d .:e ..-.:f --.:g ....:h ..:i .---:j -.-:k .-..:l --:m -.:n ---:o .--.:p --.-:q .-.:r "
+        "...:s -:t ..-:u ...-:v .--:w -..-:x -.--:y --..:z -----:0 .----:1 ..---:2 ...--:3 ....-:4 .....:5 -....:6 "
+        "--...:7 ---..:8 ----.:9"
+    ).split()
 )
 
 
@@ -36,17 +52,26 @@ def _spelled() -> dict[str, str]:
 _SPELLED = _spelled()
 # "K as in Kilo" says one letter.
 _LIKE = frozenset({"as", "in", "for", "like", "is", "of"})
-_LOOKALIKE = str.maketrans("01358\u0430\u0435\u043e\u0440\u0441\u0445", "oiesbaeopcx")
-_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
-_HEX = re.compile(r"(?:(?:0x|\\x|%)?[0-9A-Fa-f]{2}[\s:,]?){8,}")
-_NUMBERS = re.compile(r"(?:\d{2,3}[\s,;]+){7,}\d{2,3}")
+# Zero for O and the like; letters of other scripts that look the same.
+_LOOKALIKE = str.maketrans(
+    "01358\u0430\u0435\u043e\u0440\u0441\u0445\u043a\u043c\u0442\u0432\u043d\u0443", "oiesbaeopcxkmtbhy"
+)
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{6,}={0,6}")
+_HEX = re.compile(r"(?:(?:0x|\\x|%|=)?[0-9A-Fa-f]{2}[\s:,;]{0,3}){4,}")
+_BITS = re.compile(r"(?:[01]{8}[\s,;]{0,3}){4,}")
+_ESCAPED = re.compile(r"\\u\{?([0-9A-Fa-f]{2,6})\}?|\\x([0-9A-Fa-f]{2})|\\([0-7]{3})|(?<!=)=([0-9A-F]{2})")
+_ENUMERATED = re.compile(r"^\s*\d+\s*[.):]|[\"']\d+[\"']\s*:", re.MULTILINE)
+_DEPTH = 2
+"""How often what was decoded is decoded again."""
 
 
 def tells_code(said: Sequence[str], code: str) -> bool:
     """Tell whether words of one conversation tell a code.
 
-    Its halves count in any order and in any message; so do letters apart, spelled out (``kilo seven``), backwards,
-    with look-alikes, in full width, in ROT13, Base64, hexadecimal, percent-encoding and as numbers of characters.
+    Its halves count in any order and in any message; so do letters or pairs apart, in lists, spelled out (``kilo
+    seven``, ``kay sieben``, Morse), backwards, with look-alikes, in full width, shifted along the alphabet, in ROT47,
+    Base64 and Base32 (of itself, too), hexadecimal, binary, as numbers of characters, and as escapes of HTML, URLs,
+    mail and strings.
 
     :param code: two halves joined by a hyphen.
     """
@@ -55,34 +80,59 @@ def tells_code(said: Sequence[str], code: str) -> bool:
         text = f"{text[:_LIMIT]}\n{text[-_LIMIT:]}"
     text = unicodedata.normalize("NFKC", text)
     halves = [half.casefold() for half in code.split("-")]
-    return any(_holds(version, halves) for version in _versions(text))
+    return any(_holds(version, halves) for version in _versions(text, _DEPTH))
 
 
 def _holds(text: str, halves: Sequence[str]) -> bool:
     plain = text.casefold()
-    for form in (_bare(plain), *_apart(plain)):
-        if all(half in form for half in halves) or all(half[::-1] in form for half in halves):
+    bare = _bare(plain)
+    for form in (bare, _figures(bare), *_apart(plain, set("".join(halves))), _pieces(text)):
+        if any(all(half in form for half in read) for read in (halves, [half[::-1] for half in halves])):
             return True
-    # Zero for O and the like, on both sides.
-    alike = _bare(plain).translate(_LOOKALIKE)
+    if any(all(half.translate(table) in bare for half in halves) for table in _CIPHERS):
+        return True
+    # On both sides.
+    alike = bare.translate(_LOOKALIKE)
     whole = "".join(halves).translate(_LOOKALIKE)
     return whole in alike or whole[::-1] in alike
+
+
+def _shifts() -> Iterator[dict[int, int]]:
+    """Return the alphabet by each number of places, and backwards."""
+    letters = string.ascii_lowercase
+    for places in range(1, 26):
+        yield str.maketrans(letters, letters[places:] + letters[:places])
+    yield str.maketrans(letters, letters[::-1])
+
+
+_CIPHERS = tuple(_shifts())
 
 
 def _bare(text: str) -> str:
     return re.sub(r"[\W_]+", "", text)
 
 
-def _apart(text: str) -> tuple[str, str]:
+def _figures(bare: str) -> str:
+    """Return a text whose words for figures are figures, wherever they stand."""
+    return re.sub("zero|one|two|three|four|five|six|seven|eight|nine", lambda word: _SPELLED[word[0]], bare)
+
+
+def _pieces(text: str) -> str:
+    """Return what stands in short pieces of capitals and figures, without the numbers of lists."""
+    return "".join(re.findall(r"\b[A-Z0-9]{1,3}\b", _ENUMERATED.sub(" ", text))).casefold()
+
+
+def _apart(text: str, letters: Collection[str]) -> tuple[str, ...]:
     """Return what stands in single letters and in words that spell one, without what stands between them.
 
-    Second, the same without words that only spell the letter before them once more.
+    Second, the same without words that only spell the letter before them once more; third, with nothing but some
+    letters, as "a" and "I" are words, too.
     """
     every: list[str] = []
     once: list[str] = []
     # The letter that stands alone, with nothing but "as in" behind it so far.
     alone = ""
-    for token in re.findall(r"\w+", text.replace("x-ray", "xray")):
+    for token in re.findall(r"\w+", _ENUMERATED.sub(" ", text.replace("x-ray", "xray"))):
         letter = _SPELLED.get(token, token if len(token) == 1 else "")
         every.append(letter)
         if not (letter and letter == alone and len(token) > 1):
@@ -91,28 +141,50 @@ def _apart(text: str) -> tuple[str, str]:
             alone = token
         elif token not in _LIKE:
             alone = ""
-    return "".join(every), "".join(once)
+    return "".join(every), "".join(once), "".join(letter for letter in once if letter in letters)
 
 
-def _versions(text: str) -> Iterator[str]:
+def _versions(text: str, depth: int) -> Iterator[str]:
     """Return a text, and what it says in codes of others."""
     yield text
-    yield codecs.encode(text, "rot13")
-    yield urllib.parse.unquote(text)
+    yield text.translate(_ROT47)
     yield re.sub(r"<[^<>]{1,80}>|[\u200b-\u200f\u2060\ufeff\u00ad]", "", text)
-    yield "\n".join(_decoded(text))
+    yield re.sub("[\U0001f1e6-\U0001f1ff]", lambda flag: chr(ord(flag[0]) - 0x1F1E6 + ord("A")), text)
+    yield " ".join(_MORSE.get(sign, " ") for sign in re.findall(r"(?<!\S)[.-]+(?!\S)", text.replace("/", " ")))
+    unescaped = _ESCAPED.sub(_character, html.unescape(urllib.parse.unquote(urllib.parse.unquote(text))))
+    if unescaped != text:
+        yield unescaped
+    decoded = "\n".join([*_decoded(text), *_decoded(re.sub(r"\s+", "", text))])
+    if decoded and depth:
+        yield from _versions(decoded[:_LIMIT], depth - 1)
+
+
+_ROT47 = {number: 33 + (number - 33 + 47) % 94 for number in range(33, 127)}
+
+
+def _character(escape: re.Match[str]) -> str:
+    number = int(escape[3], 8) if escape[3] else int(escape[1] or escape[2] or escape[4], 16)
+    return chr(number) if number < 0x110000 else ""
 
 
 def _decoded(text: str) -> Iterator[str]:
     for found in _ENCODED.finditer(text):
         token = found[0].rstrip("=")
-        for padded in (token + "=" * (-len(token) % 4),):
-            try:
-                yield base64.b64decode(padded, altchars=b"-_" if re.search(r"[-_]", padded) else None).decode("latin-1")
-            except (binascii.Error, ValueError):
-                continue
+        yield from _bytes(base64.b64decode, token.replace("-", "+").replace("_", "/") + "=" * (-len(token) % 4))
+        if re.fullmatch("[A-Z2-7]+", token):
+            yield from _bytes(base64.b32decode, token + "=" * (-len(token) % 8))
     for found in _HEX.finditer(text):
         digits = re.sub(r"0x|\\x|[^0-9A-Fa-f]", "", found[0])
         yield bytes.fromhex(digits[: len(digits) // 2 * 2]).decode("latin-1")
-    for found in _NUMBERS.finditer(text):
-        yield "".join(chr(int(number)) for number in re.findall(r"\d+", found[0]))
+    for found in _BITS.finditer(text):
+        bits = re.sub("[^01]", "", found[0])
+        yield "".join(chr(int(bits[at : at + 8], 2)) for at in range(0, len(bits) - 7, 8))
+    yield "".join(chr(int(number)) for number in re.findall(r"(?<!\d)\d{2,3}(?!\d)", text))
+
+
+def _bytes(decode: Callable[[str], bytes], token: str) -> Iterator[str]:
+    try:
+        # UTF-16 has a zero after each letter.
+        yield decode(token).decode("latin-1").replace("\0", "")
+    except (binascii.Error, ValueError):
+        return

@@ -14,6 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from pytest_a2a_bench.benchmarks.crmarena.score import claims_articles as articles
+from pytest_a2a_bench.benchmarks.crmarena.score.claims_articles import LEFT_OUT
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import LIMIT, extract, find_mentions, says_nothing
 from pytest_a2a_bench.benchmarks.crmarena.score.mentions import Mention, is_joined
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, Category
@@ -34,7 +36,6 @@ _BREAK = re.compile(
     r",\s*(?=as [^\s,]{1,40}+ (?:demands|requires|says|states|asks)\b)|"
     r"\s(?=and (?:not|this|thereby|thus|[^\s,]{1,40}+ (?:is|was|has|had))\b)|[()]"
 )
-_FILL = r"(?:[\s\"'`*_:(\[]|\b(?:the|an?|knowledge|articles?|policy|rules?|agents?|ids?|of|with|to|for|number)\b)*+\Z"
 # Words that deny whatever follows them in their clause.
 _DENIED_BEFORE = re.compile(
     r"\b(?:anything|anyone|anybody|everything|everyone|everybody|all|any|every \w+|any \w+) "
@@ -49,12 +50,8 @@ _DENIED_BEFORE = re.compile(
     r"\b(?:wrong|false|incorrect|misleading|a mistake|a lie) (?:to|that|it)\b",
     re.IGNORECASE,
 )
-_LEFT_OUT = (
-    r"\b(?:except(?: for)?|excluding|other than|apart from|aside from|unlike|ignor(?:e|ing)|disregard(?:ing)?|"
-    r"discard(?:ing)?|rul(?:e|ed|ing) out|reject|exclude|eliminate|dismiss)\b"
-)
 # Before a comma that is something else: "excluding transfers, X".
-_LEFT_OUT_BEFORE = re.compile(rf"{_LEFT_OUT}[^,]*\Z", re.IGNORECASE)
+_LEFT_OUT_BEFORE = re.compile(rf"{LEFT_OUT}[^,]*\Z", re.IGNORECASE)
 # And words that may belong to the subject of a sentence, whose predicate is what is asserted.
 _DENIED_NEAR = re.compile(
     r"\b(?:not|isn['\u2019]t|wasn['\u2019]t|aren['\u2019]t|never|neither|nor|hardly|scarcely|wrong\w*|incorrect\w*|false\w*|mistak\w+|"
@@ -114,41 +111,6 @@ _QUOTED_AFTER = re.compile(
     r"(?:is|was) (?:among|one of) the candidates\b)(?:,? |\Z)",
     re.IGNORECASE,
 )
-# An article is the answer if it was broken: "not followed" asserts it, and "not offering a refund violates X" too. So
-# only what stands right beside it denies it.
-_KEEPS = r"(?:follow|met\b|meet|satisf|respect|compl(?:y|ied)|observ|obey|adher|fulfil|honou?r|upheld|kept\b|heed)\w*"
-_BROKEN_AFTER = re.compile(
-    r"[\s\"'`*_)\],]*(?:(?:is|was|are|were|has|had|have)(?: not|n['\u2019]t| never)(?: been| being| \w+ly| even)*+ "
-    rf"{_KEEPS}|(?:does|do|did)(?: not|n['\u2019]t) (?:allow|permit|let|grant|accept|promise)\b)",
-    re.IGNORECASE,
-)
-_KEPT_AFTER = re.compile(rf"[\s\"'`*_)\],]*(?:is|was|are|were|has been|have been)(?: \w+ly)?+ {_KEEPS}", re.IGNORECASE)
-_KEPT_BEFORE = re.compile(
-    r"(?:(?<!not )(?<!never )(?<!n['\u2019]t )(?<!have )(?<!ly )\b(?:follow(?:ed|s)|respect(?:ed|s)|me(?:t|ets)|"
-    r"satisfie[ds]|complie[ds] with|adhere[ds] to)|"
-    rf"{_LEFT_OUT}|\b(?:rather than|instead of|confused|(?:wrong|mistaken) about)\b|"
-    r"(?:\b(?:not|never|neither|nor|without|hardly|scarcely)|n['\u2019]t)"
-    r"(?: (?:\w+ly|even|in fact|in any way|be|in))*+"
-    rf"(?: (?:violat|breach|br(?:eak|oke)|contradict|conflict|ignor)\w*)?)(?: (?:of|with|to))?{_FILL}",
-    re.IGNORECASE,
-)
-# What the agent did not do or what must not be done is no denial, but may be what breaks a rule.
-_UNDONE = re.compile(
-    r"\b(?:agent|rep|representative|they|he|she|quote|customer|seller|employee)\s(?:do|does|did|would|should|could|can|"
-    r"will|must)(?: not|n['\u2019]t)\b(?! (?:\w+ly )?(?:violat|breach|break|contradict|conflict|ignor))|"
-    r"\b(?:cannot|can(?: not|['\u2019]t)|could(?: not|n['\u2019]t)) be "
-    r"(?!violated|breached|broken)(?:\w+ed|given|made|sold)\b",
-    re.IGNORECASE,
-)
-# Who passes over a rule breaks it; who answers may pass over a value.
-_PASSED_OVER = re.compile(
-    r"(?<=\w )(?<!\bI )(?<!\bI am )(?<!\bwe )(?<!\bbe )(?<!\bnot )(?:ignor(?:ed|es|ing)|disregard(?:ed|s|ing))\b",
-    re.IGNORECASE,
-)
-# "Followed X but not Y", "X is followed, Y is not".
-_BUT_NOT = re.compile(rf"(\b{_KEEPS}(?: with| to)? [^\s,]{{1,40}}+,? but) not\b", re.IGNORECASE)
-_ELLIPSIS = re.compile(rf"\b({_KEEPS},? (?:but |and |while )?[^\s,]{{1,40}}+ (?:is|was) not)\b(?! \w)", re.IGNORECASE)
-_UNBROKEN = re.compile(r"\bneither\b[^.;\n]{0,120}\b(?:violated|breached|broken)\b", re.IGNORECASE)
 _TAKEN_BACK = re.compile(
     r"\b(?:no,? wait|wait,? no|scratch that|strike that|on second thoughts?|on reflection|i correct myself|"
     r"i take (?:that|it) back|let me correct)\b|"
@@ -225,8 +187,7 @@ def _read(category: Category, text: str) -> tuple[str, ...]:
         return extract(category, text)
     text = _NO_OTHER.sub("indeed", text)
     if category.key_prefix == "ka0":
-        text = _BUT_NOT.sub(r"\1 broke", _ELLIPSIS.sub(r"\1 followed", text))
-        text = _PASSED_OVER.sub("broke", text)
+        text = articles.reword(text)
     text, mentions = _without_taken_back(category, text)
     stances = _without_compared(category, text, mentions, stances_of(category, text, mentions))
     cleaned = _mask(text, [m for m, stance in zip(mentions, stances, strict=True) if stance != "asserted"])
@@ -236,7 +197,7 @@ def _read(category: Category, text: str) -> tuple[str, ...]:
     if len(stated) > 1:
         return stated
     if mentions and "asserted" not in stances:
-        if category.key_prefix == "ka0" and _UNBROKEN.search(cleaned):
+        if category.key_prefix == "ka0" and articles.says_unbroken(cleaned):
             return (NONE,)
         if not says_nothing(_CONDITION.sub("", cleaned)):
             return ()
@@ -321,10 +282,8 @@ def _stance(category: Category, text: str, mention: Mention, breaks: _Breaks) ->
         return "denied"
     beside = text[mention.end : mention.end + _REACH]
     if category.key_prefix == "ka0":
-        before = _UNDONE.sub("", before)
-        if not _BROKEN_AFTER.match(beside) and (_KEPT_AFTER.match(beside) or _DENIED_AFTER.match(beside)):
-            return "denied"
-        if _KEPT_BEFORE.search(before):
+        before = articles.without_undone(before)
+        if articles.is_kept(before, beside) or (_DENIED_AFTER.match(beside) and not articles.is_broken(beside)):
             return "denied"
     # "is not it" of several tasks is what is wrong with each of them.
     elif category.answer != "ids" and _DENIED_AFTER.match(beside):

@@ -107,6 +107,9 @@ def judge_fuzzy(task: CrmTask, answer: str, scoring: str) -> AnswerScore:
     :raises EvaluatorError: in ``compat``, for an answer without a word: upstream's ROUGE raises on it.
     """
     gold = task.answers[0] if task.answers else ""
+    if scoring == "fixed" and (said := read_structured(answer)) is not None:
+        # As it is asked for: its braces are no words of the answer.
+        answer = " ".join(said) or NONE
     if not normalize(answer):
         if scoring == "compat":
             raise EvaluatorError(

@@ -59,7 +59,9 @@ def _repair(query: str, message: str, names: Mapping[tuple[str, str], str], back
         new = names.get((sobject, old))
     elif found := _RELATIONSHIP.search(message):
         at, old = int(found[1]) - 1, found[2]
-        sobject = _source(query, at)
+        # Of a path the object is the one that its last step leads to, which by heart is called like the step.
+        step = re.search(r"\b(\w+)\.\Z", query[:at])
+        sobject = back.get(step[1], step[1]) if step else _source(query, at)
         field = old[:-1] + "c" if old.endswith("__r") else f"{old}Id"
         renamed = names.get((sobject, field))
         new = renamed and (renamed[:-1] + "r" if renamed.endswith("__c") else renamed.removesuffix("Id"))

@@ -181,11 +181,23 @@ def _fit(item: Record, query: str) -> int:
     return shared if shared > 1 else 0
 
 
+def _in_dollars(task: AgentTask) -> str:
+    """Return the condition that leaves out orders in other currencies, where a task speaks of them."""
+    book = re.search(r"price book with the Name '([^']+)'", task.required)
+    return f" AND Order.Pricebook2.Name = {literal(book[1])}" if book else ""
+
+
+def _owned(task: AgentTask, path: str = "") -> str:
+    """Return the condition that leaves out what belongs to deleted users, where a task speaks of them."""
+    return f" AND {path}Owner.Id != null" if "no user any more" in task.required else ""
+
+
 def sales_amount(task: AgentTask) -> Steps:
     """Sum of quantity times price by the order's owner."""
     items = yield (
         "SELECT Quantity, UnitPrice, Order.OwnerId FROM OrderItem"
         f" WHERE {within('Order.EffectiveDate', window_of(task), time=False)} AND Order.Status = 'Activated'"
+        f"{_in_dollars(task)}{_owned(task, 'Order.')}"
     )
     totals: Counter[str] = Counter()
     for item in items:
@@ -199,7 +211,7 @@ def sales_cycle(task: AgentTask) -> Steps:
     active = " AND ContractID__r.Status = 'Activated'" if "status Activated count" in task.required else ""
     deals = yield (
         f"SELECT OwnerId, CreatedDate, {signed} FROM Opportunity"
-        f" WHERE {within(signed, window_of(task), time=False)}{active}"
+        f" WHERE {within(signed, window_of(task), time=False)}{active}{_owned(task)}"
     )
     days = means((deal["OwnerId"], (day(parent(deal, signed)) - day(deal["CreatedDate"])).days) for deal in deals)
     return best(days, highest=wants_highest(task.query))
@@ -209,7 +221,7 @@ def conversion_rate(task: AgentTask) -> Steps:
     """Share of a period's leads converted in the same period, by owner."""
     window = window_of(task)
     own = " AND Status != 'Duplicate'" if "Status 'Duplicate'" in task.required else ""
-    leads = yield f"SELECT OwnerId, ConvertedDate FROM Lead WHERE {within('CreatedDate', window)}{own}"
+    leads = yield f"SELECT OwnerId, ConvertedDate FROM Lead WHERE {within('CreatedDate', window)}{own}{_owned(task)}"
     rates = means(
         (lead["OwnerId"], float(bool(lead.get("ConvertedDate")) and window.holds(day(lead["ConvertedDate"]))))
         for lead in leads

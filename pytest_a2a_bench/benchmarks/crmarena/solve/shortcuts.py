@@ -80,6 +80,30 @@ def _count_twice(query: str) -> Generator[str, list[Record], list[Record]]:
     ]
 
 
+def _ignore_currency(query: str) -> Generator[str, list[Record], list[Record]]:
+    records = yield re.sub(r" AND (?:\w+\.)*Pricebook2\.Name = '[^']*'", "", query)
+    return records
+
+
+def _count_deleted(query: str) -> Generator[str, list[Record], list[Record]]:
+    records = yield re.sub(r" AND (?:\w+\.)*Owner\.Id != null", "", query)
+    return records
+
+
+def _take_namesake(query: str) -> Generator[str, list[Record], list[Record]]:
+    found = re.fullmatch(r"(SELECT AccountId FROM Contact WHERE )Id = '(003\w+)'", query)
+    if found is None:
+        records = yield query
+        return records
+    named = yield f"SELECT FirstName, LastName FROM Contact WHERE Id = '{found[2]}'"
+    same = " AND ".join(f"{name} = {literal(str(person[name]))}" for person in named[:1] for name in _PERSON)
+    records = yield f"{found[1]}{same or f'Id = {literal(found[2])}'} ORDER BY Id DESC"
+    return records
+
+
+_PERSON = ("FirstName", "LastName")
+
+
 def _with(record: Record, field: str, change: Callable[[str], str]) -> Record:
     value = record.get(field)
     return {**record, field: change(value)} if isinstance(value, str) else record
@@ -92,6 +116,9 @@ SHORTCUTS: Mapping[str, Shortcut] = {
         Shortcut("ignores-end", "does not end its period where the question does", _ignore_end),
         Shortcut("first-article", "takes the first article of a title, not the one in force", _first_article),
         Shortcut("joins-by-name", "takes records of the same name for one", _join_by_name),
+        Shortcut("ignores-currency", "adds up amounts in several currencies", _ignore_currency),
+        Shortcut("counts-deleted-owners", "counts what belongs to users who are deleted", _count_deleted),
+        Shortcut("takes-a-namesake", "takes another contact of the same name for the customer", _take_namesake),
         Shortcut("counts-twice", "counts a record twice that is there twice", _count_twice),
     )
 }
