@@ -1,9 +1,9 @@
 """Whether agents stay without a finding on a machine that is busy with something else.
 
-    python perf/noise.py [--runs 20] [--burners 10] [--agent faulty]... [--mode full]... [--json FILE]
+    python perf/noise.py [--runs 20] [--at-once 8] [--burners 8] [--agent faulty]... [--mode full]... [--json FILE]
 
 Each agent runs in a process of its own, and is judged in each mode: once on a quiet machine, then again and again while
-all pairs of agent and mode are judged at once and further processes only count. Everything is in one session, so that
+others are judged at the same time and further processes only count. Everything is in one session, so that
 the scheduler divides the cores among all of them alike. What is found under load and not in quiet is noise; what is
 found in quiet and not under load is lost. ``inconclusive`` was found once, and not again alone.
 Exits with 1 if there was any noise.
@@ -115,9 +115,14 @@ class Row:
     judged: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, is_quiet: bool = False) -> None:
         """Judge once, and tell what is new."""
+        with self.lock:
+            self._run(is_quiet)
+
+    def _run(self, is_quiet: bool) -> None:
         started = time.monotonic()
         told, passed = judge(self.mode, self.url, AGENTS[self.agent][1])
         found = {name: text for name, (status, text) in told.items() if status != "inconclusive"}
@@ -202,7 +207,9 @@ def main() -> int:
     """Judge, and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--burners", type=int, default=10, help="processes that only count, beside those that judge")
+    parser.add_argument("--at-once", type=int, default=8, help="runs at the same time")
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin no further run after so many")
+    parser.add_argument("--burners", type=int, default=8, help="processes that only count, beside those that judge")
     parser.add_argument("--agent", action="append", choices=AGENTS, help="(default: all)")
     parser.add_argument("--mode", action="append", choices=MODES, help="(default: standard, full and xdist)")
     parser.add_argument("--sdk03", default="", help="interpreter of an environment with a2a-sdk 0.3.x")
@@ -216,15 +223,13 @@ def main() -> int:
         for row in rows:
             row.run(is_quiet=True)
         stack.enter_context(burning(options.burners))
-
-        def repeat(row: Row) -> None:
-            for _ in range(options.runs):
-                row.run()
-
-        with ThreadPoolExecutor(len(rows)) as pool:
-            list(pool.map(repeat, rows))
+        until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+        with ThreadPoolExecutor(options.at_once) as pool:
+            # In turns, so that each pair has about as many runs when the time is up.
+            list(pool.map(lambda row: time.monotonic() < until and row.run(), rows * options.runs))
     if options.json:
-        options.json.write_text(json.dumps([vars(row) for row in rows], indent=1) + "\n")
+        told = [{name: value for name, value in vars(row).items() if name != "lock"} for row in rows]
+        options.json.write_text(json.dumps(told, indent=1) + "\n")
     print("\n".join([HEAD, *map(str, rows)]))
     repeated = Counter(name for row in rows for run in row.noise for name in run)
     print(f"{sum(len(row.seconds) for row in rows)} runs: noise {dict(repeated)}")
