@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
 
+from pytest_a2a_bench.agents.faulty import old
 from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
 from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json, rewritten, single
 from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
@@ -43,15 +44,19 @@ class FaultyAgent:
 
     :param extended: the extended card, or None where there is none.
     :param step: seconds of each step of slow work.
+    :param version: of the protocol that it speaks, 1.0 or 0.3.
     """
 
-    def __init__(self, fault: Fault, card: Json, extended: Json | None, step: float = 0.2) -> None:
+    def __init__(
+        self, fault: Fault, card: Json, extended: Json | None, step: float = 0.2, version: str = "1.0"
+    ) -> None:
         self.fault = fault
+        self.version = version
         self.card = card
         self._extended = extended
         self._step = step
         self._store = TaskStore()
-        self._notifier = Notifier(fault)
+        self._notifier = Notifier(fault, version)
         self._heard: set[str] = set()
         self._operations: dict[str, Callable[[Json, tuple[str, str]], Any]] = {
             "GetTask": self._get,
@@ -68,6 +73,20 @@ class FaultyAgent:
         """Return the fault where it is on that binding and operation."""
         # A fault may be on one binding only, which is what checks of equivalence look for.
         return self.fault if self.fault.is_on(call) else None
+
+    def asked(self, call: FaultyCall) -> FaultyCall:
+        """Return a call whose parameters are those of 1.0, whatever version it is spelled in."""
+        if self.version != "0.3":
+            return call
+        return call._replace(params=old.asked(call.operation, call.params, proto=call.binding != "JSONRPC"))
+
+    def told(self, call: FaultyCall, result: Any) -> Any:
+        """Return a result or an event in the spelling of the version that is spoken, as the fault leaves that."""
+        if self.version != "0.3":
+            return result
+        fault = self.faulted(call)
+        spelled = old.told(call.operation, result, proto=call.binding != "JSONRPC")
+        return fault.spelling(call, spelled) if fault and fault.touches(result) else spelled
 
     def on(self, switch: str, state: str = "") -> bool:
         """Return whether the fault has that switch, for the call under way and a task in that state."""
