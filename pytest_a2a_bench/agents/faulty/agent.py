@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty import old
 from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
 from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json, rewritten, single
 from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
@@ -73,20 +72,6 @@ class FaultyAgent:
         """Return the fault where it is on that binding and operation."""
         # A fault may be on one binding only, which is what checks of equivalence look for.
         return self.fault if self.fault.is_on(call) else None
-
-    def asked(self, call: FaultyCall) -> FaultyCall:
-        """Return a call whose parameters are those of 1.0, whatever version it is spelled in."""
-        if self.version != "0.3":
-            return call
-        return call._replace(params=old.asked(call.operation, call.params, proto=call.binding != "JSONRPC"))
-
-    def told(self, call: FaultyCall, result: Any) -> Any:
-        """Return a result or an event in the spelling of the version that is spoken, as the fault leaves that."""
-        if self.version != "0.3":
-            return result
-        fault = self.faulted(call)
-        spelled = old.told(call.operation, result, proto=call.binding != "JSONRPC")
-        return fault.spelling(call, spelled) if fault and fault.touches(result) else spelled
 
     def on(self, switch: str, state: str = "") -> bool:
         """Return whether the fault has that switch, for the call under way and a task in that state."""

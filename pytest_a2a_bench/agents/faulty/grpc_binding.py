@@ -45,9 +45,10 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str, method: A
             str(metadata.get("authorization", "")), tokens, agent.faulted(FaultyCall("GRPC", name, {}))
         )
         wanted = str(metadata.get("a2a-extensions", ""))
-        version = "1.0" if agent.version == "0.3" else str(metadata.get("a2a-version", ""))
+        is_free = agent.version == "0.3" and not agent.on("wants-version")
+        version = "1.0" if is_free else str(metadata.get("a2a-version", ""))
         uris = tuple(uri.strip() for uri in wanted.split(",") if uri.strip())
-        call = agent.asked(FaultyCall("GRPC", name, MessageToDict(request), version))
+        call = old.read(agent, FaultyCall("GRPC", name, MessageToDict(request), version))
         return call, Caller(caller_name, version, uris)
 
     async def unary(request: Any, context: Any) -> Any:
@@ -57,7 +58,7 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str, method: A
             result = await agent.call(call, caller)
         except OperationError as error:
             await _abort(context, _seen(agent, call, error.problem))
-        return ParseDict(agent.told(call, result), reply_type(), ignore_unknown_fields=True)
+        return ParseDict(old.written(agent, call, result), reply_type(), ignore_unknown_fields=True)
 
     async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
         call = FaultyCall("GRPC", name, {})
@@ -67,7 +68,7 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str, method: A
         except OperationError as error:
             await _abort(context, _seen(agent, call, error.problem))
         async for event in events:
-            yield ParseDict(agent.told(call, event), reply_type(), ignore_unknown_fields=True)
+            yield ParseDict(old.written(agent, call, event), reply_type(), ignore_unknown_fields=True)
             if agent.on("grpc-breaks-off"):
                 await context.abort(grpc.StatusCode.ABORTED, "the stream broke off")
 

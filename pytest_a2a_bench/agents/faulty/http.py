@@ -45,7 +45,8 @@ class Desk:
         if self.agent.version == "0.3":
             # What came before there was a header of versions.
             uris = request.headers.get("x-a2a-extensions", "").split(",")
-            return Caller(name, "1.0", tuple(uri.strip() for uri in uris if uri.strip()))
+            version = request.headers.get("a2a-version", "") if self.agent.on("wants-version") else "1.0"
+            return Caller(name, version, tuple(uri.strip() for uri in uris if uri.strip()))
         version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version", "")
         if self.agent.on("query-version-breaks") and "A2A-Version" in request.query_params:
             raise failure("Internal")
@@ -161,14 +162,16 @@ class JsonRpc:
             caller = self._desk.caller(request, call)
             envelope = await body_of(request)
             number = _readable_id(envelope)
-            call = self._desk.agent.asked(_read(envelope, self._desk.agent.version))._replace(version=caller.version)
+            call = old.read(self._desk.agent, _read(envelope, self._desk.agent.version))._replace(
+                version=caller.version
+            )
             headers = self._desk.activated(caller)
             if call.operation in STREAMED:
                 return await self._stream(call, caller, number)
             result = await self._desk.agent.call(call, caller)
         except OperationError as error:
             return self._fail(call, number, error)
-        outcome = {"result": self._desk.agent.told(call, result)}
+        outcome = {"result": old.written(self._desk.agent, call, result)}
         return self._desk.respond(call, 200, RPC_MEDIA, self._envelope(call, number, outcome), headers)
 
     async def _stream(self, call: FaultyCall, caller: Caller, number: Any) -> Response:
@@ -176,7 +179,7 @@ class JsonRpc:
 
         async def envelopes() -> AsyncIterator[str]:
             async for event in events:
-                outcome = {"result": self._desk.agent.told(call, event)}
+                outcome = {"result": old.written(self._desk.agent, call, event)}
                 yield json.dumps(self._envelope(call, number, outcome))
 
         return self._desk.stream(call, envelopes())
@@ -265,12 +268,17 @@ class Rest:
         """Answer one request."""
         call = FaultyCall("HTTP+JSON", "", {})
         try:
-            operation, found = _match(request, self._desk.agent.version)
+            agent = self._desk.agent
+            operation, found = _match(
+                request,
+                "v1/" if agent.version == "0.3" and not agent.on("rest-no-v1") else "",
+                is_old=agent.version == "0.3",
+            )
             call = call._replace(operation=operation)
             self._check_media(request)
             caller = self._desk.caller(request, call)
             call = call._replace(params={**await _params(request), **found}, version=caller.version)
-            call = self._desk.agent.asked(call)
+            call = old.read(self._desk.agent, call)
             if operation in STREAMED:
                 return await self._stream(call, caller)
             result = await self._desk.agent.call(call, caller)
@@ -281,7 +289,7 @@ class Rest:
             tag = hashlib.sha256(json.dumps(result).encode()).hexdigest()[:16]
             headers = {**headers, "cache-control": "private, max-age=60", "etag": f'"{tag}"'}
         media = RPC_MEDIA if self._desk.agent.version == "0.3" else REST_MEDIA
-        return self._desk.respond(call, 200, media, self._desk.agent.told(call, result), headers)
+        return self._desk.respond(call, 200, media, old.written(self._desk.agent, call, result), headers)
 
     def _check_media(self, request: Request) -> None:
         media = request.headers.get("content-type", REST_MEDIA).partition(";")[0]
@@ -293,7 +301,7 @@ class Rest:
 
         async def lines() -> AsyncIterator[str]:
             async for event in events:
-                yield json.dumps(self._desk.agent.told(call, event))
+                yield json.dumps(old.written(self._desk.agent, call, event))
 
         return self._desk.stream(call, lines())
 
@@ -308,18 +316,19 @@ class Rest:
         return self._desk.respond(call, error.problem.http, REST_MEDIA, body, headers)
 
 
-def _match(request: Request, version: str) -> tuple[str, Json]:
+def _match(request: Request, below: str, *, is_old: bool) -> tuple[str, Json]:
     # From the raw path, so that an encoded slash stays in the identifier that it belongs to.
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii", "replace")
     path = raw.partition("?")[0].removeprefix(REST_PREFIX).removeprefix("/")
-    if version == "0.3":
-        inside = path.startswith("v1/")
-        path = {"v1/card": "extendedAgentCard"}.get(path, path.removeprefix("v1/")) if inside else ""
+    if below:
+        inside = path.startswith(below)
+        path = {f"{below}card": "extendedAgentCard"}.get(path, path.removeprefix(below)) if inside else ""
     allowed = False
     for pattern, verbs, operation in _ROUTES:
         if found := pattern.fullmatch(path):
             allowed = True
-            if request.method in verbs:
+            # Where /v1 is missing it is no tenant either.
+            if request.method in verbs and not (is_old and found["tenant"]):
                 return operation, {k: unquote(v) for k, v in found.groupdict().items() if v is not None}
     problem = failure("MethodNotFound", f"there is no {request.method} /{path}").problem
     if allowed:

@@ -7,10 +7,13 @@ and gRPC share. ``proto`` says which one is meant.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.agents.faulty.fault import Json
+from pytest_a2a_bench.agents.faulty.fault import FaultyCall, Json
 from pytest_a2a_bench.agents.faulty.store import SETTLED_STATES
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
 
 _PUSH = "tasks/pushNotificationConfig"
 METHODS = {
@@ -33,6 +36,22 @@ GRPC_NAMES = {
 }
 """Operation of 1.0 -> name in 0.3's service, where that is another."""
 _FREE = ("metadata", "data")
+
+
+def read(agent: FaultyAgent, call: FaultyCall) -> FaultyCall:
+    """Return a call whose parameters are those of 1.0, whatever version they are spelled in."""
+    if agent.version != "0.3":
+        return call
+    return call._replace(params=asked(call.operation, call.params, proto=call.binding != "JSONRPC"))
+
+
+def written(agent: FaultyAgent, call: FaultyCall, result: Any) -> Any:
+    """Return a result or an event in the spelling of the version that is spoken, as the fault leaves that."""
+    if agent.version != "0.3":
+        return result
+    fault = agent.faulted(call)
+    new = told(call.operation, result, proto=call.binding != "JSONRPC")
+    return fault.spelling(call, new) if fault and fault.touches(result) else new
 
 
 def asked(operation: str, params: Json, *, proto: bool) -> Json:
@@ -107,7 +126,7 @@ def told(operation: str, result: Any, *, proto: bool) -> Any:
     if "Push" in operation:
         return _told_config(result, proto)
     if operation == "GetExtendedAgentCard":
-        return card(result)
+        return card(result) if "supportedInterfaces" in result else result
     if operation == "ListTasks":
         return {**result, "tasks": [spelled(task, proto) for task in result.get("tasks", ())]}
     member = next((name for name in ("task", "message", "statusUpdate", "artifactUpdate") if name in result), "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.agents.faulty import old
 from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
 from pytest_a2a_bench.agents.faulty.card import KEYS_PATH, Signer, build_card, extend_card
@@ -90,7 +90,8 @@ def make_app(
     card = json.loads(json.dumps(agent.card))
     card = agent.fault.card(old.card(card) if agent.version == "0.3" else card)
     desk = Desk(agent, tokens, signer.sign(card) if signer else card, signer.keys if signer else None)
-    routes = [Route(CARD_PATH, desk.card, methods=["GET"])]
+    place = LEGACY_CARD_PATH if agent.on("old-place") else CARD_PATH
+    routes = [Route(place, desk.card, methods=["GET"])]
     if signer:
         routes.append(Route(KEYS_PATH, desk.jwks, methods=["GET"]))
     if "JSONRPC" in bindings:
