@@ -62,6 +62,8 @@ def targets(url: str, card: Any, timeout: float = 5.0, breadth: Breadth = "full"
     """Return what is to be judged, with credentials where the card wants them."""
     interfaces = [i for i in card.get("supportedInterfaces", ()) if isinstance(i, dict)]
     grpc = tuple(dict.fromkeys(str(i["url"]) for i in interfaces if i.get("protocolBinding") == "GRPC"))
+    old = [i for i in card.get("additionalInterfaces", ()) if isinstance(i, dict)]
+    grpc += tuple(str(i["url"]) for i in old if i.get("transport") == "GRPC")
     auth = Credentials(TOKENS[0]) if card.get("securitySchemes") else None
     config = ClientConfig(endpoint=url, auth=auth, allowed_origins=grpc)
     return targets_of(card, url, config=config, scenarios=PROMPTS, timeout=timeout, breadth=breadth)

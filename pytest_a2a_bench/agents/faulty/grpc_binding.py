@@ -44,7 +44,7 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str, method: A
         caller_name = identify(
             str(metadata.get("authorization", "")), tokens, agent.faulted(FaultyCall("GRPC", name, {}))
         )
-        wanted = str(metadata.get("a2a-extensions", ""))
+        wanted = str(metadata.get("x-a2a-extensions" if agent.version == "0.3" else "a2a-extensions", ""))
         is_free = agent.version == "0.3" and not agent.on("wants-version")
         version = "1.0" if is_free else str(metadata.get("a2a-version", ""))
         uris = tuple(uri.strip() for uri in wanted.split(",") if uri.strip())
