@@ -32,10 +32,6 @@ CATALOGUE = {requirement.id for version in ("1.0", "0.3") for requirement in loa
 
 WORDS = ("name", "says", "breaks", "variant", "version", "bindings")
 HOOKS = [f.name for f in dataclasses.fields(Fault) if f.name not in WORDS]
-    f.name
-    for f in dataclasses.fields(Fault)
-    if f.name not in ("name", "says", "breaks", "variant", "version", "bindings")
-]
 
 
 class TestCatalogue:
