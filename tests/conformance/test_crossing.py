@@ -82,7 +82,9 @@ class TestFaults:
     def test_there_are_five_hundred_and_each_is_in_one_place(self) -> None:
         assert len(FAULTS) >= 500
         for fault in CROSSED.values():
-            assert bool(fault.operations) + bool(fault.states) + (len(fault.bindings) == 1) >= 1, fault.name
+            # Those of 1.0 that 0.3 has, too, are everywhere there.
+            is_alone = bool(fault.operations) or bool(fault.states) or len(fault.bindings) == 1
+            assert is_alone or fault.name.endswith("@0.3"), fault.name
             assert fault.breaks, fault.name
 
     def test_the_other_hand_names_requirements(self) -> None:
