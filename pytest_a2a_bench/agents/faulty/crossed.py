@@ -133,7 +133,6 @@ _OLD: tuple[tuple[str, str], ...] = (
     ("stream-content-type", "V03-STREAM-001"),
     ("stream-no-final", "V03-STREAM-002"),
     ("endless-stream", "V03-STREAM-002"),
-    ("subscribe-gap", "V03-STREAM-003"),
     ("stream-undeclared", "V03-STREAM-004"),
     ("get-unknown", "V03-TASK-001"),
     ("get-history", "V03-TASK-001"),
