@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import signal
 import sys
@@ -119,6 +120,8 @@ def _terminable() -> Iterator[None]:
     """Let SIGTERM do what Ctrl-C does, so that what was made on the agent is cleared away."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
+        # What is garbage now is the system's: the interpreter would look through all of it at its end.
+        gc.freeze()
         raise Terminated
 
     # Python lets only the main thread set handlers, and tests run this in others.

@@ -175,7 +175,7 @@ async def _repeat(
     silent: frozenset[tuple[str, str]] = frozenset()
     for first in recurrence.in_order(held, lambda result: result.requirement.group in _ROUGH):
         session = sessions[first.binding, first.requirement.version]
-        if session.health.is_broken or recurrence.is_known(first, silent):
+        if recurrence.is_known(first, silent) or not await session.health.recovers():
             yield first
             continue
         since = time.monotonic()
@@ -307,7 +307,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
             ctx.warn(reason, expected="an answer that this check can work with", replies=[error.reply])
         return "error", reason
     except TimeoutError:
-        ctx.fail(f"the check did not end within {CHECK_SECONDS:g} s", fix="answer sooner")
+        ctx.fail(f"{recurrence.TOO_LONG} {CHECK_SECONDS:g} s", fix="answer sooner")
     # Deep answers are the agent's doing, and Python's limit is as good a bound as any.
     except RecursionError:
         ctx.fail("the answer is nested too deeply to be judged", fix="answer with less depth")

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_a2a_bench.conformance.check import ADDED, TIMED
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.session.allowance import is_spent
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 
+TOO_LONG = "the check did not end within"
+"""Begins what is found of a check that took longer than it may."""
 SHOWN = 3
 """Exchanges of the second time that are kept as evidence."""
 
@@ -32,7 +35,8 @@ def wants_repeating(result: CheckResult) -> bool:
     """Tell whether a result has to recur before it counts."""
     if result.outcome not in FOUND or not result.findings:
         return False
-    return is_timed(result.requirement) or bool(late_methods(result))
+    ran_out = any(f.found.startswith(TOO_LONG) for f in result.findings)
+    return is_timed(result.requirement) or ran_out or bool(late_methods(result))
 
 
 def in_order(results: Iterable[CheckResult], is_rough: Callable[[CheckResult], bool]) -> list[CheckResult]:
@@ -60,8 +64,8 @@ def conclude(first: CheckResult, second: CheckResult, asked: Sequence[Exchange])
     if second.outcome in FOUND:
         # What was found alone is the better evidence: nothing else was in flight that could have caused it.
         return dataclasses.replace(second, seconds=first.seconds + second.seconds)
-    if second.outcome == "skipped":
-        # It could not be made again: a budget is spent, or its scenario came to nothing. That takes nothing back.
+    if second.outcome == "skipped" and is_spent(second.reason):
+        # It could not be made again, which has nothing to do with the agent, and takes nothing back.
         return first
     again = "passed" if second.outcome == "passed" else f"{second.outcome} ({second.reason})"
     reason = f"found once, and not again when it was repeated alone, which {again}: {first.findings[0].found}"

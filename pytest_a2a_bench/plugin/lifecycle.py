@@ -7,6 +7,7 @@ it: what only a run needs that takes part is imported here, at its door.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import signal
 import threading
@@ -35,9 +36,17 @@ class _Brevity:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Leave the last call only: pytest parses the source of each, half a second of CPU that nobody reads."""
+        """Leave the source code out: pytest looks for it in every module, half a second of CPU that nobody reads."""
         if isinstance(excinfo.value, Terminated):
             excinfo.traceback = excinfo.traceback[-1:]
+            excinfo.getrepr = partial(excinfo.getrepr, style="native")  # type: ignore[method-assign]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """Leave garbage to the system: pytest collects it several times at its end, and the interpreter once more."""
+        # After the summary: what is frozen is not among the referrers of an object, which other plugins ask for.
+        if state.of(config).services.is_terminated:
+            gc.freeze()
 
 
 def configure(config: pytest.Config) -> None:

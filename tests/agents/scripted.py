@@ -221,3 +221,9 @@ def scripted_agent() -> Iterator[Scripted]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(10)
+
+
+if __name__ == "__main__":
+    with scripted_agent() as served:
+        print(served.url, flush=True)
+        threading.Event().wait()

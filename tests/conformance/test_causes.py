@@ -12,7 +12,7 @@ import pytest
 from faulty_server import serve_app, serve_faulty
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
 
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.causes import fold
@@ -216,12 +216,15 @@ async def judge_missing(where: str) -> list[CheckResult]:
     async with (
         serve_faulty(None, "bare", transport="jsonrpc") as running,
         serve_app(PlainTextResponse("Not Found", status_code=404)) as web,
+        # As of a server that has moved to HTTPS; the request's body would go with 307 and 308.
+        serve_app(RedirectResponse("https://127.0.0.1:1/", status_code=308)) as moved,
     ):
         card, _, _ = await fetch_card_async(running.url)
         assert card is not None
         url, binding = {
             "nobody": (closed, "HTTP+JSON"),
             "web": (web, "HTTP+JSON"),
+            "moved": (moved, "HTTP+JSON"),
             "grpc": (closed, "GRPC"),
             "other": (running.url, "GRPC"),
         }[where]
@@ -232,11 +235,13 @@ async def judge_missing(where: str) -> list[CheckResult]:
         return [r for r in fold(found) if r.binding == binding]
 
 
-@pytest.mark.parametrize("where", ["nobody", "web", "grpc", "other"])
+@pytest.mark.parametrize("where", ["nobody", "web", "moved", "grpc", "other"])
 def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: str) -> None:
     results = asyncio.run(judge_missing(where))
     (cause,) = [r for r in results if r.outcome not in ("explained", "skipped")]
     assert (cause.requirement.id, cause.outcome) == ("CARD-007", "failed")
+    words = {"nobody": "nobody answers", "web": "nothing there", "moved": "it points to https://127.0.0.1:1/"}
+    assert words.get(where, "") in cause.findings[0].found
     explained = [r for r in results if r.outcome == "explained"]
     assert len(explained) > 5
     assert {r.cause for r in explained} == {cause.name}

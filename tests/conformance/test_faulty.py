@@ -19,17 +19,19 @@ from pytest_a2a_bench.agents.faulty import catalogue
 from pytest_a2a_bench.agents.faulty.card import EXTENSION, TENANTS
 from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, describe, find_fault
 from pytest_a2a_bench.agents.faulty.fault import NONE, VARIANTS, Fault
+from pytest_a2a_bench.agents.faulty.serving import FaultyServer
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError
 
 PACKAGE = Path(faulty.__file__).parent
-CATALOGUE = {requirement.id for requirement in load_requirements("1.0")}
+CATALOGUE = {requirement.id for version in ("1.0", "0.3") for requirement in load_requirements(version)}
 
 
-HOOKS = [f.name for f in dataclasses.fields(Fault) if f.name not in ("name", "says", "breaks", "variant", "bindings")]
+WORDS = ("name", "says", "breaks", "variant", "version", "bindings")
+HOOKS = [f.name for f in dataclasses.fields(Fault) if f.name not in WORDS]
 
 
 class TestCatalogue:
@@ -73,9 +75,18 @@ class TestCatalogue:
         with pytest.raises(ConfigurationError, match="for the agent 'faulty' only"):
             AgentOptions("noop", fault="card-no-tags")
 
-    def test_it_does_not_speak_0_3(self) -> None:
-        with pytest.raises(ConfigurationError, match=r"A2A 1\.0 only"):
-            start_builtin("faulty?protocol=0.3")
+    @pytest.mark.parametrize(
+        ("spec", "said"),
+        [
+            ("faulty?protocol=0.3&fault=list-no-total", r"is one of A2A 1\.0, and --protocol is 0\.3"),
+            ("faulty?protocol=1.0&fault=old-no-kind", r"is one of A2A 0\.3, and --protocol is 1\.0"),
+            ("faulty?protocol=0.3&variant=tenant", r"0\.3 has no tenants"),
+        ],
+    )
+    def test_a_version_and_what_it_does_not_have_are_refused(self, spec: str, said: str) -> None:
+        options = parse_spec(spec)
+        with pytest.raises(ConfigurationError, match=said):
+            FaultyServer(options, "http://127.0.0.1:1/", None, None)
 
     def test_a_guarded_agent_needs_tokens(self) -> None:
         with pytest.raises(ConfigurationError, match="--auth-env"):

@@ -25,9 +25,11 @@ class Fragile:
     """Passes requests on until one of a certain method has been answered, and breaks then; at once without one.
 
     :param recovers: how many answers are broken until it works again.
+    :param silently: whether a broken answer is none at all.
     """
 
-    def __init__(self, app: Any, method: str, recovers: int = 1_000_000) -> None:
+    def __init__(self, app: Any, method: str, recovers: int = 1_000_000, *, silently: bool = False) -> None:
+        self._silently = silently
         self._app, self._method, self._left = app, method, 0 if method else recovers
         self._recovers = recovers
 
@@ -41,6 +43,8 @@ class Fragile:
             message = {**further, "body": message["body"] + further["body"]}
         if self._left > 0:
             self._left -= 1
+            if self._silently:
+                await asyncio.Event().wait()
             await send(BROKEN)
             await send({"type": "http.response.body", "body": b"Internal Server Error"})
             return
@@ -53,18 +57,20 @@ class Fragile:
             self._left, self._method = self._recovers, ""
 
 
-async def judge(method: str, *, concurrency: int, recovers: int = 1_000_000) -> dict[str, CheckResult]:
+async def judge(
+    method: str, *ids: str, concurrency: int, recovers: int = 1_000_000, silently: bool = False, timeout: float = 5.0
+) -> dict[str, CheckResult]:
     groups = {"get-task", "cancel", "list-tasks", "validation"}
     async with (
         serve_faulty(variant="bare", transport="jsonrpc") as running,
-        serve_app(Fragile(running.server.app, method, recovers)) as url,
+        serve_app(Fragile(running.server.app, method, recovers, silently=silently)) as url,
     ):
         card, _, _ = await fetch_card_async(running.url)
         assert card is not None
         card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
         found = await collect(
-            targets(url, card),
-            select=lambda p: p.requirement.group in groups,
+            targets(url, card, timeout),
+            select=lambda p: p.requirement.id in ids if ids else p.requirement.group in groups,
             concurrency=concurrency,
         )
     return {r.requirement.id: r for r in found}
@@ -99,3 +105,13 @@ def test_an_agent_that_never_worked_is_not_said_to_have_stopped() -> None:
 
     assert not [r for r in results.values() if "stopped working" in r.reason]
     assert {r.outcome for r in results.values() if r.requirement.group == "validation"} == {"failed"}
+
+
+@pytest.mark.slow
+def test_an_agent_that_was_too_slow_for_a_while_is_asked_again_when_nothing_else_is_in_flight() -> None:
+    # What the second check asks, and the three probes that follow; the fifth answer comes.
+    results = asyncio.run(judge("GetTask", "GET-001", "CAN-002", concurrency=1, recovers=4, silently=True, timeout=3.0))
+
+    told = [r for r in results.values() if r.outcome not in ("passed", "skipped")]
+    assert [r.outcome for r in told] == ["inconclusive"]
+    assert "the agent stopped working" in told[0].reason

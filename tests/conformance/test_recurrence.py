@@ -125,18 +125,21 @@ def test_limits_grow_with_the_reference_exchange() -> None:
     assert asked == [1]
 
 
-def test_an_agent_without_a_reference_is_given_the_usual_time() -> None:
+def test_a_reference_that_never_comes_counts_for_good_and_is_not_waited_for_again() -> None:
     asked = []
 
     async def exchange() -> bool:
         asked.append(1)
+        await asyncio.sleep(0.01)
         return False
 
-    async def allowed() -> list[float]:
+    async def allowed() -> tuple[list[float], float]:
         pace = Pace(exchange)
-        return [await pace.allow(1.0), await pace.allow(2.0)]
+        return [await pace.allow(1.0), await pace.allow(2.0)], pace.slowest
 
-    assert asyncio.run(allowed()) == [1.0, 2.0]
+    seconds, slowest = asyncio.run(allowed())
+    assert seconds == [limit + min(MOST_SECONDS, BUSY * slowest) for limit in (1.0, 2.0)]
+    assert slowest >= 0.01
     assert asked == [1], "each try would take the whole limit"
 
 
@@ -144,3 +147,18 @@ def test_what_cannot_be_made_again_takes_nothing_back() -> None:
     first = result(problem="no complete answer within 5 s")
     spent = dataclasses.replace(first, outcome="skipped", findings=(), reason="the budget of 3 messages is spent")
     assert recurrence.conclude(first, spent, ()) is first
+
+
+def test_what_is_skipped_the_second_time_has_not_recurred() -> None:
+    first = result(problem="no complete answer within 5 s")
+    busy = dataclasses.replace(first, outcome="skipped", findings=(), reason="agent or machine are too busy to tell")
+    concluded = recurrence.conclude(first, busy, ())
+    assert concluded.outcome == "inconclusive"
+    assert "skipped (agent or machine are too busy to tell)" in concluded.reason
+
+
+def test_a_check_that_took_too_long_is_made_again() -> None:
+    first = result(problem="")
+    (finding,) = first.findings
+    slow = dataclasses.replace(first, findings=(dataclasses.replace(finding, found=f"{recurrence.TOO_LONG} 60 s"),))
+    assert recurrence.wants_repeating(slow)

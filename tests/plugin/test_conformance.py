@@ -81,6 +81,21 @@ def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers:
 
 
 @pytest.mark.slow
+def test_the_profile_safe_is_the_same_with_scopes_on_workers(
+    bench: Bench, good_url: str, pytester: pytest.Pytester
+) -> None:
+    names = []
+    for arguments in ((), ("-n2", "--dist", "loadscope")):
+        path = pytester.path / "junit.xml"
+        safe = ("-m", "conformance", "--a2a-conformance-profile", "safe", f"--junitxml={path}")
+        result = bench.apart("--a2a-endpoint", good_url, *safe, *arguments)
+        names.append(sorted(junit_cases(path)))
+        assert not {"failed", "errors", "error", "warned"} & set(outcomes(result))
+    assert names[0] == names[1]
+    assert "test_protocol[SEND-001-JSONRPC]" in names[0]
+
+
+@pytest.mark.slow
 def test_the_same_items_with_workers_and_without(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
     names = []
     for arguments in ((), ("-n2",)):

@@ -112,7 +112,9 @@ class Cell:
             protocol=self.protocol,
             streaming="on" if self.mode == "streaming" else "off",
             timeout=2.0 if self.is_silent and self.mode == "blocking" else 60.0,
-            stall_timeout=1.0,
+            # A busy machine makes any stream stall for a second, and then its task is asked for: by the id that came,
+            # which may be what is wrong.
+            stall_timeout=1.0 if self.is_silent else 60.0,
             trial_timeout=120.0,
             redeliver=REDELIVER,
         )

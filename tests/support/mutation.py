@@ -63,6 +63,8 @@ def targets(
     """Return what is to be judged, with credentials where the card wants them."""
     interfaces = [i for i in card.get("supportedInterfaces", ()) if isinstance(i, dict)]
     grpc = tuple(dict.fromkeys(str(i["url"]) for i in interfaces if i.get("protocolBinding") == "GRPC"))
+    old = [i for i in card.get("additionalInterfaces", ()) if isinstance(i, dict)]
+    grpc += tuple(str(i["url"]) for i in old if i.get("transport") == "GRPC")
     auth = Credentials(token) if card.get("securitySchemes") else None
     config = ClientConfig(endpoint=url, auth=auth, allowed_origins=grpc)
     return targets_of(card, url, config=config, scenarios=PROMPTS, timeout=timeout, breadth=breadth)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import unquote
@@ -450,3 +451,13 @@ class Port:
         self.server.should_exit = self.server.force_exit = True
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.serving, 3)
+
+
+async def _serve(profile: str) -> None:
+    async with Port(profile) as port:
+        print(port.url, flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(sys.argv[1]))

@@ -43,15 +43,19 @@ class FaultyAgent:
 
     :param extended: the extended card, or None where there is none.
     :param step: seconds of each step of slow work.
+    :param version: of the protocol that it speaks, 1.0 or 0.3.
     """
 
-    def __init__(self, fault: Fault, card: Json, extended: Json | None, step: float = 0.2) -> None:
+    def __init__(
+        self, fault: Fault, card: Json, extended: Json | None, step: float = 0.2, version: str = "1.0"
+    ) -> None:
         self.fault = fault
+        self.version = version
         self.card = card
         self._extended = extended
         self._step = step
         self._store = TaskStore()
-        self._notifier = Notifier(fault)
+        self._notifier = Notifier(fault, version)
         self._heard: set[str] = set()
         self._operations: dict[str, Callable[[Json, tuple[str, str]], Any]] = {
             "GetTask": self._get,

@@ -13,6 +13,7 @@ from pytest_a2a_bench.agents.faulty.fault import NONE, Fault
 from pytest_a2a_bench.agents.faulty.faults_access import ACCESS_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_errors import ERROR_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_old import OLD_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_send import SEND_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_stream import STREAM_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
@@ -27,6 +28,7 @@ _DOES = {
     **PUSH_FAULTS,
     **ERROR_FAULTS,
     **ACCESS_FAULTS,
+    **OLD_FAULTS,
 }
 """Name -> what a fault does; those that only switch something in the agent's own code are not in it."""
 
@@ -48,7 +50,7 @@ SINGLE: dict[str, Fault] = {fault.name: fault for fault in _load()}
 """The faults as they are told, everywhere at once."""
 
 CROSSED: dict[str, Fault] = {fault.name: fault for fault in crossed(SINGLE)}
-"""The same in one place only: on one operation, about tasks in one state, or on one binding."""
+"""The same in one place only: on one operation, about tasks in one state, or on one binding; some of them in 0.3."""
 
 FAULTS: dict[str, Fault] = {**SINGLE, **CROSSED}
 

@@ -80,6 +80,13 @@ _STATES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("stream-two-members", "STREAM-007", _LATER),
     ("get-changes", "GET-007", _LATER),
     ("get-wrapped", "GET-001", _LATER),
+    ("old-no-kind", "V03-DM-001", ("WORKING", *_RESTING)),
+    ("old-states-of-1.0", "V03-DM-002", ("WORKING", *_RESTING)),
+    ("old-roles", "V03-DM-003", ("INPUT_REQUIRED", "AUTH_REQUIRED")),
+    ("old-task-no-context", "V03-DM-004", ("WORKING", *_RESTING)),
+    ("old-never-final", "V03-STREAM-002", ("FAILED", "REJECTED")),
+    ("continue-terminal@0.3", "V03-SEND-004", _LATER),
+    ("cancel-terminal@0.3", "V03-TASK-002", ("FAILED", "REJECTED")),
 )
 
 # Faults of these names and beginnings are tried on each binding alone, where they are on several.
@@ -102,9 +109,56 @@ _CANNOT = frozenset(
     }
 )
 
+# Faults of 1.0 that an agent of 0.3 can have just so, and what they break there.
+_OLD: tuple[tuple[str, str], ...] = (
+    ("card-no-name", "V03-CARD-002"),
+    ("card-no-capabilities", "V03-CARD-002"),
+    ("card-null", "V03-CARD-009"),
+    ("card-wrong-type", "V03-CARD-010"),
+    ("card-double-skill", "V03-CARD-014"),
+    ("card-modes", "V03-CARD-015"),
+    ("card-extension-uri", "V03-CARD-016"),
+    ("card-icon", "V03-CARD-018"),
+    ("card-twice", "V03-CARD-020"),
+    ("card-snake-case", "V03-CARD-023"),
+    ("sign-no-base64", "V03-SIGN-001"),
+    ("sign-no-alg", "V03-SIGN-002"),
+    ("sign-symmetric", "V03-SIGN-002"),
+    ("sign-other-key", "V03-SIGN-003"),
+    ("sign-stale", "V03-SIGN-003"),
+    ("never-block", "V03-SEND-002"),
+    ("push-not-at-send", "V03-SEND-003"),
+    ("continue-terminal", "V03-SEND-004"),
+    ("send-any-task", "V03-SEND-005"),
+    ("stream-content-type", "V03-STREAM-001"),
+    ("stream-no-final", "V03-STREAM-002"),
+    ("endless-stream", "V03-STREAM-002"),
+    ("stream-undeclared", "V03-STREAM-004"),
+    ("get-unknown", "V03-TASK-001"),
+    ("get-history", "V03-TASK-001"),
+    ("cancel-nothing", "V03-TASK-002"),
+    ("cancel-terminal", "V03-TASK-002"),
+    ("cancel-unknown", "V03-TASK-002"),
+    ("push-other-url", "V03-PUSH-001"),
+    ("push-list-first", "V03-PUSH-001"),
+    ("push-delete-nothing", "V03-PUSH-001"),
+    ("push-undeclared", "V03-PUSH-004"),
+    ("refuse-extensions", "V03-EXT-001"),
+    ("extended-open", "V03-XCARD-001"),
+    ("no-auth-missing", "V03-AUTH-001"),
+    ("any-token", "V03-AUTH-001"),
+    ("grpc-no-auth", "V03-AUTH-001"),
+    ("json-500", "V03-RPC-004"),
+    ("method-code", "V03-RPC-004"),
+    ("id-as-text", "V03-RPC-003"),
+)
+
 
 def crossed(faults: Mapping[str, Fault]) -> Iterator[Fault]:
-    """Yield every fault in one place only."""
+    """Yield every fault in one place only, and those of 1.0 that 0.3 has, too."""
+    old = {fault.name: fault for fault in _in_old(faults)}
+    yield from old.values()
+    faults = {**faults, **old}
     for name, rule, operations in _OPERATIONS:
         for operation in operations:
             yield _placed(faults[name], operation, f"on {operation}", breaks=(rule,), operations=(operation,))
@@ -113,9 +167,19 @@ def crossed(faults: Mapping[str, Fault]) -> Iterator[Fault]:
             full = f"TASK_STATE_{state}"
             yield _placed(faults[name], state, f"about tasks in {full}", breaks=(rule,), states=(full,))
     for fault in faults.values():
-        if fault.name.startswith(_ON_BINDINGS) and fault.name not in _OF_NONE and len(fault.bindings) > 1:
+        if (
+            fault.name.startswith(_ON_BINDINGS)
+            and fault.name.partition("@")[0] not in _OF_NONE
+            and len(fault.bindings) > 1
+        ):
             for binding in (b for b in ALL if b in fault.bindings and f"{fault.name}@{b}" not in _CANNOT):
                 yield _placed(fault, binding, f"on {binding}", breaks=_breaks(fault, binding), bindings=(binding,))
+
+
+def _in_old(faults: Mapping[str, Fault]) -> Iterator[Fault]:
+    for name, rule in _OLD:
+        says = f"{faults[name].says.rstrip('.')}: in 0.3."
+        yield replace(faults[name], name=f"{name}@0.3", says=says, breaks=(rule,), version="0.3")
 
 
 def _breaks(fault: Fault, binding: str) -> tuple[str, ...]:

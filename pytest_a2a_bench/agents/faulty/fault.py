@@ -69,6 +69,7 @@ class Fault:
     :param says: the defect in one sentence.
     :param breaks: ids of the requirements that it breaks.
     :param variant: the server that it shows on.
+    :param version: of the protocol that is spoken.
     :param bindings: the bindings that it is on.
     :param operations: the operations that it is on; empty for all.
     :param states: of the tasks that it is about; empty for all.
@@ -79,6 +80,7 @@ class Fault:
     :param reply: changes a result; gets a copy.
     :param event: returns what is sent in place of one event of a stream.
     :param error: changes an error, or makes a result of it.
+    :param spelling: changes a result or an event as 0.3 spells it; not called in 1.0.
     :param envelope: changes a JSON-RPC envelope, or a REST body of an error.
     :param packet: changes an HTTP response.
     :param card_packet: changes the response that carries the card.
@@ -92,6 +94,7 @@ class Fault:
     says: str = ""
     breaks: tuple[str, ...] = ()
     variant: str = "full"
+    version: str = "1.0"
     bindings: tuple[str, ...] = ALL
     operations: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -102,6 +105,7 @@ class Fault:
     reply: Callable[[FaultyCall, Any], Any] = _as_it_is
     event: Callable[[FaultyCall, int, Json], Iterable[Json]] = _one
     error: Callable[[FaultyCall, Problem], Problem | Json] = _as_it_is
+    spelling: Callable[[FaultyCall, Any], Any] = _as_it_is
     envelope: Callable[[FaultyCall, Json], Json] = _as_it_is
     packet: Callable[[FaultyCall, Packet], Packet] = _as_it_is
     card_packet: Callable[[Packet], Packet] = lambda packet: packet

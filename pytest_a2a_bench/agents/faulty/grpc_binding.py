@@ -7,42 +7,48 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 from google.protobuf import any_pb2, empty_pb2
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.rpc import error_details_pb2, status_pb2
 
+from pytest_a2a_bench.agents.faulty import old
 from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, FaultyAgent
 from pytest_a2a_bench.agents.faulty.fault import Caller, FaultyCall, Json
 from pytest_a2a_bench.agents.faulty.http import identify
 from pytest_a2a_bench.agents.faulty.problems import ERROR_INFO, GRPC_CODES, OperationError, Problem
 
-SERVICE = "lf.a2a.v1.A2AService"
-
-_METHODS = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
+_MODULES: dict[str, Any] = {"1.0": a2a_pb2, "0.3": a2a_v0_3_pb2}
 _CODES: dict[int, Any] = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def handlers(agent: FaultyAgent, tokens: Mapping[str, str]) -> Any:
     """Return the generic handler that serves every operation."""
-    made = {name: _handler(agent, tokens, name) for name in OPERATIONS}
-    return grpc.method_handlers_generic_handler(SERVICE, made)
+    service = _MODULES[agent.version].DESCRIPTOR.services_by_name["A2AService"]
+    made = {}
+    for operation in OPERATIONS:
+        name = old.GRPC_NAMES.get(operation, operation) if agent.version == "0.3" else operation
+        if name in service.methods_by_name:
+            made[name] = _handler(agent, tokens, operation, service.methods_by_name[name])
+    return grpc.method_handlers_generic_handler(service.full_name, made)
 
 
-def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
-    method = _METHODS[name]
-    request_type = getattr(a2a_pb2, method.input_type.name)
-    reply_type: Any = getattr(a2a_pb2, method.output_type.name, empty_pb2.Empty)
+def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str, method: Any) -> Any:
+    module = _MODULES[agent.version]
+    request_type = getattr(module, method.input_type.name)
+    reply_type: Any = getattr(module, method.output_type.name, empty_pb2.Empty)
 
     def admit(request: Any, context: Any) -> tuple[FaultyCall, Caller]:
         metadata = {key.lower(): value for key, value in context.invocation_metadata()}
         caller_name = identify(
             str(metadata.get("authorization", "")), tokens, agent.faulted(FaultyCall("GRPC", name, {}))
         )
-        wanted = str(metadata.get("a2a-extensions", ""))
-        version = str(metadata.get("a2a-version", ""))
+        wanted = str(metadata.get("x-a2a-extensions" if agent.version == "0.3" else "a2a-extensions", ""))
+        is_free = agent.version == "0.3" and not agent.on("wants-version")
+        version = "1.0" if is_free else str(metadata.get("a2a-version", ""))
         uris = tuple(uri.strip() for uri in wanted.split(",") if uri.strip())
-        call = FaultyCall("GRPC", name, MessageToDict(request), version)
+        call = old.read(agent, FaultyCall("GRPC", name, MessageToDict(request), version))
         return call, Caller(caller_name, version, uris)
 
     async def unary(request: Any, context: Any) -> Any:
@@ -52,7 +58,7 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
             result = await agent.call(call, caller)
         except OperationError as error:
             await _abort(context, _seen(agent, call, error.problem))
-        return ParseDict(result, reply_type(), ignore_unknown_fields=True)
+        return ParseDict(old.written(agent, call, result), reply_type(), ignore_unknown_fields=True)
 
     async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
         call = FaultyCall("GRPC", name, {})
@@ -62,7 +68,7 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
         except OperationError as error:
             await _abort(context, _seen(agent, call, error.problem))
         async for event in events:
-            yield ParseDict(event, reply_type(), ignore_unknown_fields=True)
+            yield ParseDict(old.written(agent, call, event), reply_type(), ignore_unknown_fields=True)
             if agent.on("grpc-breaks-off"):
                 await context.abort(grpc.StatusCode.ABORTED, "the stream broke off")
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from pytest_a2a_bench.agents.faulty import old
 from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, FaultyAgent
 from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json, Packet
 from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid
@@ -41,6 +42,11 @@ class Desk:
         :raises OperationError: without a known token where one is needed.
         """
         name = identify(request.headers.get("authorization", ""), self.tokens, self.agent.faulted(call))
+        if self.agent.version == "0.3":
+            # What came before there was a header of versions.
+            uris = request.headers.get("x-a2a-extensions", "").split(",")
+            version = request.headers.get("a2a-version", "") if self.agent.on("wants-version") else "1.0"
+            return Caller(name, version, tuple(uri.strip() for uri in uris if uri.strip()))
         version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version", "")
         if self.agent.on("query-version-breaks") and "A2A-Version" in request.query_params:
             raise failure("Internal")
@@ -156,28 +162,32 @@ class JsonRpc:
             caller = self._desk.caller(request, call)
             envelope = await body_of(request)
             number = _readable_id(envelope)
-            call = _read(envelope)._replace(version=caller.version)
+            call = old.read(self._desk.agent, _read(envelope, self._desk.agent.version))._replace(
+                version=caller.version
+            )
             headers = self._desk.activated(caller)
             if call.operation in STREAMED:
                 return await self._stream(call, caller, number)
             result = await self._desk.agent.call(call, caller)
         except OperationError as error:
             return self._fail(call, number, error)
-        return self._desk.respond(call, 200, RPC_MEDIA, self._envelope(call, number, {"result": result}), headers)
+        outcome = {"result": old.written(self._desk.agent, call, result)}
+        return self._desk.respond(call, 200, RPC_MEDIA, self._envelope(call, number, outcome), headers)
 
     async def _stream(self, call: FaultyCall, caller: Caller, number: Any) -> Response:
         events = await self._desk.agent.stream(call, caller)
 
         async def envelopes() -> AsyncIterator[str]:
             async for event in events:
-                yield json.dumps(self._envelope(call, number, {"result": event}))
+                outcome = {"result": old.written(self._desk.agent, call, event)}
+                yield json.dumps(self._envelope(call, number, outcome))
 
         return self._desk.stream(call, envelopes())
 
     def _fail(self, call: FaultyCall, number: Any, error: OperationError) -> Response:
         problem = self._before_the_agent(call, error.problem)
         shown: Json = {"code": problem.code, "message": problem.message}
-        if problem.details:
+        if problem.details and self._desk.agent.version != "0.3":
             shown["data"] = list(problem.details)
         refused = problem.kind == "Unauthenticated"
         headers = {"www-authenticate": 'Bearer realm="a2a"'} if refused else {}
@@ -204,7 +214,7 @@ def _readable_id(envelope: Any) -> Any:
     return number if isinstance(number, str | int | float) and not isinstance(number, bool) else None
 
 
-def _read(envelope: Any) -> FaultyCall:
+def _read(envelope: Any, version: str) -> FaultyCall:
     if not isinstance(envelope, dict):
         raise failure("InvalidRequest", "a request is one JSON object")
     if envelope.get("jsonrpc") != "2.0":
@@ -212,12 +222,13 @@ def _read(envelope: Any) -> FaultyCall:
     method = envelope.get("method")
     if not isinstance(method, str) or not method:
         raise failure("InvalidRequest", "a method is required")
-    if method not in OPERATIONS:
+    operation = old.METHODS.get(method, "") if version == "0.3" else method
+    if operation not in OPERATIONS:
         raise failure("MethodNotFound", f"there is no method {method!r}")
     params = envelope.get("params", {})
     if not isinstance(params, dict):
         raise failure("InvalidParams", "params must be an object")
-    return FaultyCall("JSONRPC", method, params)
+    return FaultyCall("JSONRPC", operation, params)
 
 
 # -- HTTP+JSON --
@@ -257,11 +268,17 @@ class Rest:
         """Answer one request."""
         call = FaultyCall("HTTP+JSON", "", {})
         try:
-            operation, found = _match(request)
+            agent = self._desk.agent
+            operation, found = _match(
+                request,
+                "v1/" if agent.version == "0.3" and not agent.on("rest-no-v1") else "",
+                is_old=agent.version == "0.3",
+            )
             call = call._replace(operation=operation)
             self._check_media(request)
             caller = self._desk.caller(request, call)
             call = call._replace(params={**await _params(request), **found}, version=caller.version)
+            call = old.read(self._desk.agent, call)
             if operation in STREAMED:
                 return await self._stream(call, caller)
             result = await self._desk.agent.call(call, caller)
@@ -271,7 +288,8 @@ class Rest:
         if operation == "GetExtendedAgentCard":
             tag = hashlib.sha256(json.dumps(result).encode()).hexdigest()[:16]
             headers = {**headers, "cache-control": "private, max-age=60", "etag": f'"{tag}"'}
-        return self._desk.respond(call, 200, REST_MEDIA, result, headers)
+        media = RPC_MEDIA if self._desk.agent.version == "0.3" else REST_MEDIA
+        return self._desk.respond(call, 200, media, old.written(self._desk.agent, call, result), headers)
 
     def _check_media(self, request: Request) -> None:
         media = request.headers.get("content-type", REST_MEDIA).partition(";")[0]
@@ -283,7 +301,7 @@ class Rest:
 
         async def lines() -> AsyncIterator[str]:
             async for event in events:
-                yield json.dumps(event)
+                yield json.dumps(old.written(self._desk.agent, call, event))
 
         return self._desk.stream(call, lines())
 
@@ -298,15 +316,19 @@ class Rest:
         return self._desk.respond(call, error.problem.http, REST_MEDIA, body, headers)
 
 
-def _match(request: Request) -> tuple[str, Json]:
+def _match(request: Request, below: str, *, is_old: bool) -> tuple[str, Json]:
     # From the raw path, so that an encoded slash stays in the identifier that it belongs to.
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii", "replace")
     path = raw.partition("?")[0].removeprefix(REST_PREFIX).removeprefix("/")
+    if below:
+        inside = path.startswith(below)
+        path = {f"{below}card": "extendedAgentCard"}.get(path, path.removeprefix(below)) if inside else ""
     allowed = False
     for pattern, verbs, operation in _ROUTES:
         if found := pattern.fullmatch(path):
             allowed = True
-            if request.method in verbs:
+            # Where /v1 is missing it is no tenant either.
+            if request.method in verbs and not (is_old and found["tenant"]):
                 return operation, {k: unquote(v) for k, v in found.groupdict().items() if v is not None}
     problem = failure("MethodNotFound", f"there is no {request.method} /{path}").problem
     if allowed:

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pytest_a2a_bench.agents.faulty import old
 from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet
 from pytest_a2a_bench.agents.faulty.problems import Violation, invalid
 
@@ -41,16 +42,19 @@ def refuse_internal(url: str, *, allowed: bool = False) -> None:
 class Notifier:
     """Sends events to the webhooks of their tasks."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, version: str = "1.0") -> None:
         self._fault = fault
+        self._version = version
         self._queues: dict[str, asyncio.Queue[tuple[Json, Json]]] = {}
         self._held: dict[str, tuple[Json, Json]] = {}
         self._senders: set[asyncio.Task[None]] = set()
 
     def tell(self, record: Record, event: Json) -> None:
         """Send one event to every webhook of a task, soon."""
+        # 0.3 sends the whole task, whatever happened to it.
+        told = old.spelled(record.task, proto=False) if self._version == "0.3" else event
         for config in record.configs.values():
-            self._put(f"{record.task['id']}/{config['id']}", config, json.loads(json.dumps(event)))
+            self._put(f"{record.task['id']}/{config['id']}", config, json.loads(json.dumps(told)))
         if "forgets-configs" in self._fault.switches:
             record.configs.clear()
 
@@ -86,7 +90,7 @@ class Notifier:
                 except TimeoutError:
                     del self._queues[key]
                     return
-                packet = self._fault.delivery(_packet(config, event))
+                packet = self._fault.delivery(_packet(config, event, self._version))
                 if packet is not None:
                     await _post(client, config.get("url", ""), packet)
                 queue.task_done()
@@ -105,8 +109,10 @@ async def _post(client: object, url: str, packet: Packet) -> None:
             return
 
 
-def _packet(config: Json, event: Json) -> Packet:
+def _packet(config: Json, event: Json, version: str) -> Packet:
     headers = {"content-type": "application/a2a+json", "a2a-version": "1.0"}
+    if version == "0.3":
+        headers = {"content-type": "application/json"}
     authentication = config.get("authentication") or {}
     if authentication.get("scheme"):
         headers["authorization"] = f"{authentication['scheme']} {authentication.get('credentials', '')}".strip()

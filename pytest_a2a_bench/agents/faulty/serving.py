@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
+from pytest_a2a_bench.agents.faulty import old
 from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
 from pytest_a2a_bench.agents.faulty.card import KEYS_PATH, Signer, build_card, extend_card
 from pytest_a2a_bench.agents.faulty.catalogue import find_fault
-from pytest_a2a_bench.agents.faulty.fault import Fault
+from pytest_a2a_bench.agents.faulty.fault import NONE, Fault
 from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -28,6 +29,21 @@ def variant_of(options: AgentOptions, fault: Fault) -> str:
     return fault.variant if options.variant == "auto" else options.variant
 
 
+def version_of(options: AgentOptions, fault: Fault) -> str:
+    """Return the version to speak: the one asked for, else the fault's. One at a time: both are two agents.
+
+    :raises ConfigurationError: if the fault is of the other one.
+    """
+    if options.protocol == "both" or fault is NONE:
+        return "0.3" if options.protocol == "0.3" else fault.version
+    if options.protocol != fault.version:
+        raise ConfigurationError(
+            f"built-in agent 'faulty': the fault {fault.name} is one of A2A {fault.version}, and --protocol is "
+            f"{options.protocol}; leave that out"
+        )
+    return fault.version
+
+
 def callers(token: str | None) -> dict[str, str]:
     """Return the callers' names by their tokens: the variable may hold several, with commas between them."""
     return {text.strip(): f"caller-{n}" for n, text in enumerate((token or "").split(",")) if text.strip()}
@@ -40,13 +56,11 @@ class FaultyServer:
     """
 
     def __init__(self, options: AgentOptions, http_url: str, grpc_url: str | None, token: str | None) -> None:
-        if options.protocol == "0.3":
-            raise ConfigurationError(
-                "built-in agent 'faulty': it speaks A2A 1.0 only, and --protocol is 0.3; leave that out, "
-                "or take another agent, such as noop"
-            )
         fault = find_fault(options.fault)
         variant = variant_of(options, fault)
+        version = version_of(options, fault)
+        if version == "0.3" and variant == "tenant":
+            raise ConfigurationError("built-in agent 'faulty': 0.3 has no tenants; choose another --variant")
         if variant == "guarded" and not token:
             raise ConfigurationError(
                 f"built-in agent 'faulty': variant guarded (fault {fault.name}) needs credentials; "
@@ -60,7 +74,7 @@ class FaultyServer:
         self._signer = Signer(fault) if variant == "signed" else None
         extended = extend_card(card) if variant == "guarded" and "no-extended" not in fault.switches else None
         step = options.latency or 0.2
-        self.agent = FaultyAgent(fault, card, extended, step)
+        self.agent = FaultyAgent(fault, card, extended, step, version)
         self._bindings = tuple(urls)
 
     @property
@@ -73,9 +87,11 @@ def make_app(
     agent: FaultyAgent, tokens: Mapping[str, str], bindings: tuple[str, ...], signer: Signer | None = None
 ) -> Starlette:
     """Return the ASGI application."""
-    card = agent.fault.card(json.loads(json.dumps(agent.card)))
+    card = json.loads(json.dumps(agent.card))
+    card = agent.fault.card(old.card(card) if agent.version == "0.3" else card)
     desk = Desk(agent, tokens, signer.sign(card) if signer else card, signer.keys if signer else None)
-    routes = [Route(CARD_PATH, desk.card, methods=["GET"])]
+    place = LEGACY_CARD_PATH if agent.on("old-place") else CARD_PATH
+    routes = [Route(place, desk.card, methods=["GET"])]
     if signer:
         routes.append(Route(KEYS_PATH, desk.jwks, methods=["GET"]))
     if "JSONRPC" in bindings:

@@ -20,10 +20,11 @@ async def interface_is_true(ctx: Context) -> None:
     """Ask the declared address for an unknown task, in the declared binding and version."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
     # What keeps all other checks from being made has to be found here, too.
-    nobody = _is_web_server(reply) or bool(absence(reply))
+    nobody = absence(reply) or ("a web server answers" if _is_web_server(reply) else "")
     if reply.error is None or not reply.error.may_be("TaskNotFoundError") or nobody:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
-        ctx.fail(reply.describe(), expected=wanted, pointer="/supportedInterfaces", replies=[reply])
+        found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()
+        ctx.fail(found, expected=wanted, pointer="/supportedInterfaces", replies=[reply])
 
 
 def _is_web_server(reply: WireReply) -> bool:

@@ -24,6 +24,8 @@ SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
 DELIVERY_SECONDS = 5.0
 # How many times the seconds of an ordinary answer a notification may take beyond the usual limit.
 _BUSY = 5
+# Whatever the machine does: a check waits for two deliveries at most, and has a minute.
+_LONGEST_SECONDS = 20.0
 # What an agent had begun to send when the configuration was deleted.
 IN_FLIGHT_SECONDS = 0.3
 HELD_UP_SECONDS = 1.5
@@ -71,7 +73,7 @@ async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
 
 async def patience(ctx: Context, reply: WireReply, seconds: float = DELIVERY_SECONDS) -> float:
     """Return how many seconds a notification has: an agent that was slow to answer is slow to notify, too."""
-    return await ctx.allow(seconds) + _BUSY * reply.exchange.seconds
+    return min(_LONGEST_SECONDS, await ctx.allow(seconds) + _BUSY * reply.exchange.seconds)
 
 
 async def delivered(ctx: Context) -> Delivered:

@@ -277,10 +277,14 @@ async def config_comes_with_the_message(ctx: Context) -> None:
 async def the_end_is_delivered(ctx: Context) -> None:
     """The terminal state is delivered."""
     seen = await arrived(ctx)
+    if ended(list(seen.deliveries)):
+        return
     # An agent that never told the end is only to blame if there was one.
-    if rebuild(read_events([{"task": seen.stored.result}])).state in TERMINAL and not ended(list(seen.deliveries)):
-        found = f"the task ended; {show(seen)} did not tell"
-        ctx.fail(found, expected="the terminal state", replies=(seen.reply, seen.stored))
+    state = state_of(seen.stored.result)
+    if state not in TERMINAL:
+        ctx.skip(f"the task of the scenario task did not end: it is {state or seen.stored.describe()}")
+    found = f"the task ended; {show(seen)} did not tell"
+    ctx.fail(found, expected="the terminal state", replies=(seen.reply, seen.stored))
 
 
 @check("PUSH-017", timed=True)

@@ -11,6 +11,7 @@ from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
 from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS
+from pytest_a2a_bench.conformance.session.presence import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 OLD = "0.3"
@@ -288,4 +289,10 @@ async def bodies_are_protobuf_json(ctx: Context) -> None:
 async def transport_is_spoken(ctx: Context) -> None:
     """The declared address speaks the declared transport."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
-    ctx.expect_error(reply, "TaskNotFoundError", what=f"GetTask of an unknown task at {ctx.target.url}")
+    what = f"GetTask of an unknown task at {ctx.target.url}"
+    # A web server's 404 has the status of an unknown task, and is about the path.
+    nobody = absence(reply)
+    if nobody:
+        ctx.fail(f"{what}: {nobody}: {reply.describe()}", expected="TaskNotFoundError", replies=(reply,))
+    else:
+        ctx.expect_error(reply, "TaskNotFoundError", what=what)

@@ -22,5 +22,13 @@ class Allowance:
         :raises SkipCheck: if there is none left.
         """
         if self._sent >= self._most:
-            raise SkipCheck(f"the budget of {self._most} messages is spent")
+            raise SkipCheck(f"the budget of {self._most} {_SPENT}")
         self._sent += 1
+
+
+_SPENT = "messages is spent"
+
+
+def is_spent(reason: str) -> bool:
+    """Tell whether a check was skipped because no message was left for it."""
+    return reason.endswith(_SPENT)

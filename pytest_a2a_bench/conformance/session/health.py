@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.session.presence import CARD_RULES, absence
-from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
+from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late, is_silence
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.session.session import Session
@@ -72,6 +72,7 @@ class Health:
         self._broken: WireReply | None = None
         self._refuses = ""
         self._is_silent = False
+        self._is_gone = False
         self._absence = ""
         self.card_check = ""
         self._told = ""
@@ -93,7 +94,7 @@ class Health:
 
     async def reference(self) -> bool:
         """Make the exchange that others are compared with, a probe's cheap question; tell whether it was answered."""
-        reply = await self._probe()
+        reply = await self._probe(seconds=self._session.target.timeout)
         return reply is not None and not reply.problem
 
     async def begin(self) -> None:
@@ -134,6 +135,16 @@ class Health:
                     return True
             self._broken = reply
             return False
+
+    async def recovers(self) -> bool:
+        """Tell whether an agent that had only been too slow to answer does, now that nothing else is in flight."""
+        if self._broken is not None and is_late(self._broken.exchange) and not self._is_gone:
+            reply = await self._probe(seconds=self._session.target.timeout)
+            if reply is not None and works(reply):
+                self._broken, self._told = None, ""
+            # Asked once: many checks may wait for that answer, and each question would take the whole limit.
+            self._is_gone = self.is_broken
+        return not self.is_broken
 
     async def _did_work(self) -> bool:
         first = await asyncio.shield(self._first) if self._first is not None else None

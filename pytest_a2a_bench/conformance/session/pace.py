@@ -28,8 +28,9 @@ class Pace:
 
     def __init__(self, exchange: Callable[[], Awaitable[bool]]) -> None:
         self._exchange = exchange
-        # Nothing can be compared with an exchange that is never answered, and each try would take the whole limit.
+        # An exchange that was not answered in time is not made again: each try would take the whole limit.
         self._is_answered = True
+        self._gave_up_after = 0.0
         self._measured: deque[tuple[float, float]] = deque(maxlen=64)
 
     async def measure(self) -> None:
@@ -42,17 +43,22 @@ class Pace:
         ended = time.monotonic()
         if self._is_answered:
             self._measured.append((ended, ended - started))
+        else:
+            self._gave_up_after = ended - started
 
     def forget(self) -> None:
         """Begin anew: what was measured while much was in flight says nothing about what comes alone."""
         self._measured.clear()
-        self._is_answered = True
+        self._is_answered, self._gave_up_after = True, 0.0
 
     @property
     def slowest(self) -> float:
-        """Seconds of the slowest reference exchange of the last seconds; 0.0 where none was made."""
+        """Seconds of the slowest reference exchange of the last seconds; 0.0 where none was made.
+
+        One that was given up counts for good: whatever is compared with it is on an agent as slow as that.
+        """
         since = time.monotonic() - _WINDOW_SECONDS
-        return max((seconds for ended, seconds in self._measured if ended >= since), default=0.0)
+        return max((s for ended, s in (*self._measured, (since, self._gave_up_after)) if ended >= since))
 
     async def allow(self, seconds: float) -> float:
         """Return how long something may take that a prompt agent on a quiet machine does within some seconds.

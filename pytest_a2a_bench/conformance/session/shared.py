@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.check import NoAnswer
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, spelled_state, state_of, task_in
+from pytest_a2a_bench.conformance.session.states import RUNNING
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ class SharedObjects:
         for attempt in range(8):
             if state_of(task) in TERMINAL:
                 return task
-            # Neither a state nor an end: polling such an answer leads nowhere.
-            if attempt and not state_of(task):
+            # One that waits for somebody, or is in no state of the protocol's: polling leads nowhere.
+            if attempt and state_of(task) not in RUNNING:
                 break
             await asyncio.sleep(0.05 * 2**attempt)
             reply = await ctx.call("GetTask", {"id": task.get("id")})

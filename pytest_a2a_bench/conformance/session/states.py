@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.context import Context
 
 _STREAM_SECONDS = 5.0
+_OPEN_SECONDS = 1.0
 RUNNING = frozenset({"submitted", "working"})
 """States that change by themselves; one that is missing, or none of the protocol's, does not come right by waiting."""
 
@@ -77,16 +78,27 @@ async def _stream(ctx: Context, state: str) -> WireReply:
     ctx.require_capability("streaming")
     if state in ("working", "canceled"):
         task_id = str((await task_of(ctx, "working"))["id"])
-        watching = asyncio.ensure_future(ctx.call("SubscribeToTask", {"id": task_id}, timeout=_STREAM_SECONDS))
+        watching = await watch(ctx, task_id)
         if state == "canceled":
-            # Only after its first event a stream is known to be open.
-            await asyncio.wait({watching}, timeout=0.2)
             await ctx.call("CancelTask", {"id": task_id})
         return await watching
     # A stream may stay open while the agent waits for somebody (section 7.6.1): it is left then.
     waits = state in ("input-required", "auth-required")
     until = (lambda event: read_event(event).state in SETTLED) if waits else None
     return await ctx.call("SendStreamingMessage", ctx.send_params(ctx.prompt(STATE_PROMPTS[state])), until=until)
+
+
+async def watch(ctx: Context, task_id: str) -> asyncio.Task[WireReply]:
+    """Subscribe to a task, and return while that is under way: once an event has come, or one should have."""
+    # Only after its first event a stream is known to be open.
+    opened = asyncio.Event()
+    seconds = await ctx.allow(_STREAM_SECONDS)
+    asking = ctx.call("SubscribeToTask", {"id": task_id}, timeout=seconds, on_event=lambda event: opened.set())
+    watching = asyncio.create_task(asking)
+    opening = asyncio.create_task(opened.wait())
+    await asyncio.wait({opening, watching}, timeout=await ctx.allow(_OPEN_SECONDS), return_when="FIRST_COMPLETED")
+    opening.cancel()
+    return watching
 
 
 async def samples_in(ctx: Context, state: str) -> tuple[WireReply, ...]:

@@ -1,0 +1,168 @@
+"""Faults of 0.3 that no fault of 1.0 is like: its card, its spelling and its JSON-RPC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_a2a_bench.agents.faulty.fault import (
+    Fault,
+    FaultyCall,
+    Json,
+    delivery_headers,
+    error_as,
+    headers,
+    objects_in,
+)
+from pytest_a2a_bench.agents.faulty.problems import Problem, failure
+
+
+def _card(change: Callable[[Json], Any]) -> Fault:
+    """Return a fault of the published card, which the change alters in place."""
+
+    def hook(card: Json) -> Json:
+        change(card)
+        return card
+
+    return Fault(card=hook)
+
+
+def _each(change: Callable[[Json], Any]) -> Fault:
+    """Return a fault of every object of a result or event, which the change alters in place."""
+
+    def hook(_: FaultyCall, result: Any) -> Any:
+        for found in list(objects_in(result)):
+            change(found)
+        return result
+
+    return Fault(spelling=hook)
+
+
+def _with(member: str, change: Callable[[Json], Any]) -> Fault:
+    """Return the like for the objects with a member."""
+    return _each(lambda found: change(found) if member in found else None)
+
+
+def _lacking(operation: str) -> Fault:
+    """Return a fault that does not know an operation."""
+
+    def hook(call: FaultyCall, params: Json) -> Json:
+        if call.operation == operation:
+            raise failure("MethodNotFound")
+        return params
+
+    return Fault(request=hook)
+
+
+def _state(old: str, new: str) -> Fault:
+    return _with("state", lambda found: found.update(state=str(found["state"]).replace(old, new)))
+
+
+def _role(found: Json) -> None:
+    found["role"] = f"ROLE_{found['role'].upper()}" if found["role"] in ("user", "agent") else found["role"].lower()
+
+
+def _bytes_and_uri(found: Json) -> None:
+    file = found["file"]
+    proto = "fileWithBytes" in file or "fileWithUri" in file
+    file.setdefault("fileWithBytes" if proto else "bytes", "eA==")
+    file.setdefault("fileWithUri" if proto else "uri", "https://example.com/x")
+
+
+def _nothing_in_file(found: Json) -> None:
+    found["file"] = {name: value for name, value in found["file"].items() if name in ("name", "mimeType")}
+
+
+def _list_of_data(found: Json) -> None:
+    found["data"] = [found["data"]]
+
+
+def _wrap(call: FaultyCall, result: Any) -> Any:
+    if call.operation != "SendMessage":
+        return result
+    return {"task": result} if call.binding == "JSONRPC" else next(iter(result.values()))
+
+
+def _snake(found: Json) -> None:
+    found["artifact_id"] = found.pop("artifactId")
+
+
+def _bare_event(call: FaultyCall, envelope: Json) -> Json:
+    is_event = call.operation in ("SendStreamingMessage", "SubscribeToTask") and "result" in envelope
+    return envelope["result"] if is_event else envelope
+
+
+def _config(change: Callable[[Json], Any]) -> Fault:
+    def hook(call: FaultyCall, result: Any) -> Any:
+        if "PushNotificationConfig" in call.operation and isinstance(result, dict):
+            change(result)
+        return result
+
+    return Fault(spelling=hook)
+
+
+def _broken_on(binding: str, kind: str) -> Fault:
+    """Return a fault that fails instead of telling an error, on one binding."""
+
+    def hook(call: FaultyCall, problem: Problem) -> Problem:
+        return failure("Internal").problem if problem.kind == kind else problem
+
+    return Fault(error=hook, bindings=(binding,))
+
+
+OLD_FAULTS: dict[str, Fault] = {
+    "old-card-no-url": _card(lambda card: card.pop("url")),
+    "old-card-no-version": _card(lambda card: card.pop("protocolVersion")),
+    "old-card-no-transport": _card(lambda card: card.pop("preferredTransport")),
+    "old-card-two-transports": _card(
+        lambda card: card["additionalInterfaces"].append({"url": card["url"], "transport": "WEBSOCKET"})
+    ),
+    "old-card-main-url": _card(lambda card: card.update(additionalInterfaces=card["additionalInterfaces"][1:])),
+    "old-card-scheme-type": _card(lambda card: card["securitySchemes"]["bearer"].pop("type")),
+    "old-card-dangling-scheme": _card(lambda card: card.update(security=[{"nobody": []}])),
+    "old-card-extended-text": _card(lambda card: card.update(supportsAuthenticatedExtendedCard="yes")),
+    "old-card-extended-no-scheme": _card(lambda card: card.update(supportsAuthenticatedExtendedCard=True)),
+    "old-card-newer-version": _card(lambda card: card.update(protocolVersion="2.0.0")),
+    "old-card-newer-members": _card(lambda card: card.update(securityRequirements=[])),
+    "old-card-relative-url": _card(lambda card: card.update(url="/rpc", additionalInterfaces=[])),
+    "old-card-misspelt-transport": _card(lambda card: card["additionalInterfaces"][-1].update(transport="gRPC")),
+    "old-card-wrong-transport": _card(
+        lambda card: card["additionalInterfaces"][1].update(url=f"{card['url'].rstrip('/')}/nowhere")
+    ),
+    "old-card-html": Fault(card_packet=delivery_headers(content_type="text/html")),
+    "old-card-secret": _card(lambda card: card.update(url=card["url"].replace("://", "://admin:hunter2@"))),
+    "old-no-resubscribe": _lacking("SubscribeToTask"),
+    "old-no-cancel": _lacking("CancelTask"),
+    "old-no-get": _lacking("GetTask"),
+    "old-text-answers": Fault(packet=headers(content_type="text/plain")),
+    "old-other-id": Fault(envelope=lambda call, envelope: {**envelope, "id": "other"}),
+    "old-jsonrpc-1.0": Fault(envelope=lambda call, envelope: {**envelope, "jsonrpc": "1.0"}),
+    "old-method-code": Fault(error=error_as("MethodNotFound", code=-32000)),
+    "old-params-code": Fault(error=error_as("InvalidParams", code=-32000)),
+    "old-parse-code": Fault(error=error_as("JSONParse", code=-32603)),
+    "old-task-code": Fault(error=error_as("TaskNotFound", code=-32000)),
+    "old-cancelable-code": Fault(error=error_as("TaskNotCancelable", code=-32000)),
+    "old-no-kind": _with("kind", lambda found: found.pop("kind") if "status" in found else None),
+    "old-parts-no-kind": _with("text", lambda found: found.pop("kind", None)),
+    "old-states-of-1.0": _with("state", lambda found: found.update(state=f"TASK_STATE_{found['state'].upper()}")),
+    "old-completed": _state("ompleted", "omplete"),
+    "old-states-in-capitals": _state("COMPLETED", "DONE"),
+    "old-roles": _with("role", _role),
+    "old-task-no-context": _with("status", lambda found: found.pop("contextId", None) if "id" in found else None),
+    "old-task-no-id": _with("status", lambda found: found.pop("id", None)),
+    "old-file-both": _with("file", _bytes_and_uri),
+    "old-file-empty": _with("file", _nothing_in_file),
+    "old-data-list": _with("data", _list_of_data),
+    "old-snake-case": _with("artifactId", _snake),
+    "old-wrapped": Fault(spelling=_wrap),
+    "old-bare-events": Fault(envelope=_bare_event),
+    "old-never-final": _with("final", lambda found: found.update(final=False)),
+    "old-always-final": _with("final", lambda found: found.update(final=True)),
+    "old-config-no-task": _config(lambda found: found.pop("taskId", None)),
+    "old-config-no-url": _config(lambda found: found.get("pushNotificationConfig", {}).pop("url", None)),
+    "old-push-no-token": Fault(delivery=delivery_headers(x_a2a_notification_token=None)),
+    "old-push-wrapped": Fault(delivery=lambda packet: packet._replace(body=b'{"task": ' + packet.body + b"}")),
+    "old-rest-flat": Fault(spelling=_wrap),
+    "old-grpc-broken": _broken_on("GRPC", "TaskNotFound"),
+    "old-rest-broken": _broken_on("HTTP+JSON", "TaskNotFound"),
+}
