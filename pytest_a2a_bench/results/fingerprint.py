@@ -44,6 +44,7 @@ WITHOUT_EFFECT = frozenset(
         "github",
         "html",
         "inconclusive",
+        "live",
         "markdown",
         "max_cost",
         "max_drop",

@@ -18,8 +18,8 @@ from finished_runs import write_run
 from made_trials import made_trial
 
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.cli.view import Server, serving
 from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.reports.live import Server, serving
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store
 

@@ -37,7 +37,7 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
     # Sorted once; table, chunks and viewer count on one order.
     ordered = sorted(contents.trials, key=records.order)
     contents = dataclasses.replace(contents.with_known_endpoint(), trials=ordered)
-    script, style = _asset(_SCRIPTS), _asset(_STYLES)
+    script, style = asset(_SCRIPTS), asset(_STYLES)
     name = contents.agent or contents.endpoint or "results"
     head = el(
         "head",
@@ -58,7 +58,7 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
 
 def render_chunk(packed: str) -> str:
     """Return the page of a chunk: it tells the page that frames it what it holds, and can do nothing else."""
-    script = _asset(_CHUNK_SCRIPT)
+    script = asset(_CHUNK_SCRIPT)
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -78,8 +78,8 @@ def policy(script: str, style: str = "", *, framed: bool = False) -> str:
     """
     rules = (
         "default-src 'none'",
-        f"script-src '{_digest(script)}'",
-        *([f"style-src '{_digest(style)}'"] if style else []),
+        f"script-src '{digest(script)}'",
+        *([f"style-src '{digest(style)}'"] if style else []),
         # By the letter of the standard files of a disk are of no place, and so none is 'self'.
         *(["frame-src 'self' file:"] if framed else []),
         "base-uri 'none'",
@@ -148,10 +148,12 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Html]:
 
 
 @cache
-def _asset(names: tuple[str, ...]) -> str:
+def asset(names: tuple[str, ...]) -> str:
+    """Return scripts or styles of the package as one."""
     folder = files("pytest_a2a_bench.reports.html") / "assets"
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return how a policy knows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
