@@ -1,6 +1,9 @@
 // A run while it goes on: told by the server once a second, and asked for the one conversation that is looked at.
 const WAITS = { begins: "begins", agent: "waits for the agent", tools: "waits for its tools", user: "waits for the user" };
 
+// Whole seconds: they change every second.
+const lasted = (value) => show.seconds(Math.max(1, Math.round(value)));
+
 const tabs = {
   all: [...document.querySelectorAll("[role=tab]")],
   choose(name, byHand) {
@@ -64,7 +67,7 @@ const talk = {
     // The oldest is shown until somebody chooses, and the next one where the chosen one has ended.
     if (!mine && !this.pinned && now.length) this.choose(now[0]);
     if (!mine) return;
-    byId("talk-state").textContent = `${show.count(mine.messages, "message")}, ${show.seconds(mine.seconds)}; ${WAITS[mine.waits]}`;
+    byId("talk-state").textContent = `${show.count(mine.messages, "message")}, ${lasted(mine.seconds)}; ${WAITS[mine.waits]}`;
     if (mine.messages > this.drawn) this.grow();
   },
   end() {
@@ -124,7 +127,7 @@ const live = {
     const there = new Map([...list.children].map((item) => [item.dataset.id, item]));
     list.replaceChildren(...now.map((held) => {
       const item = there.get(held.id) || this.row(held);
-      item.querySelector("span").textContent = `${show.count(held.messages, "message")}, ${show.seconds(held.seconds)}; ${WAITS[held.waits]} for ${show.seconds(held.since)}`;
+      item.querySelector("span").textContent = `${show.count(held.messages, "message")}, ${lasted(held.seconds)}; ${WAITS[held.waits]}${held.since < 1 ? "" : ` for ${lasted(held.since)}`}`;
       item.firstChild.setAttribute("aria-pressed", String(held.id === talk.id));
       return item;
     }));
