@@ -6,7 +6,6 @@ transcripts in files beside the page, which are read when one is opened.
 
 from __future__ import annotations
 
-import dataclasses
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -31,9 +30,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Write the page and say where it is."""
-    contents = gather(namespace.directory, namespace.baseline, namespace.conformance)
-    if namespace.history is not None:
-        contents = dataclasses.replace(contents, history=history.read(namespace.history))
+    past = history.read(namespace.history) if namespace.history is not None else ()
+    contents = gather(namespace.directory, namespace.baseline, namespace.conformance, past)
     try:
         page = write(namespace.output, contents)
     except OSError as error:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
+from pytest_a2a_bench.reports.exchanges import recorded
 from pytest_a2a_bench.reports.html import Contents, now
 from pytest_a2a_bench.reports.html.conformance import rows_of
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.agents import agent_names, compare_agents
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import compare
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.results.store import Store, StoreError
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import CheckRow
@@ -22,11 +25,14 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
     from pytest_a2a_bench.results.agents import AgentComparison
     from pytest_a2a_bench.results.compare import Comparison
+    from pytest_a2a_bench.results.history import Entry
 
 
-def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> Contents:
+def gather(directory: Path, baseline: Path | None, conformance: Path | None, past: Sequence[Entry] = ()) -> Contents:
     """Read everything that a page shows.
 
+    :param baseline: an earlier run's directory, or a baseline's file.
+    :param past: earlier runs and this one.
     :raises ConfigurationError: if there are no trials, or a file is not what it should be.
     """
     if not directory.is_dir():
@@ -47,10 +53,40 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
         verdict=found,
         comparison=comparison,
         baseline_name=str(baseline or ""),
+        beside=beside(baseline, trials) if baseline else {},
         compared=_compared(found, trials),
+        history=past,
+        **of_manifest(directory),
         notes=[*notes, *about_baseline],
         made_at=now(),
     )
+
+
+def beside(baseline: Path, trials: Sequence[TrialResult]) -> dict[str, TrialResult]:
+    """Return the trials of an earlier run that belong beside these, by the keys of these; none of a baseline's file.
+
+    Where the very same trial is not there, it is the first one of the same task.
+    """
+    if not baseline.is_dir():
+        return {}
+    others = {str(r.key): r for r in Store(baseline).read_all()}
+    of_task: dict[str, TrialResult] = {}
+    for other in others.values():
+        of_task.setdefault(other.key.task_key, other)
+    found = {str(r.key): others.get(str(r.key)) or of_task.get(r.key.task_key) for r in trials}
+    return {key: other for key, other in found.items() if other is not None}
+
+
+def of_manifest(directory: Path) -> dict[str, Any]:
+    """Return what only a run's manifest knows of its trials: ``nodeids`` and ``recorded`` of :class:`.Contents`."""
+    try:
+        asked = manifest.load(directory)
+    except StoreError:  # shards that were joined by hand have none
+        return {}
+    place = asked.settings.get("record") or asked.settings.get("replay")
+    token = str(asked.settings.get("auth_env") or "")
+    nodeids = {key: nodeid for nodeid, key in asked.nodeids.items()}
+    return {"nodeids": nodeids, "recorded": recorded(Path(place), token) if place else None}
 
 
 def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict | None, list[str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.reports.live import Server, serving
+from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.results import live
 
 # Whoever looks has the last report by then, unless their browser sleeps.
@@ -32,7 +34,7 @@ class LivePage:
             return
         plan = self.run.plan
         try:
-            server = serving(plan.results, None, plan.settings.live or 0, run_id=plan.run_id, option="--a2a-live")
+            server = Server(self._watched(), plan.settings.live or 0, "--a2a-live")
         except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from error
         self._server = server.__enter__()
@@ -41,6 +43,12 @@ class LivePage:
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             say(terminal, f"a2a: {server.url} shows this run")
+
+    def _watched(self) -> Watched:
+        settings = self.run.settings
+        baseline = Path(settings.baseline) if settings.baseline else None
+        past = Path(settings.history_file) if settings.history_file else None
+        return Watched(self.run.plan.results, baseline, self.run.plan.run_id, past)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:

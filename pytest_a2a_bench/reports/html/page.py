@@ -12,9 +12,12 @@ import hashlib
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.diagnosis import clusters
+from pytest_a2a_bench.reports.exchanges import hold_again
 from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, over_time, overview, records, why
 from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
@@ -137,7 +140,7 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Html]:
     counts: list[int] = []
     elsewhere: list[str] = []
     # Each chunk is made while records are read: they are not all held as JSON at once.
-    for number, (packed, count) in enumerate(explorer.chunks(records.detail(r) for r in contents.trials)):
+    for number, (packed, count) in enumerate(explorer.chunks(_detail(contents, r) for r in contents.trials)):
         counts.append(count)
         if keep is None:
             here.append(explorer.chunk_element(packed, f"chunk-{number}"))
@@ -145,6 +148,22 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Html]:
             elsewhere.append(keep(render_chunk(packed)))
     data = {"rows": rows, "chunks": counts, "files": elsewhere, "states": records.STATES}
     return [explorer.data_element("data", data), *here]
+
+
+def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
+    """Return what the viewer shows of a trial, with what only the run knows of it."""
+    found = records.detail(result)
+    key = str(result.key)
+    if key in contents.nodeids:
+        # Of several agents no single option names the one.
+        endpoint = "" if result.key.agent else contents.endpoint
+        found["run"] = hold_again(contents.nodeids[key], endpoint)
+    other = contents.beside.get(key)
+    if other is not None:
+        found["beside"] = records.beside(other, contents.baseline_name)
+    if contents.recorded is not None:
+        found["raw"] = contents.recorded(result)
+    return found
 
 
 @cache

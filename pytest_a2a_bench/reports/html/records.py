@@ -136,6 +136,20 @@ def detail(result: TrialResult) -> dict[str, Any]:
     }
 
 
+def beside(result: TrialResult, name: str) -> dict[str, Any]:
+    """Return what the viewer shows of the same trial of another run.
+
+    :param name: what that run is called.
+    """
+    return {
+        "name": one_line(name, 120),
+        "s": state(result),
+        "w": one_line(why(result), 180),
+        "turns": [turn_record(t) for t in result.transcript[:TURNS]],
+        "left_out": max(0, len(result.transcript) - TURNS),
+    }
+
+
 def _facts(result: TrialResult) -> list[list[str]]:
     wire = result.wire
     pairs: Iterable[tuple[str, Any]] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.reports.live.server import Server, serving
+from pytest_a2a_bench.reports.live.server import Server
+from pytest_a2a_bench.reports.live.watched import Watched
 
-__all__ = ["Server", "serving"]
+__all__ = ["Server", "Watched"]

@@ -9,7 +9,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -20,14 +19,17 @@ _LOOK_EVERY = 1.0
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one directory at a URL that cannot be guessed.
+    """Serves one run at a URL that cannot be guessed; a context manager, within which it does.
 
-    :ivar watched: what it shows.
+    :param watched: what it shows.
+    :param number: the port, 0 for any free one.
+    :param option: what named the port.
+    :raises ConfigurationError: if the port is taken.
     """
 
     daemon_threads = True
 
-    def __init__(self, watched: Watched, number: int, option: str = "--port") -> None:
+    def __init__(self, watched: Watched, number: int = 0, option: str = "--port") -> None:
         self.watched = watched
         self.token = secrets.token_urlsafe(16)
         self.ended = threading.Event()
@@ -79,18 +81,6 @@ class Server(ThreadingHTTPServer):
             self._owed = self._looking
             self.woken.set()
             self._changed.wait_for(lambda: self._owed <= 0, seconds)
-
-
-def serving(
-    directory: Path, baseline: Path | None = None, number: int = 0, *, run_id: str = "", option: str = "--port"
-) -> Server:
-    """Return what serves a directory, as a context manager.
-
-    :param run_id: the run that is meant, where others may have left theirs there.
-    :param option: what named the port.
-    :raises ConfigurationError: if the port is taken.
-    """
-    return Server(Watched(directory, baseline, run_id), number, option)
 
 
 class _Handler(BaseHTTPRequestHandler):

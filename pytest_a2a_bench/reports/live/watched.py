@@ -21,7 +21,7 @@ from pytest_a2a_bench.reports.gathering import gather
 from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.reports.html.records import TEXT, turn_record, why
 from pytest_a2a_bench.reports.live import page
-from pytest_a2a_bench.results import live, lock, manifest, mirror
+from pytest_a2a_bench.results import history, live, lock, manifest, mirror
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.results.store import Store
 
@@ -35,12 +35,14 @@ class Watched:
     """What a results directory tells of its run.
 
     :param baseline: an earlier run or a baseline's file, to compare with.
+    :param past: a history of runs (``--a2a-history-file``), to show over time.
     :param run_id: the only run that is meant; else whatever the directory has.
     """
 
     directory: Path
     baseline: Path | None = None
     run_id: str = ""
+    past: Path | None = None
     _done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _last: list[str] = field(default_factory=list)
     _reasons: Counter[str] = field(default_factory=Counter)
@@ -171,7 +173,8 @@ class Watched:
     def report(self) -> str:
         """Return the report's page as it is now."""
         try:
-            return render(gather(self.directory, self.baseline, None))
+            past = history.read(self.past) if self.past is not None else ()
+            return render(gather(self.directory, self.baseline, None, past))
         except A2ABenchError as error:
             return page.waiting(str(error))
 
