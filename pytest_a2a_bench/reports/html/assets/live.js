@@ -100,7 +100,7 @@ const talk = {
   },
   briefing(told) {
     const box = (name, text) => text && make("details", { class: "box" }, make("summary", {}, name), make("pre", { tabindex: 0 }, text));
-    return [box("Policy", told.policy), box(`${show.count(told.tools.length, "tool")}`, told.tools.join("\n"))].filter(Boolean);
+    return [box("Policy", told.policy), told.tools.length && box(show.count(told.tools.length, "tool"), told.tools.join("\n"))].filter(Boolean);
   },
 };
 

@@ -8,6 +8,7 @@ function drawTrial(record) {
     record.error && make("div", { class: "trouble" }, make("strong", {}, record.error_type || "Error"), make("pre", {}, record.error)),
     make("dl", { class: "facts" }, record.facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
     record.reward && drawReward(record.reward),
+    record.reward && drawActions(record.reward.checks.filter((check) => check.kind === "action"), record.turns),
     drawTalk(record),
     record.findings.length > 0 && drawFindings(record.findings),
     record.wire.length > 0 && drawWire(record),
@@ -22,19 +23,42 @@ function drawOutcome(record) {
 }
 
 function drawReward(reward) {
+  const checks = reward.checks.filter((check) => check.kind !== "action");
   const parts = reward.parts.map(([name, value]) => `${name} ${show.reward(value)}`).join(" × ");
   return [
     make("h3", {}, "Reward"),
     parts && make("p", { class: "parts" }, parts),
     reward.note && make("p", { class: "note" }, reward.note),
-    reward.checks.length > 0 && make("ul", { class: "checks" }, reward.checks.map(drawCheck)),
+    checks.length > 0 && make("ul", { class: "checks" }, checks.map(drawCheck)),
     reward.diff.length > 0 && make("div", { class: "diff" }, make("strong", {}, "Database"), make("pre", {}, reward.diff.join("\n"))),
   ];
 }
 
+// What the task's author would have done, beside what was done with the same tool.
+function drawActions(golds, turns) {
+  if (!golds.length) return [];
+  const rows = golds.map((gold) => {
+    const [, who, name] = gold.text.match(/^(?:(\w+): )?([^\s(]+)\(/) || [];
+    const role = who === "user" ? "user" : "agent";
+    const calls = turns.filter((turn) => turn.role === role).flatMap((turn) => turn.calls || []).filter((call) => call.name === name);
+    const done = calls.length ? calls.map((call) => make("code", {}, `${call.name}(${call.arguments.replace(/\s+/g, " ")})`)) : `${name || "it"} was never called`;
+    return make("tr", {}, make("td", {}, drawMark(gold)), make("td", {}, make("code", {}, gold.text.replace(/^assistant: /, ""))), make("td", {}, done));
+  });
+  const titles = ["Met", "Gold", "Done"].map((title) => make("th", { scope: "col" }, title));
+  return [
+    make("h3", {}, "Gold actions"),
+    !golds.some((gold) => gold.counted) && make("p", { class: "note" }, "They are one way to the end; the reward does not count them."),
+    make("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Gold actions" },
+      make("table", { class: "golds" }, make("thead", {}, make("tr", {}, titles)), make("tbody", {}, rows))),
+  ];
+}
+
+function drawMark(check) {
+  return make("span", { class: check.met ? "met" : "unmet", role: "img", "aria-label": check.met ? "met" : "not met" }, check.met ? "✓" : "✕");
+}
+
 function drawCheck(check) {
-  const mark = make("span", { class: check.met ? "met" : "unmet", role: "img", "aria-label": check.met ? "met" : "not met" }, check.met ? "✓" : "✕");
-  return make("li", { class: check.counted ? "" : "uncounted" }, mark,
+  return make("li", { class: check.counted ? "" : "uncounted" }, drawMark(check),
     make("span", { class: "kind" }, check.kind.replaceAll("_", " ")),
     make("span", {}, check.text, !check.counted && " (not part of the reward)", check.detail && make("small", {}, check.detail)));
 }
@@ -88,7 +112,8 @@ function drawRaw(exchanges) {
   return [make("h3", {}, "Requests and answers, as recorded"), exchanges.map((e) => make("details", { class: "box" },
     make("summary", {}, e.method, make("em", {}, ` ${e.status === null ? "" : e.status} ${show.seconds(e.ms / 1000)}`)),
     e.curl && make("p", { class: "commands" }, copyButton("Copy curl", e.curl)),
-    make("pre", { tabindex: 0, "aria-label": "request" }, e.request), make("pre", { tabindex: 0, "aria-label": "answer" }, e.answer)))];
+    make("p", { class: "of" }, "Request"), make("pre", { tabindex: 0 }, e.request),
+    make("p", { class: "of" }, "Answer"), make("pre", { tabindex: 0 }, e.answer)))];
 }
 
 function drawTurn(turn) {
