@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -82,31 +83,50 @@ def _held(request: Request, go_on: threading.Event) -> bytes:
 def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) -> None:
     pytester.makepyfile(TALK)
     go_on = threading.Event()
-    with raw_agent(lambda request: _held(request, go_on)) as agent:
-        endpoint = f"--a2a-endpoint={agent.url}"
-        process = bench.popen(endpoint, "--a2a-trials=2", "-n2", "--a2a-live", "--a2a-min-pass=0.5")
+    arguments = ("--a2a-trials=2", "-n2", "--a2a-live", "--a2a-min-pass=0.5")
+    with (
+        raw_agent(lambda request: _held(request, go_on)) as agent,
+        bench.popen(f"--a2a-endpoint={agent.url}", *arguments) as process,
+    ):
         assert process.stdout is not None
         url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
         reader = threading.Thread(target=process.stdout.read)
         reader.start()
-
-        told: list[dict[str, Any]] = []
-
-        def both() -> bool:
-            with urlopen(f"{url}events") as events:
-                told.append(json.loads(next(line for line in events if line.startswith(b"data: "))[6:]))
-            return [now["messages"] for now in told[-1]["now"]] == [3, 3]
-
-        wait_for(both)
-        assert {now["waits"] for now in told[-1]["now"]} == {"agent"}
-        assert (told[-1]["done"], told[-1]["total"], told[-1]["running"]) == (0, 2, True)
-        with urlopen(f"{url}events") as events, urlopen(f"{url}talk?id={told[-1]['now'][0]['id']}&from=2") as talk:
-            assert [turn["text"] for turn in json.load(talk)["turns"]] == ["Where is it?"]
+        try:
+            _watch(url, go_on)
+        finally:
             go_on.set()
-            last = json.loads([line for line in events if line.startswith(b"data: ")][-1][6:])
-            assert (last["done"], last["running"]) == (2, False)
-            # Pytest waits for whoever looks to have what came of it.
-            with urlopen(f"{url}report") as report:
-                assert "min_pass" in report.read().decode()
         assert process.wait(240) == 0
         reader.join()
+
+
+def _watch(url: str, go_on: threading.Event) -> None:
+    told: list[dict[str, Any]] = []
+
+    def both() -> bool:
+        with urlopen(f"{url}events") as events:
+            told.append(_told(events)[0])
+        return [now["messages"] for now in told[-1]["now"]] == [3, 3]
+
+    wait_for(both)
+    assert {now["waits"] for now in told[-1]["now"]} == {"agent"}
+    assert (told[-1]["done"], told[-1]["total"], told[-1]["running"]) == (0, 2, True)
+    with urlopen(f"{url}events") as events, urlopen(f"{url}talk?id={told[-1]['now'][0]['id']}&from=2") as talk:
+        assert [turn["text"] for turn in json.load(talk)["turns"]] == ["Where is it?"]
+        assert _told(events)[0]["done"] == 0
+        go_on.set()
+        last = _told(events, to_the_end=True)[-1]
+        assert (last["done"], last["running"]) == (2, False)
+        # Pytest waits for whoever looks to have what came of it.
+        with urlopen(f"{url}report") as report:
+            assert "min_pass" in report.read().decode()
+
+
+def _told(events: Iterable[bytes], *, to_the_end: bool = False) -> list[dict[str, Any]]:
+    found = []
+    for line in events:
+        if line.startswith(b"data: "):
+            found.append(json.loads(line[6:]))
+            if not to_the_end:
+                break
+    return found

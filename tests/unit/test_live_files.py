@@ -78,7 +78,9 @@ def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
     growing.end()
 
 
-@pytest.mark.parametrize("text", [b"{\n", b"[]\n", b"\xff\xfe\n", b'{"key": 1, "began": "x"}\n', b"", b'{"turn": {}}\n'])
+@pytest.mark.parametrize(
+    "text", [b"{\n", b"[]\n", b"\xff\xfe\n", b'{"key": 1, "began": "x"}\n', b"", b'{"turn": {}}\n']
+)
 def test_what_is_damaged_is_not_there(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "live").mkdir()
     (tmp_path / "live" / "made.0123.jsonl").write_bytes(text)

@@ -38,8 +38,7 @@ def shell(told: Mapping[str, Any]) -> tuple[str, str]:
     body = el(
         "body",
         _header(name, told),
-        _tabs(),
-        el("main", _now(told), _report(told)),
+        el("main", _tabs(), _now(told), _report(told)),
         el("script", verbatim(script)),
         class_="live",
         data_done=told["done"],

@@ -118,19 +118,25 @@ const live = {
     this.held(told.now);
     talk.take(told.now);
     report.take(told);
-    if (!tabs.byHand) tabs.choose(told.running ? "now" : "report");
+    // Of a run that shows no conversations (without --a2a-live) there is only the report to see.
+    this.grows = told.running && (this.grows || told.now.length > 0);
+    if (!tabs.byHand) tabs.choose(this.grows ? "now" : "report");
   },
   list(id, items) { byId(id).replaceChildren(...items.map((item) => make("li", {}, item))); },
-  // Buttons stay, so that the focus does.
+  // What stays is not touched, so that the focus stays; what is new began last.
   held(now) {
     const list = byId("held");
-    const there = new Map([...list.children].map((item) => [item.dataset.id, item]));
-    list.replaceChildren(...now.map((held) => {
+    const there = new Map();
+    for (const item of [...list.children]) {
+      if (now.some((held) => held.id === item.dataset.id)) there.set(item.dataset.id, item);
+      else item.remove();
+    }
+    for (const held of now) {
       const item = there.get(held.id) || this.row(held);
+      if (!item.isConnected) list.append(item);
       item.querySelector("span").textContent = `${show.count(held.messages, "message")}, ${lasted(held.seconds)}; ${WAITS[held.waits]}${held.since < 1 ? "" : ` for ${lasted(held.since)}`}`;
       item.firstChild.setAttribute("aria-pressed", String(held.id === talk.id));
-      return item;
-    }));
+    }
   },
   row(held) {
     const button = make("button", { type: "button" }, make("b", {}, held.key), make("span"));
@@ -168,5 +174,5 @@ const live = {
   },
 };
 tabs.start();
-tabs.choose("now");
+report.more.addEventListener("click", () => report.refresh());
 live.follow();
