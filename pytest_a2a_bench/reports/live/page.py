@@ -81,6 +81,7 @@ def _now(told: Mapping[str, Any]) -> Html:
         el(
             "div",
             _list("In flight", "held", held, "Nothing is being held."),
+            _list("Floors", "floors", told["floors"], "This run has none."),
             _list("Why trials missed", "why", told["why"], "No trial missed so far."),
             _list("Finished last", "last", told["last"], "No trial has finished."),
             class_="beside",

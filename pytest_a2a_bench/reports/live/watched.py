@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.configuration.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.gates.terms import groups_of_result
 from pytest_a2a_bench.model import ToolCall, TrialKey, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
@@ -64,7 +66,7 @@ class Watched:
     def _look(self) -> dict[str, Any]:
         # Asked first: what ends between the two is seen at the next look.
         running = not self.is_over and lock.is_in_use(self.directory)
-        nothing: dict[str, Any] = {"name": "", "done": 0, "total": 0, "last": [], "now": [], "why": []}
+        nothing: dict[str, Any] = {"name": "", "done": 0, "total": 0, "last": [], "now": [], "why": [], "floors": []}
         try:
             asked = self._asked()
             if self.run_id and asked.run_id != self.run_id:
@@ -92,6 +94,7 @@ class Watched:
             "last": self._last[: -_LAST - 1 : -1],
             "running": running,
             "now": [_shown(each) for each in held[:_NOW]],
+            "floors": list(self._floors(asked)),
             "why": [f"{count}x {text}" for text, count in self._reasons.most_common(_REASONS)],
         }
 
@@ -140,6 +143,7 @@ class Watched:
                 "cost_usd": result.cost,
                 "duration_s": result.duration,
                 "reused_from": result.reused_from,
+                "groups": groups_of_result(result),
             }
             self._last.append(f"{one_line(key, 80)}: {_outcome(result)}")
             told = diagnosis_of(result)
@@ -164,6 +168,17 @@ class Watched:
             if self._seen.get(key) != mark:
                 yield key
                 self._seen[key] = mark
+
+    def _floors(self, asked: manifest.Manifest) -> Iterator[str]:
+        """Say how far the trials that have finished keep the run's floors; gates judge in the end, and more exactly."""
+        done = [values for key, values in self._done.items() if key]
+        for name, rate in dict(asked.settings.get("min_pass") or {}).items():
+            group, _ = split_tier(name)
+            found = [values for values in done if not group or group in values["groups"]]
+            if found:
+                share = sum(bool(values["success"]) for values in found) / len(found)
+                words = "reached so far" if share >= float(rate) else "not reached so far"
+                yield f"{one_line(group, 80) or 'all trials'}: {share:.0%} of {float(rate):.0%}, {words}"
 
     def _held(self, asked: manifest.Manifest) -> Iterator[live.Held]:
         for held in self._watch.look():

@@ -62,10 +62,10 @@ const talk = {
     this.grow();
   },
   take(now) {
-    const mine = now.find((held) => held.id === this.id);
+    let mine = now.find((held) => held.id === this.id);
     if (this.id && !mine && !this.ended) this.end();
     // The oldest is shown until somebody chooses, and the next one where the chosen one has ended.
-    if (!mine && !this.pinned && now.length) this.choose(now[0]);
+    if (!mine && !this.pinned && now.length) this.choose(mine = now[0]);
     if (!mine) return;
     byId("talk-state").textContent = `${show.count(mine.messages, "message")}, ${lasted(mine.seconds)}; ${WAITS[mine.waits]}`;
     if (mine.messages > this.drawn) this.grow();
@@ -114,9 +114,10 @@ const live = {
     this.done = told.done;
     byId("tab-now").textContent = told.now.length ? `Now (${told.now.length})` : "Now";
     this.list("last", told.last.map((text) => [text]));
+    this.list("floors", told.floors.map((text) => [text]));
     this.list("why", told.why.map((text) => [text]));
-    this.held(told.now);
     talk.take(told.now);
+    this.held(told.now);
     report.take(told);
     // Of a run that shows no conversations (without --a2a-live) there is only the report to see.
     this.grows = told.running && (this.grows || told.now.length > 0);
