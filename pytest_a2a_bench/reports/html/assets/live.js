@@ -64,7 +64,7 @@ const talk = {
   take(now) {
     let mine = now.find((held) => held.id === this.id);
     if (this.id && !mine && !this.ended) this.end();
-    // The oldest is shown until somebody chooses, and the next one where the chosen one has ended.
+    // The oldest is shown until somebody chooses; what was chosen stays when it has ended.
     if (!mine && !this.pinned && now.length) this.choose(mine = now[0]);
     if (!mine) return;
     byId("talk-state").textContent = `${show.count(mine.messages, "message")}, ${lasted(mine.seconds)}; ${WAITS[mine.waits]}`;
@@ -72,7 +72,6 @@ const talk = {
   },
   end() {
     this.ended = true;
-    this.pinned = false;
     const key = this.key;
     byId("talk-state").replaceChildren("It has ended. ", make("button", { type: "button", class: "link", onclick: () => {
       report.refresh(key);
