@@ -30,9 +30,10 @@ class LivePage:
 
         :raises pytest.UsageError: if the port is taken.
         """
-        if nothing_will_run(self.config):
-            return
         plan = self.run.plan
+        # What judges the protocol writes no results.
+        if nothing_will_run(self.config) or not plan.settings.endpoint or plan.selection.only_conformance:
+            return
         try:
             server = Server(self._watched(), plan.settings.live or 0, "--a2a-live")
         except ConfigurationError as error:

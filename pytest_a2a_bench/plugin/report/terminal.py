@@ -173,6 +173,7 @@ class Reporting:
         self._last = self.began
         self._block: Block | None = None
         self._over = threading.Event()
+        self._showing = threading.Lock()
         self._reasons: tuple[int, list[diagnosis.Cluster]] | None = None
         self._loaded: tuple[int, list[TrialResult], Mapping[str | None, int]] | None = None
 
@@ -199,9 +200,10 @@ class Reporting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """Show no progress any more, and let junit, which writes its file after this, have one test case per trial."""
-        self._over.set()
-        if self._block is not None:
-            self._block.hide()
+        with self._showing:
+            self._over.set()
+            if self._block is not None:
+                self._block.hide()
         if self.repeated:
             drop_earlier_attempts(self.config)
 
@@ -260,12 +262,16 @@ class Reporting:
 
     def _has_room(self, terminal: Any) -> bool:
         """Tell whether lines can change in place: a terminal to which nobody else writes."""
-        captured = self.config.getoption("capture", "no") != "no"
-        return bool(terminal.isatty) and captured and os.environ.get("TERM", "dumb") != "dumb"
+        captured = self.config.getoption("capture", "no") in ("fd", "sys")
+        alone = captured and not self.config.getoption("usepdb", False)
+        return alone and bool(terminal.isatty) and os.environ.get("TERM", "dumb") != "dumb"
 
     def _show(self, terminal: Any, progress: Progress) -> None:
         capture = self.config.pluginmanager.get_plugin("capturemanager")
-        with contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled():
+        aside = contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled()
+        with self._showing, aside:
+            if self._over.is_set():
+                return
             if self._block is None:
                 _write_on_own_line(terminal, progress.line)
             else:
