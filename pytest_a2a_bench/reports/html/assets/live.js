@@ -112,9 +112,9 @@ const live = {
     if (this.done !== told.done) byId("told").textContent = `${told.done} of ${told.total} trials have finished`;
     this.done = told.done;
     byId("tab-now").textContent = told.now.length ? `Now (${told.now.length})` : "Now";
-    this.list("last", told.last.map((text) => [text]));
-    this.list("floors", told.floors.map((text) => [text]));
-    this.list("why", told.why.map((text) => [text]));
+    this.list("last", told.last);
+    this.list("floors", told.floors);
+    this.list("why", told.why);
     talk.take(told.now);
     this.held(told.now);
     report.take(told);
@@ -122,7 +122,11 @@ const live = {
     this.grows = told.running && (this.grows || told.now.length > 0);
     if (!tabs.byHand) tabs.choose(this.grows ? "now" : "report");
   },
-  list(id, items) { byId(id).replaceChildren(...items.map((item) => make("li", {}, item))); },
+  list(id, texts) {
+    const shown = [...byId(id).children].map((item) => item.textContent);
+    // What somebody marks or reads stays where it is.
+    if (shown.join("\n") !== texts.join("\n")) byId(id).replaceChildren(...texts.map((text) => make("li", {}, text)));
+  },
   // What stays is not touched, so that the focus stays; what is new began last.
   held(now) {
     const list = byId("held");
