@@ -8,7 +8,7 @@ import datetime
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from pytest_a2a_bench.errors import (
     TrialCancelledError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import DialectFinding, Part, ProtocolMetrics, Usage
+from pytest_a2a_bench.model import Briefing, DialectFinding, Event, Part, ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_in_error, hide_secrets
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_SPAN, Span, names
@@ -60,6 +60,7 @@ class AgentSession:
     :ivar tainted: what left it unknown how far the agent is: a message that may have been delivered, a turn that was
         given up. A benchmark may overlook that; its trial is not evaluated all the same.
     :ivar party: the agent's name where it is not the one under test; its errors say so.
+    :ivar listener: hears what is said in it, while that is said; whoever holds a conversation over it tells it.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class AgentSession:
         self.findings: list[DialectFinding] = []
         self.tainted: InfrastructureError | None = None
         self.party: str | None = None
+        self.listener: Callable[[Briefing, Sequence[Event]], None] | None = None
 
     @property
     def card(self) -> AgentCard:

@@ -96,6 +96,7 @@ class Conversation:
     _turn: int = 0
     _calls: int = 0
     _reminded: bool = False
+    _told: int = 0
 
     def __post_init__(self) -> None:
         if self.native is not None:
@@ -147,6 +148,14 @@ class Conversation:
         """Record something about the last reply that only the benchmark can know to be wrong."""
         self.findings.append(dataclasses.replace(finding, turn=self._turn))
 
+    def _tell(self) -> None:
+        """Tell whoever listens (``--a2a-live``) what was said since the last time."""
+        # Sessions of somebody else's may not know of listeners.
+        listener = getattr(self.session, "listener", None)
+        if listener is not None:
+            listener(self.briefing, self.events[self._told :])
+        self._told = len(self.events)
+
     def _writer(self) -> Dialect:
         return translate.get(self.settled or self.dialect)
 
@@ -160,6 +169,7 @@ class Conversation:
     def _advance(self, new: Sequence[Event]) -> AgentSaid | DecodedReply:
         """Go on: with the next message, or with the turn in which a call of the agent's waits for its result."""
         self.events.extend(new)
+        self._tell()
         if self.native is not None and self.native.is_waiting:
             self.before_turn()
             self.native.answer(new)
@@ -184,6 +194,7 @@ class Conversation:
             return self._read(got)
         said = AgentSaid(calls=(self._with_id(got),))
         self.events.append(said)
+        self._tell()
         # The agent says at the end of its turn what all of it cost.
         self.last_usage = Usage()
         return said
@@ -206,6 +217,7 @@ class Conversation:
         # An empty reply said nothing that the agent would have to be told again.
         if not _is_empty(decoded):
             self.events.append(said)
+            self._tell()
         self._sent = len(self.events)
         self.last_usage, self._spent = self._spent, Usage()
         self.usage = self.usage + self.last_usage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 from pytest_a2a_bench.benchmarks.conversation import Conversation
@@ -56,6 +57,9 @@ class Relay:
 
     def _hand_over(self, seat: Seat) -> None:
         first = self._current
+        listener = getattr(first.session, "listener", None)
+        if listener is not None:
+            seat.session.listener = functools.partial(listener, party=seat.name)
         self._current = Conversation(
             session=seat.session,
             briefing=first.briefing,
@@ -66,6 +70,7 @@ class Relay:
             events=list(first.events),
             # Calls without an id are numbered; one number for two calls would mix their results up.
             _calls=first._calls,
+            _told=first._told,
         )
         seat.conversations.append(self._current)
         self.taken_over = seat

@@ -62,6 +62,15 @@ def has(directory: Path, key: TrialKey) -> bool:
     return _path(directory, key).is_file()
 
 
+def read(directory: Path, key: TrialKey) -> Cassette:
+    """Return what was recorded of a trial.
+
+    :raises CassetteError: if it cannot be read.
+    :raises FileNotFoundError: if it was not recorded.
+    """
+    return CASSETTE.read(_path(directory, key))
+
+
 def player(directory: Path) -> Callable[[TrialKey], Tape]:
     """Return what makes a trial's tape when it is replayed.
 
@@ -69,14 +78,13 @@ def player(directory: Path) -> Callable[[TrialKey], Tape]:
     """
 
     def tape(key: TrialKey) -> Tape:
-        path = _path(directory, key)
         try:
-            cassette = CASSETTE.read(path)
+            cassette = read(directory, key)
         except FileNotFoundError:
             raise CassetteError(f"{key}: {directory} has no cassette of it; record it with --a2a-record") from None
         except CassetteError as error:
             raise CassetteError(f"{key}: {error}") from error
-        return ReplayTape(cassette, path.name)
+        return ReplayTape(cassette, _path(directory, key).name)
 
     return tape
 

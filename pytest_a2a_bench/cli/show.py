@@ -6,7 +6,6 @@ WHAT is a trial's file, its key, its node id, or a part of its key, such as ``ai
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import conversation
+from pytest_a2a_bench.reports.exchanges import hold_again
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store, load_trial
 
@@ -44,7 +44,7 @@ def run(namespace: Namespace) -> int:
     width = shutil.get_terminal_size((100, 24)).columns
     print("\n".join(conversation.lines(result, width, whole=namespace.whole)))
     if nodeid := nodeids.get(str(result.key)):
-        print(f"hold it again: pytest {shlex.quote(one_line(nodeid, 1_000))}")
+        print(f"hold it again: {hold_again(nodeid)}")
     if result.path:
         print(f"file: {os.path.relpath(result.path)}")
     return 0

@@ -16,6 +16,7 @@ class Option:
         ``Settings.benchmark_options``.
     :param read: turns text into the value, or raises ValueError with what would be valid.
     :param flag: True for a switch that takes no value (and has a ``--a2a-no-`` form).
+    :param bare: what it says where it is given without a value, if it may be.
     :param option: how it is spelt, where that is not its name.
     :param default: what a benchmark's own option is where nobody gives it; a core option's default is its field's.
     :param locate: for a value that says where something is: makes it absolute, given the text and the directory that
@@ -27,6 +28,7 @@ class Option:
     help: str
     read: Callable[[str], Any]
     flag: bool = False
+    bare: str = ""
     option: str = ""
     default: Any = None
     locate: Callable[[str, Path], str] | None = None

@@ -49,6 +49,13 @@ def whole(minimum: int) -> Callable[[str], int]:
     return read
 
 
+def read_port(text: str) -> int:
+    """Read the number of a port; 0 is any free one."""
+    if not re.fullmatch(r"\d{1,5}", text, re.ASCII) or int(text) > 65535:
+        raise ValueError(f"{text!r} is no port (0 to 65535); before a path name one, 0 for any free port")
+    return int(text)
+
+
 def read_trials(text: str) -> int:
     """Read a number of attempts, or ``auto``."""
     if text.strip().lower() == "auto":

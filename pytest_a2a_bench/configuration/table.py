@@ -35,6 +35,7 @@ from pytest_a2a_bench.configuration.readers import (
     read_names,
     read_pace,
     read_path,
+    read_port,
     read_proxy,
     read_shard,
     read_switch,
@@ -153,6 +154,13 @@ OPTIONS: tuple[Option, ...] = (
         "Write one page with everything: verdict, charts, trials and transcripts; DIR/ keeps these in files beside it",
         read_local_path,
         locate=locate_page,
+    ),
+    Option(
+        "live",
+        "PORT",
+        "Show the run in a browser while it goes on, at a port of this machine (any free one where none is named)",
+        read_port,
+        bare="0",
     ),
     Option(
         "history_file",

@@ -157,6 +157,10 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.pluginmanager.register(summary.Summary(config, run), "a2a-bench-conformance")
     if run.settings.html:
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
+    if run.settings.live is not None:
+        from pytest_a2a_bench.plugin.report import live  # few runs are watched, and this is a server
+
+        live.register(config, run)
     past.register(config, run, reporting)
     publishing.register(config, run, reporting)
     early.register(config, run)

@@ -68,6 +68,10 @@ def find_agent(run: BenchRun) -> None:
             run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()
         stopping.forget(run.plan.results)
+        if run.settings.live is not None:
+            from pytest_a2a_bench.results import live  # few runs are watched
+
+            live.clear(run.plan.results)
     except A2ABenchError as error:
         run.decide(endpoint=None)
         raise_usage_error(_problem(run, error))

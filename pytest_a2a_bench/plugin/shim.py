@@ -183,6 +183,21 @@ def watch_terminal(config: pytest.Config) -> None:
         writer._file = HidingStream(stream)
 
 
+def put_before_terminal(config: pytest.Config, make: Callable[[Any, Callable[[], int], Callable[[], int]], Any]) -> Any:
+    """Let everything that pytest writes to the terminal pass through another stream.
+
+    :param make: makes it of the stream that there is, and of what returns the column of the cursor and the width.
+    :return: that stream; None where pytest writes in a way that we do not know.
+    """
+    writer: Any = config.get_terminal_writer()
+    stream = getattr(writer, "_file", None)
+    if stream is None or not hasattr(type(writer), "width_of_current_line"):
+        return None
+    writer._file = make(stream, lambda: int(writer.width_of_current_line), lambda: int(writer.fullwidth))
+    config.add_cleanup(lambda: setattr(writer, "_file", stream))
+    return writer._file
+
+
 _KEPT = ("nodeid", "location", "keywords", "outcome", "when")
 """What tells reports apart: pytest and xdist find items by it."""
 

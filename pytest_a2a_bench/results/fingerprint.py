@@ -46,6 +46,7 @@ WITHOUT_EFFECT = frozenset(
         "github",
         "html",
         "inconclusive",
+        "live",
         "markdown",
         "budget",  # decides which trials are held, as budget_first does
         "budget_first",

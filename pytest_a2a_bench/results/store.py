@@ -5,6 +5,7 @@ Layout of a results directory::
     DIR/.gitignore           keeps the results out of version control
     DIR/run.lock             who writes into it, while somebody does (see lock.py)
     DIR/run.json             what the last run was asked to do (see manifest.py)
+    DIR/live/                conversations that are being held, where they may be watched (see live.py)
     DIR/trials/NAME.json     one per trial key; NAME is readable, unique and safe (TrialKey.file_stem)
 
 A file is replaced when the same trial runs again.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.base import Outcome
     from pytest_a2a_bench.benchmarks.native import NativeTurns
     from pytest_a2a_bench.cassettes.tape import Tape
+    from pytest_a2a_bench.results.live import Growing
 
 
 class Attempt:
@@ -30,6 +31,7 @@ class Attempt:
     :ivar abandoned: what those before it left behind.
     :ivar evaluated: the last of them that was evaluated, and held again for its user.
     :ivar metadata: what goes with every message of it.
+    :ivar growing: its file for whoever watches, while it is held and somebody may.
     :ivar trouble: what went wrong while that was made; ``damaged`` while an earlier result was read.
     :ivar before: what the benchmark of an earlier result was, where there is one.
     """
@@ -45,6 +47,7 @@ class Attempt:
         self.abandoned = Abandoned()
         self.evaluated: Evaluated | None = None
         self.metadata = metadata
+        self.growing: Growing | None = None
         self.trouble: Exception | None = None
         self.damaged = ""
         self.before = ""
@@ -90,9 +93,18 @@ class Attempt:
             self._forget.append(self.native.desk.forget)
 
     def forget(self) -> None:
-        """Stop hiding what only its conversations knew: what came of it is stored."""
+        """Stop hiding and showing what only its conversations knew: what came of it is stored."""
+        self.grow(None)
         while self._forget:
             self._forget.pop()()
+
+    def grow(self, growing: Growing | None) -> None:
+        """Let its next conversation be watched in this file; that of the last one goes."""
+        if self.growing is not None:
+            self.growing.end()
+        self.growing = growing
+        if self.session is not None and growing is not None:
+            self.session.listener = growing.hear
 
     def conclude(self, result: TrialResult) -> bool:
         """Say what came of it, and return whether that holds: only the first result does.

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.cassettes.tape import Tape
+    from pytest_a2a_bench.results.live import Growing
     from pytest_a2a_bench.trials.breaker import Opened
 
 _LATE = (TurnTimeoutError, TrialTimeoutError)
@@ -71,6 +72,7 @@ class Runner:
     :param reached: how the connection differs from what the settings say, if a fixture made another one.
     :param stopping: says whether trials may still begin, and hears how each ended.
     :param further: agents that take part beside this one.
+    :param growing: makes the files in which conversations are watched.
     :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
         the metadata, which it may change.
     """
@@ -90,6 +92,7 @@ class Runner:
         tracing: Tracing = NO_TRACING,
         stopping: Stopping | None = None,
         further: Iterable[FurtherAgent] = (),
+        growing: Callable[[TrialKey], Growing] | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -103,6 +106,7 @@ class Runner:
         self._tracing = tracing
         self._stopping = stopping
         self._further = tuple(further)
+        self._growing = growing
         self.limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
         self._attempts: dict[TrialKey, Attempt] = {}
         self._lock = threading.Lock()
@@ -198,6 +202,8 @@ class Runner:
             tape = self._tapes(attempt.key) if self._tapes else None
             attempt.session = self._connect().session(attempt.metadata or None, tape)
             attempt.session.span = span
+            if self._growing is not None:
+                attempt.grow(self._growing(attempt.key))
             attempt.parties = Parties(self._further, attempt.metadata, span)
             attempt.native = open_native(self.settings, attempt.session)
             outcome = self._converse(attempt, attempt.session)

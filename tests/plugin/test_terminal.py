@@ -104,6 +104,16 @@ def test_quiet_has_no_progress(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> 
     assert " of 3 trials" not in desk("-q").stdout.str()
 
 
+def test_quiet_has_a_line_a_minute(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Reporting.interval_if_quiet == 60
+    monkeypatch.setenv("DESK_TASKS", "ok-0-a ok-0.7 ok-0-b")
+    interval = property(lambda _: 0.0 if "ok-0.7" in log_of(pytester) else math.inf)
+    monkeypatch.setattr(Reporting, "interval_if_quiet", interval)
+    monkeypatch.setattr(schedule, "_TICK", 0.05)
+    assert "a2a: 1 of 3 trials, 1 of 1 passed (100%), 1 in flight" in desk("-q").stdout.str()
+    assert " of 3 trials" not in desk("-qq").stdout.str()
+
+
 def test_results_directory_from_ini_is_beside_the_ini_file(pytester: pytest.Pytester, desk: Bench) -> None:
     pytester.makeini("[pytest]\na2a_results = out/here")
     desk()

@@ -17,7 +17,8 @@ from made_trials import made_error, made_trial, many_trials
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
-from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialKey, Turn
+from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, Turn
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports.html import Contents, render
 from pytest_a2a_bench.reports.html import write as write_page
 from pytest_a2a_bench.results.baseline import Baseline
@@ -26,6 +27,7 @@ from pytest_a2a_bench.results.compare import compare
 pytestmark = pytest.mark.slow  # Chromium starts once more for each test that changes the window
 
 PHONE = 360
+RECORDED = {"method": "SendMessage", "status": 200, "ms": 2.0, "request": "{}", "answer": "[]", "curl": "curl x"}
 
 
 def contents() -> Contents:
@@ -51,6 +53,9 @@ def contents() -> Contents:
         verdict=StoredVerdict("r", "regressed", True, gates, ()),
         comparison=compare(Baseline.of(before), Baseline.of(trials)),
         baseline_name="baseline.json",
+        beside={str(trial.key): trial for trial in before[:1]},
+        nodeids={str(trial.key): "test_x.py::test_x" for trial in trials},
+        recorded=lambda _: [RECORDED],
     )
 
 
@@ -152,7 +157,8 @@ def test_a_trial_is_found_opened_and_left_by_keyboard_alone(browser: Browser, pa
     browser.wait("document.querySelector('#viewer-title').textContent === 'tau2/airline/3#1'")
     browser.press(ESCAPE)
     browser.wait("!document.querySelector('#viewer').open")
-    assert browser.run("return document.activeElement.textContent") == "tau2/airline/3#1"
+    # The dialog says that it was closed after it is.
+    browser.wait("document.activeElement.textContent === 'tau2/airline/3#1'")
     browser.press("?")
     assert "next and previous trial" in browser.one("#keys").text
     browser.one("#keys-on").click()
@@ -171,6 +177,39 @@ def test_a_transcript_shows_messages_calls_results_reward_and_wire(browser: Brow
     assert "the agent says 42" in browser.one(".checks").text
     assert browser.texts(".wire tbody td") == ["03:04:05.678", "SendMessage", "200", "13 ms", "1", "\u2013"]
     assert "reward 0" in browser.one(".outcome").text
+
+
+def test_a_trial_is_beside_the_earlier_one_and_can_be_held_again(browser: Browser, tmp_path: Path) -> None:
+    golds = (
+        RewardCheck("action", 'assistant: get_user(id="u1")', met=True, counted=False),
+        RewardCheck("action", "assistant: book()", met=False, counted=False),
+    )
+    before = made_trial("tau2/airline/1#0")
+    now = dataclasses.replace(
+        made_trial("tau2/airline/1#0", success=False),
+        reward_info=Reward(0.0, checks=golds),
+        findings=(DialectFinding("unreadable-call", "no JSON", "{"),),
+        transcript=(*before.transcript[:4], Turn("agent", "It is 41.")),
+    )
+    what = Contents(
+        trials=[now], endpoint="http://h/", nodeids={str(now.key): "a2a/airline::x[1-t0]"},
+        beside={str(now.key): before}, baseline_name="before",
+        recorded=lambda _: [RECORDED],
+    )  # fmt: skip
+    browser.open(write(tmp_path, what), after="#trial=tau2%2Fairline%2F1%230")
+    browser.wait("document.querySelector('.pair')")
+    assert browser.texts(".golds tbody td:last-child") == ['get_user({ "id": "u1" })', "book was never called"]
+    assert browser.texts(".pair h4") == ["this runmissed", "beforepassed"]
+    assert browser.texts(".differs .bubble") == ["It is 41.", "It is 42."]
+    assert "unreadable-call turn 0: no JSON" in browser.texts("#viewer-body summary")
+    browser.run("window.copied = []; navigator.clipboard.writeText = async (text) => { window.copied.push(text) }")
+    browser.run("document.querySelectorAll('.commands button').forEach((button) => button.click())")
+    assert browser.run("return window.copied") == ["pytest --a2a-endpoint http://h/ 'a2a/airline::x[1-t0]'", "curl x"]
+    browser.wait("document.querySelector('.commands button').textContent === 'Copied'")
+    browser.run("navigator.clipboard.writeText = async () => { throw new Error() }")
+    browser.run("document.querySelector('.commands button').click()")
+    browser.wait("getSelection().toString().startsWith('pytest --a2a-endpoint')")
+    assert browser.messages() == []
 
 
 def test_an_error_says_what_happened(browser: Browser, page: Path) -> None:
@@ -281,6 +320,9 @@ def hostile(text: str) -> Contents:
         comparison=compare(Baseline.of(trials, text), Baseline.of(trials)),
         baseline_name=text,
         notes=(text,),
+        beside={str(trial.key): trial},
+        nodeids={str(trial.key): text},
+        recorded=lambda _: [{**RECORDED, **dict.fromkeys(("method", "request", "answer"), sanitise(text))}],
     )
 
 

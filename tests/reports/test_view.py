@@ -18,8 +18,8 @@ from finished_runs import write_run
 from made_trials import made_trial
 
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.cli.view import Server, serving
 from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store
 
@@ -43,7 +43,7 @@ def going(run: Path) -> Iterator[lock.Lock]:
 
 @pytest.fixture
 def server(run: Path, going: lock.Lock) -> Iterator[Server]:
-    with serving(run) as started:
+    with Server(Watched(run)) as started:
         yield started
 
 
@@ -112,7 +112,7 @@ def test_who_does_not_know_the_token_sees_nothing(server: Server, path: str) -> 
 
 
 def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(tmp_path) as empty:
+    with Server(Watched(tmp_path)) as empty:
         assert "it has no run.json" in fetch(empty.url)
         assert "there are no trial files" in fetch(empty.url + "report")
     assert main(["view", str(tmp_path / "nowhere")]) == 2

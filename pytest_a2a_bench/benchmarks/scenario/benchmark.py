@@ -158,9 +158,17 @@ class _Trial:
             return self.talk.ask(news)
         (said,) = news
         assert isinstance(said, UserSaid)
+        self._tell(said)
         reply = self.context.session.send([Part.of_text(said.text)], timeout=self.context.checkpoint())
         self.usage = self.usage + (reply.usage or Usage())
-        return AgentSaid("\n".join(_text(part) for part in reply.parts))
+        answer = AgentSaid("\n".join(_text(part) for part in reply.parts))
+        self._tell(answer)
+        return answer
+
+    def _tell(self, event: Event) -> None:
+        """Tell whoever listens (``--a2a-live``), as a conversation in a dialect does by itself."""
+        if self.context.session.listener is not None:
+            self.context.session.listener(Briefing(""), [event])
 
     def _evaluate(self, ended: str, took: float) -> Reward:
         checks = [self._asserted(ended, took), *self._judged()]

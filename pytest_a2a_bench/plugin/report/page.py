@@ -14,6 +14,7 @@ from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.reports import gathering
 from pytest_a2a_bench.reports.html import Contents, now, write
 
 if TYPE_CHECKING:
@@ -68,10 +69,10 @@ class Page:
             say(terminalreporter, f"report page: {shown_path(str(self.path), self.config)}")
 
     def _contents(self) -> Contents:
-        agent = agent_of(self.run)
+        agent, trials = agent_of(self.run), self._trials()
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
         return Contents(
-            trials=self._trials(),
+            trials=trials,
             endpoint=agent["endpoint"],
             agent=agent.get("name", ""),
             interface=agent.get("interface", ""),
@@ -80,6 +81,8 @@ class Page:
             verdict=StoredVerdict.of(verdict, self.run.plan.run_id) if verdict is not None else None,
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
+            beside=gathering.beside(Path(self.run.settings.baseline), trials) if self.run.settings.baseline else {},
+            **gathering.of_manifest(self.run.plan.results),
             compared=getattr(verdict, "agents", ()),
             made_at=now(),
             history=getattr(self.config.pluginmanager.get_plugin(past.NAME), "entries", ()),

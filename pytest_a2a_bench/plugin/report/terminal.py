@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.plugin.report.block import Block
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
 from pytest_a2a_bench.plugin.run.modules import SuiteModuleSpec, all_modules
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
-from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below
+from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below, put_before_terminal
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results.progress import Progress
@@ -156,6 +160,8 @@ class Reporting:
 
     interval = 10.0
     interval_in_logs = 30.0
+    interval_if_quiet = 60.0
+    interval_of_block = 0.5
 
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.config = config
@@ -167,6 +173,9 @@ class Reporting:
         self.began = time.monotonic()
         self.began_wall = time.time()
         self._last = self.began
+        self._block: Block | None = None
+        self._over = threading.Event()
+        self._showing = threading.Lock()
         self._reasons: tuple[int, list[diagnosis.Cluster]] | None = None
         self._loaded: tuple[int, list[TrialResult], Mapping[str | None, int]] | None = None
 
@@ -192,7 +201,11 @@ class Reporting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Let junit, which writes its file after this, have one test case for each trial."""
+        """Show no progress any more, and let junit, which writes its file after this, have one test case per trial."""
+        with self._showing:
+            self._over.set()
+            if self._block is not None:
+                self._block.hide()
         if self.repeated:
             drop_earlier_attempts(self.config)
 
@@ -215,27 +228,56 @@ class Reporting:
             self._reasons = (len(self.reported), diagnosis.clusters(self.results()))
         return self._reasons[1]
 
+    def keep_time(self) -> None:
+        """Show progress also while nothing is reported: for a process that only waits for its workers."""
+
+        def tick() -> None:
+            while not self._over.wait(self.interval_of_block):
+                self.tick()
+
+        threading.Thread(target=tick, name="a2a-progress", daemon=True).start()
+
     def tick(self, in_flight: int | None = None) -> None:
-        """Write a progress line, if it is time for one."""
+        """Show progress, if it is time to: in a block that changes on a terminal, elsewhere by lines."""
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        if terminal is None or self.config.get_verbosity() < 0 or self.total < 2 or len(self.reported) >= self.total:
+        if terminal is None or self._over.is_set() or self.total < 2 or len(self.reported) >= self.total:
             return
         now = time.monotonic()
-        if now - self._last < (self.interval if terminal.isatty else self.interval_in_logs):
+        interval = self._interval(terminal)
+        if interval is None or now - self._last < interval:
             return
         self._last = now
 
         parallel = max(self.workers, self.run.settings.concurrency)
         done = tuple(self.reported.values())
-        self._write(terminal, Progress(done, self.total, now - self.began, parallel, in_flight).line)
+        self._show(terminal, Progress(done, self.total, now - self.began, parallel, in_flight))
 
-    def _write(self, terminal: Any, line: str) -> None:
+    def _interval(self, terminal: Any) -> float | None:
+        """Return the seconds from one progress to the next; None where none is wanted."""
+        if self.config.get_verbosity() < 0:
+            return self.interval_if_quiet if self.config.get_verbosity() == -1 else None
+        if self._block is None and self._has_room(terminal):
+            self._block = put_before_terminal(self.config, Block)
+        if self._block is not None:
+            return self.interval_of_block
+        return self.interval if terminal.isatty else self.interval_in_logs
+
+    def _has_room(self, terminal: Any) -> bool:
+        """Tell whether lines can change in place: a terminal to which nobody else writes."""
+        captured = self.config.getoption("capture", "no") in ("fd", "sys")
+        alone = captured and not self.config.getoption("usepdb", False)
+        return alone and bool(terminal.isatty) and os.environ.get("TERM", "dumb") != "dumb"
+
+    def _show(self, terminal: Any, progress: Progress) -> None:
         capture = self.config.pluginmanager.get_plugin("capturemanager")
-        if capture is None:
-            _write_on_own_line(terminal, line)
-            return
-        with capture.global_and_fixture_disabled():
-            _write_on_own_line(terminal, line)
+        aside = contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled()
+        with self._showing, aside:
+            if self._over.is_set():
+                return
+            if self._block is None:
+                _write_on_own_line(terminal, progress.line)
+            else:
+                self._block.show([sanitise(line) for line in (progress.line, *progress.more)])
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         """Write the summary section."""

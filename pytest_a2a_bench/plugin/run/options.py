@@ -72,6 +72,7 @@ def _row(option: Option) -> Row:
         "help": option.help,
         "default": describe_default(option, table.DEFAULTS),
         **({"flag": True} if option.flag else {}),
+        **({"bare": option.bare} if option.bare else {}),
     }
 
 

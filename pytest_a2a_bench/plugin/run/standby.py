@@ -99,7 +99,9 @@ def declare(parser: pytest.Parser, row: Row) -> None:
         group.addoption(opposite, dest=dest, action="store_const", const="off", help=f"The opposite of {cli}")
     else:
         action = "append" if row["name"] in REPEATED else "store"
-        group.addoption(cli, dest=dest, action=action, default=None, metavar=row["metavar"], help=shown)
+        # "--a2a-live" may stand alone.
+        bare = {"nargs": "?", "const": row["bare"]} if "bare" in row else {}
+        group.addoption(cli, dest=dest, action=action, default=None, metavar=row["metavar"], help=shown, **bare)
     parser.addini(dest, f"{text}: what {cli} says where it is not given", default=None)
 
 

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,6 +33,9 @@ from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.side_by_side import SideBySide
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 from pytest_a2a_bench.trials.verifying import Verifying
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.results.live import Growing
 
 
 def start_schedule(
@@ -72,6 +75,7 @@ def start_schedule(
             prepare=lambda key, told: prepare(key=key, metadata=told),
             stopping=_stopping(run, connection, name),
             further=(*further, *_further(run, connections)),
+            growing=_growing(run),
         )
 
     runner = SideBySide({name: runner_of(name) for name in run.settings.under_test})
@@ -124,6 +128,15 @@ def _start_tracing(run: BenchRun) -> Tracing:
 
     run.services.tracing = open_tracing()
     return run.services.tracing
+
+
+def _growing(run: BenchRun) -> Callable[[TrialKey], Growing] | None:
+    """Return what makes the files in which conversations are watched; None where nobody does."""
+    if run.settings.live is None:
+        return None
+    from pytest_a2a_bench.results.live import Growing  # few runs are watched
+
+    return lambda key: Growing(run.plan.results, key, run.plan.run_id)
 
 
 def connect(run: BenchRun, name: str | None = None) -> AgentConnection:

@@ -136,6 +136,7 @@ class Controller:
             reporting.workers = max(reporting.workers, node.workerinput["workercount"])
             self._collected += 1
             if self._collected == reporting.workers:
+                reporting.keep_time()
                 self._tell_outlook(node.config, reporting.workers)
 
     def _tell_outlook(self, config: pytest.Config, workers: int) -> None:

@@ -12,6 +12,7 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.reports.exchanges import Recorded
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison
@@ -30,6 +31,9 @@ class Contents:
     :param checks: what came of judging the protocol.
     :param explanations: what is to be said about checks, by :func:`~pytest_a2a_bench.reports.html.conformance.name_of`.
     :param comparison: this run beside an earlier one; ``baseline_name`` says which.
+    :param beside: the same trials of that run by their keys, where their conversations are there.
+    :param nodeids: the pytest items of trials, by their keys.
+    :param recorded: tells the requests of a trial, where they were recorded.
     :param compared: each further agent of the run against the first.
     :param notes: more that must be known before numbers are compared.
     :param history: earlier runs and this one, the oldest first.
@@ -45,6 +49,9 @@ class Contents:
     verdict: StoredVerdict | None = None
     comparison: Comparison | None = None
     baseline_name: str = ""
+    beside: Mapping[str, TrialResult] = field(default_factory=dict)
+    nodeids: Mapping[str, str] = field(default_factory=dict)
+    recorded: Recorded | None = None
     compared: Sequence[AgentComparison] = ()
     notes: Sequence[str] = ()
     made_at: str = ""

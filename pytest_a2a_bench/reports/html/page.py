@@ -12,9 +12,12 @@ import hashlib
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.diagnosis import clusters
+from pytest_a2a_bench.reports.exchanges import hold_again
 from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, over_time, overview, records, why
 from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
@@ -37,7 +40,7 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
     # Sorted once; table, chunks and viewer count on one order.
     ordered = sorted(contents.trials, key=records.order)
     contents = dataclasses.replace(contents.with_known_endpoint(), trials=ordered)
-    script, style = _asset(_SCRIPTS), _asset(_STYLES)
+    script, style = asset(_SCRIPTS), asset(_STYLES)
     name = contents.agent or contents.endpoint or "results"
     head = el(
         "head",
@@ -58,7 +61,7 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
 
 def render_chunk(packed: str) -> str:
     """Return the page of a chunk: it tells the page that frames it what it holds, and can do nothing else."""
-    script = _asset(_CHUNK_SCRIPT)
+    script = asset(_CHUNK_SCRIPT)
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -78,8 +81,8 @@ def policy(script: str, style: str = "", *, framed: bool = False) -> str:
     """
     rules = (
         "default-src 'none'",
-        f"script-src '{_digest(script)}'",
-        *([f"style-src '{_digest(style)}'"] if style else []),
+        f"script-src '{digest(script)}'",
+        *([f"style-src '{digest(style)}'"] if style else []),
         # By the letter of the standard files of a disk are of no place, and so none is 'self'.
         *(["frame-src 'self' file:"] if framed else []),
         "base-uri 'none'",
@@ -137,7 +140,7 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Html]:
     counts: list[int] = []
     elsewhere: list[str] = []
     # Each chunk is made while records are read: they are not all held as JSON at once.
-    for number, (packed, count) in enumerate(explorer.chunks(records.detail(r) for r in contents.trials)):
+    for number, (packed, count) in enumerate(explorer.chunks(_detail(contents, r) for r in contents.trials)):
         counts.append(count)
         if keep is None:
             here.append(explorer.chunk_element(packed, f"chunk-{number}"))
@@ -147,11 +150,29 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Html]:
     return [explorer.data_element("data", data), *here]
 
 
+def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
+    """Return what the viewer shows of a trial, with what only the run knows of it."""
+    found = records.detail(result)
+    key = str(result.key)
+    if key in contents.nodeids:
+        # Of several agents no single option names the one.
+        endpoint = "" if result.key.agent else contents.endpoint
+        found["run"] = hold_again(contents.nodeids[key], endpoint)
+    other = contents.beside.get(key)
+    if other is not None:
+        found["beside"] = records.beside(other, contents.baseline_name)
+    if contents.recorded is not None:
+        found["raw"] = contents.recorded(result)
+    return found
+
+
 @cache
-def _asset(names: tuple[str, ...]) -> str:
+def asset(names: tuple[str, ...]) -> str:
+    """Return scripts or styles of the package as one."""
     folder = files("pytest_a2a_bench.reports.html") / "assets"
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return how a policy knows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

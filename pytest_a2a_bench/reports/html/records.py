@@ -123,7 +123,7 @@ def detail(result: TrialResult) -> dict[str, Any]:
         "error_type": one_line(result.error_type or "", 120),
         "facts": _facts(result),
         "reward": None if result.reward_info is None else _reward(result.reward_info),
-        "turns": [_turn(t) for t in result.transcript[:TURNS]],
+        "turns": [turn_record(t) for t in result.transcript[:TURNS]],
         "left_out": max(0, len(result.transcript) - TURNS),
         "findings": [
             {"rule": one_line(f.rule, 80), "message": _bounded(f.message), "raw": _bounded(f.raw), "turn": f.turn}
@@ -133,6 +133,20 @@ def detail(result: TrialResult) -> dict[str, Any]:
         ],
         "wire": requests[:REQUESTS],
         "wire_left_out": max(0, len(requests) - REQUESTS),
+    }
+
+
+def beside(result: TrialResult, name: str) -> dict[str, Any]:
+    """Return what the viewer shows of the same trial of another run.
+
+    :param name: what that run is called.
+    """
+    return {
+        "name": one_line(name, 120),
+        "s": state(result),
+        "w": one_line(why(result), 180),
+        "turns": [turn_record(t) for t in result.transcript[:TURNS]],
+        "left_out": max(0, len(result.transcript) - TURNS),
     }
 
 
@@ -246,7 +260,8 @@ def _reward(reward: Reward) -> dict[str, Any]:
     }
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
+def turn_record(turn: Turn) -> dict[str, Any]:
+    """Return what the viewer shows of a message."""
     found: dict[str, Any] = {"role": turn.role}
     if turn.party:
         found["party"] = one_line(turn.party, 60)

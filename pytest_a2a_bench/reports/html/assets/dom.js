@@ -54,6 +54,12 @@ const theme = {
     if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;
     this.media.addEventListener("change", () => this.label());
     byId("theme").addEventListener("click", () => this.toggle());
+    // The page around this one, or the one in its frame, may have chosen.
+    addEventListener("storage", (event) => {
+      if (event.key !== "a2a-bench-theme" || !event.newValue) return;
+      document.documentElement.dataset.theme = event.newValue;
+      this.label();
+    });
     this.label();
   },
 };

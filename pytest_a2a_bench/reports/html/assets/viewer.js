@@ -9,6 +9,7 @@ const viewer = {
     if (token !== this.token) return;
     this.body.replaceChildren(...(record instanceof Error
       ? [make("p", { class: "trouble" }, `This trial cannot be read from the page: ${record.message}`)] : drawTrial(record)));
+    this.dialog.classList.toggle("wide", Boolean(record.beside));
     this.body.scrollTop = 0;
     const at = table.found.indexOf(index);
     byId("viewer-previous").disabled = at <= 0;

@@ -1,0 +1,145 @@
+"""Conversations while they are held (``--a2a-live``): a file for each in ``DIR/live``, gone when its trial has ended.
+
+A line is written when a message is, by whichever process holds the conversation, and read by whoever shows the run. So
+the processes of a run need not talk about it, and another one may watch. Lines are JSON: first whose conversation it
+is, then what the agent was told before the first message, then the messages, as transcripts have them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolReturned, TrialKey, Turn, UserSaid
+from pytest_a2a_bench.secret import KNOWN
+
+NAME = "live"
+
+
+class Growing:
+    """The file of one conversation, for the thread that holds it. A disk that refuses it ends no conversation.
+
+    :param directory: the run's results directory.
+    """
+
+    def __init__(self, directory: Path, key: TrialKey, run_id: str) -> None:
+        self._path = directory / NAME / f"{key.file_stem}.{secrets.token_hex(6)}.jsonl"
+        self._began = time.time()
+        self._is_briefed = False
+        self._handle = -1
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # A conversation may hold what a user said.
+            self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        self._write({"key": str(key), "run_id": run_id, "began": self._began})
+
+    def hear(self, briefing: Briefing, events: Sequence[Event], party: str | None = None) -> None:
+        """Take down what was said.
+
+        :param party: whose words the agent's are, where it is not the one under test.
+        """
+        if not self._is_briefed:
+            self._is_briefed = True
+            self._write({"policy": briefing.policy, "tools": [[t.name, t.description] for t in briefing.tools]})
+        for event in events:
+            at = round(time.time() - self._began, 2)
+            self._write({"at": at, "turn": _turn(event, party).to_json()})
+
+    def end(self) -> None:
+        """Remove the file: what came of the conversation is stored, or it is held again."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._handle < 0:
+            return
+        text = KNOWN.hide(json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str)) + "\n"
+        with contextlib.suppress(OSError):
+            os.write(self._handle, text.encode("utf-8", errors="backslashreplace"))
+
+
+def clear(directory: Path) -> None:
+    """Remove what processes left there that were killed."""
+    shutil.rmtree(directory / NAME, ignore_errors=True)
+
+
+@dataclass(slots=True)
+class Held:
+    """A conversation that is being held, as far as its file has been read.
+
+    :ivar id: what tells it from every other holding, also of the same trial.
+    :ivar began: seconds since 1970.
+    :ivar briefing: ``policy`` and ``tools`` (names and descriptions), once the agent was told.
+    :ivar turns: ``at`` (seconds since it began) and ``turn`` of each message (the members of :class:`.Turn`).
+    """
+
+    path: Path
+    id: str
+    key: str = ""
+    run_id: str = ""
+    began: float = 0.0
+    briefing: dict[str, Any] = field(default_factory=dict)
+    turns: list[dict[str, Any]] = field(default_factory=list)
+    _offset: int = 0
+
+    def read(self) -> None:
+        """Read what was written since the last time.
+
+        :raises OSError: if the file is gone.
+        """
+        with self.path.open("rb") as stream:
+            stream.seek(self._offset)
+            # A line that is half there is read when it is whole.
+            whole, end, _ = stream.read().rpartition(b"\n")
+        self._offset += len(whole) + len(end)
+        for line in whole.splitlines():
+            self._take(json.loads(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if "turn" in line:
+            self.turns.append(line)
+        elif "policy" in line:
+            self.briefing = line
+        else:
+            self.key, self.run_id = str(line.get("key", "")), str(line.get("run_id", ""))
+            self.began = float(line.get("began", 0.0))
+
+
+class Watch:
+    """Reads what is held in a results directory, each line once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / NAME
+        self._known: dict[str, Held] = {}
+
+    def look(self) -> list[Held]:
+        """Return the conversations that are under way, the oldest first; damaged files are left out."""
+        there = {path.name: path for path in self._directory.glob("*.jsonl")}
+        self._known = {name: held for name, held in self._known.items() if name in there}
+        for name, path in there.items():
+            held = self._known.setdefault(name, Held(path, name.rsplit(".", 2)[-2]))
+            try:
+                held.read()
+            except (OSError, ValueError, TypeError, AttributeError):
+                del self._known[name]
+        return sorted((h for h in self._known.values() if h.key), key=lambda held: held.began)
+
+
+def _turn(event: Event, party: str | None) -> Turn:
+    if isinstance(event, UserSaid):
+        return Turn("user", event.text)
+    if isinstance(event, ToolReturned):
+        return Turn("tool", event.content, call_id=event.call_id, tool=event.name, error=event.error, requestor="agent")
+    assert isinstance(event, AgentSaid)
+    return Turn("agent", event.text, event.calls, party=party)

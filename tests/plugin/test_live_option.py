@@ -1,0 +1,132 @@
+"""``--a2a-live``: a run is shown while it goes on, from whichever process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from harness import Bench, wait_for
+from raw_agent import Request, fine, raw_agent
+
+from pytest_a2a_bench.reports.live import Watched
+
+TALK = """
+import pytest
+
+@pytest.mark.a2a_scenario("Good morning", "Where is it?")
+def test_talk(trial):
+    assert trial.said("fine")
+"""
+
+
+class Asked:
+    """An agent that looks at the run from outside when it is asked for the second time."""
+
+    def __init__(self, results: Path) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self._watched = Watched(results)
+        self._count = 0
+
+    def __call__(self, request: Request) -> bytes:
+        self._count += 1
+        if self._count == 2:
+            told = self._watched.look()
+            self.seen += [told, *(self._watched.talk(now["id"], 0) or {} for now in told["now"])]
+        return fine(request)
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["on", "off"])
+def test_a_conversation_can_be_watched_while_it_is_held(pytester: pytest.Pytester, bench: Bench, live: bool) -> None:
+    pytester.makepyfile(TALK)
+    asked = Asked(pytester.path / "a2a-results")
+    with raw_agent(asked) as agent:
+        result = bench(f"--a2a-endpoint={agent.url}", "-q", *(["--a2a-live"] if live else []))
+    result.assert_outcomes(passed=1)
+    assert asked.seen[0]["running"]
+    shown = [line for line in result.outlines if line.endswith(" shows this run")]
+    if live:
+        _, talk = asked.seen
+        said = [(turn["role"], turn["text"]) for turn in talk["turns"]]
+        assert said == [("user", "Good morning"), ("agent", "fine"), ("user", "Where is it?")]
+        assert shown[0].startswith("a2a: http://127.0.0.1:")
+    else:
+        assert (asked.seen[0]["now"], shown) == ([], [])
+    # Nothing of it stays.
+    assert not (pytester.path / "a2a-results" / "live").exists()
+
+
+def test_a_taken_port_and_a_path_in_its_place_are_usage_errors(
+    pytester: pytest.Pytester, desk: Bench, noop_url: str
+) -> None:
+    taken = noop_url.rstrip("/").rpartition(":")[2]
+    result = desk("--a2a-live", taken)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--a2a-live {taken}: cannot listen there: *"])
+    result = desk("--a2a-live", "test_desk.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--a2a-live: 'test_desk.py' is no port*before a path*"])
+
+
+def _held(request: Request, go_on: threading.Event) -> bytes:
+    """Answer each first message at once, and each second one when it is time."""
+    if "Where is it" in request.body.decode():
+        go_on.wait(240)
+    return fine(request)
+
+
+@pytest.mark.slow
+def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(TALK)
+    go_on = threading.Event()
+    arguments = ("--a2a-trials=2", "-n2", "--a2a-live", "--a2a-min-pass=0.5")
+    with (
+        raw_agent(lambda request: _held(request, go_on)) as agent,
+        bench.popen(f"--a2a-endpoint={agent.url}", *arguments) as process,
+    ):
+        assert process.stdout is not None
+        url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
+        reader = threading.Thread(target=process.stdout.read)
+        reader.start()
+        try:
+            _watch(url, go_on)
+        finally:
+            go_on.set()
+        assert process.wait(240) == 0
+        reader.join()
+
+
+def _watch(url: str, go_on: threading.Event) -> None:
+    told: list[dict[str, Any]] = []
+
+    def both() -> bool:
+        with urlopen(f"{url}events") as events:
+            told.append(_told(events)[0])
+        return [now["messages"] for now in told[-1]["now"]] == [3, 3]
+
+    wait_for(both)
+    assert {now["waits"] for now in told[-1]["now"]} == {"agent"}
+    assert (told[-1]["done"], told[-1]["total"], told[-1]["running"]) == (0, 2, True)
+    with urlopen(f"{url}events") as events, urlopen(f"{url}talk?id={told[-1]['now'][0]['id']}&from=2") as talk:
+        assert [turn["text"] for turn in json.load(talk)["turns"]] == ["Where is it?"]
+        assert _told(events)[0]["done"] == 0
+        go_on.set()
+        last = _told(events, to_the_end=True)[-1]
+        assert (last["done"], last["running"]) == (2, False)
+        # Pytest waits for whoever looks to have what came of it.
+        with urlopen(f"{url}report") as report:
+            assert "min_pass" in report.read().decode()
+
+
+def _told(events: Iterable[bytes], *, to_the_end: bool = False) -> list[dict[str, Any]]:
+    found = []
+    for line in events:
+        if line.startswith(b"data: "):
+            found.append(json.loads(line[6:]))
+            if not to_the_end:
+                break
+    return found
