@@ -64,6 +64,7 @@ class Settings:
     :param env_file: file of environment variables for the language models' providers, as given.
     :param results: directory of result files, as given.
     :param html: file of the report page; ending in a slash, directory of it.
+    :param report: name of a reporter of others -> the file that it writes.
     :param concurrency: conversations in flight in all processes together.
     :param rate: most messages to an agent in a second, of all processes together; None for any number.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
@@ -161,6 +162,7 @@ class Settings:
     agent_model: str | None = None
     results: str = "a2a-results"
     html: str | None = None
+    report: dict[str, str] = field(default_factory=dict)
     history_file: str | None = None
     traceback: bool = False
     tag_trials: bool = False

@@ -17,6 +17,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
 from pytest_a2a_bench.reports.html import Contents, now, write
 from pytest_a2a_bench.reports.html.conformance import rows_of
+from pytest_a2a_bench.reports.own import write_with
 from pytest_a2a_bench.results import history
 from pytest_a2a_bench.results.agents import agent_names, compare_agents
 from pytest_a2a_bench.results.baseline import Baseline, load
@@ -36,6 +37,7 @@ def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("directory", metavar="DIR", type=results_directory, help="Results directory of a run")
     parser.add_argument("-o", "--output", metavar="FILE|DIR/", default="report.html", help="(report.html)")
+    parser.add_argument("--format", metavar="NAME", default="html", help="html, or an installed reporter's name (html)")
     parser.add_argument("--baseline", metavar="FILE|DIR", type=results_directory, help="Earlier run to compare with")
     parser.add_argument("--history", metavar="PATH", type=Path, help="Runs of --a2a-history-file, to show over time")
     parser.add_argument(
@@ -49,7 +51,10 @@ def run(namespace: Namespace) -> int:
     if namespace.history is not None:
         contents = dataclasses.replace(contents, history=history.read(namespace.history))
     try:
-        page = write(namespace.output, contents)
+        if namespace.format == "html":
+            page = write(namespace.output, contents)
+        else:
+            page = write_with(namespace.format, Path(namespace.output), contents)
     except OSError as error:
         raise ConfigurationError(f"-o {namespace.output}: cannot be written: {error.strerror or error}") from error
     print(f"{page}: {count(len(contents.trials), 'trial')}")

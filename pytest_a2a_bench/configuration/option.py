@@ -29,7 +29,7 @@ class Option:
     flag: bool = False
     option: str = ""
     default: Any = None
-    locate: Callable[[str, Path], str] | None = None
+    locate: Callable[[Any, Path], Any] | None = None
 
     @property
     def cli(self) -> str:

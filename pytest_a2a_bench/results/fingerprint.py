@@ -74,6 +74,7 @@ WITHOUT_EFFECT = frozenset(
         "ray_wait",
         "record",
         "redeliver",
+        "report",
         "results",
         "resume",
         "run_timeout",

@@ -130,7 +130,7 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
         # Results stay as they were named, for messages.
         if option.locate is not None and (source == "ini" or option.name != "results"):
             base = config.rootpath if source == "ini" else config.invocation_params.dir.absolute()
-            values[option.name] = option.locate(text, base)
+            values[option.name] = option.locate(values[option.name], base)
     if "endpoint" in values:
         values["endpoint_source"] = sources["endpoint"]
         if isinstance(values["endpoint"], dict):
@@ -256,9 +256,14 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     return problems
 
 
+def _files_written(settings: Settings) -> Iterator[tuple[str, str | None]]:
+    yield from (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown))
+    yield from ((f"--a2a-report {name}", path) for name, path in settings.report.items())
+
+
 def _output_problems(settings: Settings) -> Iterator[str]:
     """Say which files cannot be written, before anything is paid for."""
-    for option, value in (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown)):
+    for option, value in _files_written(settings):
         if not value:
             continue
         path = Path(value)
