@@ -22,6 +22,7 @@ from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option, describe_default
 from pytest_a2a_bench.configuration.readers import one_of, read_names
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.plugin.run.standby import Row
 from pytest_a2a_bench.redact import sanitise
@@ -100,7 +101,8 @@ def _read_suites(text: str) -> tuple[str, ...]:
         raise ValueError(f"no suite is named; valid are: {', '.join(valid)}")
     unknown = [name for name in names if name not in valid]
     if unknown:
-        raise ValueError(f"unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}")
+        near = did_you_mean(unknown, valid)
+        raise ValueError(f"unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}{near}")
     return names
 
 
