@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import all_modules, joins, judge_protocol
 from pytest_a2a_bench.plugin.run.state import Selection
 from pytest_a2a_bench.plugin.shim import is_below
@@ -59,7 +60,10 @@ def _module_id(argument: str) -> str | None:
     if plain != "a2a" and not plain.startswith("a2a/"):
         return None
     known = [module.nodeid for module in all_modules()]
-    return plain + separator + rest if any(is_below(k, plain) for k in known) else None
+    if not any(is_below(k, plain) for k in known):
+        # pytest would say of it that there is no such file, and nobody thinks of a file here.
+        raise pytest.UsageError(f"{argument}: there is no such file, nor a built-in module{did_you_mean(plain, known)}")
+    return plain + separator + rest
 
 
 def _selected_modules(settings: Settings) -> tuple[str, ...]:
