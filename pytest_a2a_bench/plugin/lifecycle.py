@@ -135,7 +135,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     from pytest_a2a_bench.plugin import early, gates
     from pytest_a2a_bench.plugin.collect import order
     from pytest_a2a_bench.plugin.conformance import check_items, summary
-    from pytest_a2a_bench.plugin.report import page, past, publishing, terminal
+    from pytest_a2a_bench.plugin.report import page, past, publishing, pytest_html, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
@@ -161,6 +161,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.pluginmanager.register(summary.Summary(config, run), "a2a-bench-conformance")
     if run.settings.html or run.settings.report:
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
+    pytest_html.register(config)
     past.register(config, run, reporting)
     publishing.register(config, run, reporting)
     early.register(config, run)

@@ -20,8 +20,8 @@ def own_extensions() -> Iterator[None]:
     """What ``example_suites/extensions`` adds, which its guide's commands name."""
     tree = ast.parse((ROOT / "example_suites" / "extensions" / "conftest.py").read_text(encoding="utf-8"))
     for hook in tree.body:
-        if isinstance(hook, ast.FunctionDef) and isinstance(hook.body[-1], ast.Return):
-            offered = ast.literal_eval(hook.body[-1].value or ast.Constant({}))
+        if isinstance(hook, ast.FunctionDef) and isinstance(returned := hook.body[-1], ast.Return) and returned.value:
+            offered = ast.literal_eval(returned.value)
             extensions.offer(hook.name.removeprefix("pytest_a2a_bench_"), offered, "the example")
     yield
     extensions.withdraw()
