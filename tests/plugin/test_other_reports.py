@@ -26,5 +26,6 @@ def test_properties_are_on_both_pages(pytester: pytest.Pytester, bench: Bench) -
     (attached,) = (pytester.path / "allure").glob("*-attachment.json")
     assert json.loads(attached.read_text())["key"] == "tau2/mock/update_task_1#0"
     page = (pytester.path / "page.html").read_text()
-    assert "<td class=\\&#34;col-a2a_reward\\&#34;>0.0</td>" in page
-    assert "<td>a2a.termination_reason</td><td>user_stop</td>" in page
+    assert "col-a2a_reward" in page
+    assert "&gt;0.0&lt;/td&gt;" in page
+    assert "a2a.termination_reason&lt;/td&gt;&lt;td&gt;user_stop" in page
