@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing, Part, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate import agentbeats, data, org_dialects, tool_call
@@ -130,8 +132,10 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
             if is_first(part.text):
                 return OFFICIAL.name
     # What another distribution or the project adds, where it can tell that it is meant.
-    for _, own in extensions.load_all("dialects"):
-        recognises = getattr(own, "recognises", None)
-        if recognises is not None and recognises(parts):
-            return str(own.name)
+    for name in extensions.names("dialects"):
+        # One that is broken is told of where its name is used, and costs the others nothing.
+        with contextlib.suppress(ConfigurationError):
+            recognises = getattr(extensions.load("dialects", name, DIALECTS), "recognises", None)
+            if recognises is not None and recognises(parts):
+                return name
     return default
