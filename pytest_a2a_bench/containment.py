@@ -15,6 +15,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_a2a_bench import own_models
+
 _NAMES = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TIKTOKEN_CACHE_DIR": None}
 """Variables that are set inside the block, or by what is imported there, and are as before it afterwards."""
 
@@ -73,4 +75,5 @@ def load_litellm() -> Any:
         # Sets TIKTOKEN_CACHE_DIR whenever it is imported; there is none in older versions.
         with contextlib.suppress(ImportError):
             importlib.import_module("litellm.litellm_core_utils.default_encoding")
+    own_models.serve(litellm)
     return litellm

@@ -127,7 +127,7 @@ class DeliveryUncertain(TransportError):
         self, message: str, *, status_code: int | None = None, retry_after: float | None = None, reason: str = ""
     ) -> None:
         super().__init__(message, status_code=status_code, retry_after=retry_after)
-        self.reason = reason or "no answer after delivery"
+        self.reason: str = reason or "no answer after delivery"
 
 
 class TurnTimeoutError(TransportError):

@@ -66,6 +66,7 @@ class Settings:
     :param results: directory of result files, as given.
     :param html: file of the report page; ending in a slash, directory of it.
     :param live: port of the page that shows the run while it goes on, 0 for any free one; None for no such page.
+    :param report: name of a reporter of others -> the file that it writes.
     :param concurrency: conversations in flight in all processes together.
     :param rate: most messages to an agent in a second, of all processes together; None for any number.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
@@ -170,6 +171,7 @@ class Settings:
     results: str = "a2a-results"
     html: str | None = None
     live: int | None = None
+    report: dict[str, str] = field(default_factory=dict)
     history_file: str | None = None
     traceback: bool = False
     tag_trials: bool = False

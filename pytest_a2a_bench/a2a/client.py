@@ -55,9 +55,9 @@ class AgentConnection:
 
     def __init__(self, config: ClientConfig, card: AgentCard | None = None) -> None:
         self.config = config
-        self.must_stream = config.streaming == "on"
+        self.must_stream: bool = config.streaming == "on"
         self._card = card
-        self.pace = Pace(config.rate, config.timeout)
+        self.pace: Pace = Pace(config.rate, config.timeout)
         self._start()
 
     def _start(self) -> None:

@@ -28,7 +28,7 @@ class LoopThread:
     """A daemon thread that runs one event loop until it is stopped."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop()
         self.closers: list[weakref.WeakMethod[Callable[[], Coroutine[Any, Any, None]]]] = []
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._main, name="a2a-bench-loop", daemon=True)

@@ -118,7 +118,7 @@ class Requests:
         self._pace = pace
         self._retry = RetryPolicy(config.max_retries, config.backoff_base, config.backoff_max)
         self._config = config
-        self.meter = Meter(config.bounds)
+        self.meter: Meter = Meter(config.bounds)
         self.metrics: list[ProtocolMetrics] = []
         self.count = 0
         self.limit: asyncio.Timeout | None = None

@@ -72,7 +72,7 @@ class TokenSource:
         self._renew_at = self._ends_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = asyncio.Lock()
-        self.placeholder = f"a2a-token-{secrets.token_hex(16)}"
+        self.placeholder: str = f"a2a-token-{secrets.token_hex(16)}"
         _sources[self.placeholder] = self
 
     async def token(self) -> str:

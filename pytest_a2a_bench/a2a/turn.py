@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.messages import (
     SETTLED,
     TERMINAL,
@@ -52,6 +53,7 @@ class AgentReply:
     :param state: of the a2a_task, such as ``completed`` or ``input-required``; None for a Message.
     :param raw: the answer's JSON text, bounded, for the transcript.
     :param notes: what was odd about it and was put up with.
+    :param elsewhere: where an answer without parts has text that is none, in words; empty where there is none.
     """
 
     parts: tuple[Part, ...]
@@ -62,6 +64,7 @@ class AgentReply:
     usage: Usage = dataclasses.field(default_factory=Usage)
     raw: str = ""
     notes: tuple[str, ...] = ()
+    elsewhere: str = ""
 
     @property
     def text(self) -> str:
@@ -82,6 +85,7 @@ class Turn:
         self._status: InMessage | None = None
         self._artifacts: dict[str, Artifact] = {}
         self._metadata: dict[str, Any] = {}
+        self._history: list[InMessage] = []
         self._is_task = False
         self._is_task_final = False
         self.task_id: str | None = None
@@ -131,6 +135,7 @@ class Turn:
 
     def _replace(self, task: InTask) -> None:
         self._is_task = True
+        self._history = [message for message in task.history if message.role == "agent"]
         # A snapshot says all: but some servers leave streamed artifacts out of it, so an empty one erases nothing.
         if task.artifacts:
             self._artifacts = {a.artifact_id or f"#{i}": a for i, a in enumerate(task.artifacts)}
@@ -161,6 +166,7 @@ class Turn:
             a2a_task_id=self.task_id,
             usage=first_usage(self._metadata_candidates()),
             notes=tuple(self.notes),
+            elsewhere="" if parts else self._elsewhere(),
         )
 
     def status_text(self) -> str:
@@ -175,6 +181,15 @@ class Turn:
         if self.state == "input-required":
             return status or fresh
         return fresh or status
+
+    def _elsewhere(self) -> str:
+        said = next((text for message in reversed(self._history) if (text := _text_of(message).strip())), "")
+        if not said:
+            return ""
+        return (
+            f"the task's history has words of the agent's ({excerpt(said, 80)}), which are no answer: that "
+            "is in an artifact, or in the message of the status"
+        )
 
     def _unseen(self, key: str, artifact: Artifact) -> tuple[Part, ...]:
         old = self._seen.get(key, ())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation, RefusalError, find_player, number_calls
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.oracle import Oracle
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import AgentSaid
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.settings import BUILTIN_AGENTS, Settings
 
 WORDS = "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
 
@@ -59,6 +62,8 @@ def make_brain(options: AgentOptions) -> Brain:
             return LanguageModel.from_options(options)
         case "solver":
             return Solver()
-        case _:
+        case "oracle" | "readonly":
             settings = Settings(benchmark_options=dict(options.benchmark_options))
             return Oracle(settings, read_only=options.name == "readonly")
+        case own:
+            return cast("Brain", extensions.load("agents", own, BUILTIN_AGENTS)(options))

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Self
 
 import pytest_a2a_bench
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
@@ -26,7 +27,8 @@ _STOP_TIMEOUT = 5.0
 
 _PACKAGE_ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
 _BOOTSTRAP = (
-    "import os, sys; sys.path.extend(sys.argv.pop(1).split(os.pathsep)); "
+    "import json, os, sys; sys.path.extend(sys.argv.pop(1).split(os.pathsep)); "
+    "from pytest_a2a_bench import extensions; extensions.take_over(json.loads(sys.argv.pop(1))); "
     "from pytest_a2a_bench.agents.__main__ import main; sys.exit(main())"
 )
 
@@ -112,12 +114,18 @@ def _spawn(options: AgentOptions, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     # -P -c instead of -m: the package may be importable here by sys.path alone, and the user's working directory must
     # not shadow the server's imports.
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _BOOTSTRAP, os.pathsep.join(_places(options)), *options.to_argv()],
+        [sys.executable, "-P", "-c", _BOOTSTRAP, *_surroundings(options), *options.to_argv()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
         start_new_session=True,
     )
+
+
+def _surroundings(options: AgentOptions) -> tuple[str, str]:
+    """Return what that process has to be told of this one: where modules are, and what the project adds."""
+    places = dict.fromkeys([*_places(options), *extensions.places()])
+    return os.pathsep.join(places), json.dumps(extensions.passed_on())
 
 
 def _places(options: AgentOptions) -> list[str]:

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.chaos.spec import parse_chaos
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.readers import read_json_object
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, TAGGED_AGENTS, Settings
 
 PROTOCOLS = ("both", "1.0", "0.3")
@@ -94,11 +96,14 @@ class AgentOptions:
 
     def _problems(self) -> list[str]:
         found = []
-        if self.name not in BUILTIN_AGENTS:
-            found.append(f"there is no such agent; valid names are {', '.join(BUILTIN_AGENTS)}")
+        if self.name not in BUILTIN_AGENTS and self.name not in extensions.names("agents"):
+            valid = (*BUILTIN_AGENTS, *extensions.names("agents"))
+            found.append(f"there is no such agent; valid names are {', '.join(valid)}{did_you_mean(self.name, valid)}")
         for key, valid in _CHOICES.items():
-            if getattr(self, key) not in valid:
-                found.append(f"{key}={getattr(self, key)!r} is unknown; valid values are {', '.join(valid)}")
+            value = getattr(self, key)
+            if value not in valid and not (key == "dialect" and value in extensions.names("dialects")):
+                near = did_you_mean(str(value), valid)
+                found.append(f"{key}={value!r} is unknown; valid values are {', '.join(valid)}{near}")
         if not 0 <= self.latency < float("inf"):
             found.append(f"latency={self.latency!r} must be a number of seconds, 0 or more")
         found.extend(
@@ -225,7 +230,8 @@ def _read_value(name: str, key: str, text: str) -> Any:
     fields = {f.name: f.default for f in dataclasses.fields(AgentOptions) if f.name not in ("name", _GOLDS)}
     if key not in fields:
         valid = ", ".join([*fields, *gold_options()])
-        raise ConfigurationError(f"built-in agent {name!r} has no option {key!r}; valid options are {valid}")
+        near = did_you_mean(key, [*fields, *gold_options()])
+        raise ConfigurationError(f"built-in agent {name!r} has no option {key!r}; valid options are {valid}{near}")
     default = fields[key]
     try:
         if isinstance(default, bool):
@@ -239,11 +245,11 @@ def _read_value(name: str, key: str, text: str) -> Any:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare every option of :class:`AgentOptions`."""
     add = parser.add_argument
-    add("name", metavar="NAME", choices=BUILTIN_AGENTS, help=f"one of {', '.join(BUILTIN_AGENTS)}")
+    add("name", metavar="NAME", help=f"one of {', '.join(BUILTIN_AGENTS)}")
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     add("--port", type=int, default=0, metavar="N", help="HTTP port (default: any free one)")
     add("--grpc-port", type=int, default=0, metavar="N", help="gRPC port (default: any free one)")
-    add("--dialect", choices=DIALECTS, default="auto", help="how to answer (default: as addressed)")
+    add("--dialect", metavar="NAME", default="auto", help=f"how to answer: {', '.join(DIALECTS)} (as addressed)")
     add(
         "--latency",
         type=float,

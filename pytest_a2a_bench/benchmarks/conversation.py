@@ -15,6 +15,9 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.translate.auto import NATIVE
 from pytest_a2a_bench.translate.base import DecodedReply, Dialect
 
+_EMPTY = "empty-reply"
+_HAS = "the reply has "
+
 
 class SessionReply(Protocol):
     """What a session answers."""
@@ -27,6 +30,11 @@ class SessionReply(Protocol):
     @property
     def usage(self) -> Usage | None:
         """What the agent says this answer cost."""
+        ...
+
+    @property
+    def elsewhere(self) -> str:
+        """Where text is that is no part of an answer without parts, in words; empty where there is none."""
         ...
 
 
@@ -116,7 +124,8 @@ class Conversation:
         if isinstance(got, AgentSaid):
             return got
         if _is_empty(got):
-            raise AgentOutcomeError("the agent's answer is empty: neither text nor a tool call", state="failed")
+            told = next((f.message for f in got.findings if f.rule == _EMPTY), "neither text nor a tool call")
+            raise AgentOutcomeError(f"the agent's answer is empty: {told.removeprefix(_HAS)}", state="failed")
         if self.strict and got.unreadable:
             raise AgentOutcomeError(
                 f"the agent's answer cannot be read: {one_line(got.text or '', 200)}", state="failed"
@@ -201,6 +210,12 @@ class Conversation:
 
     def _read(self, reply: SessionReply) -> DecodedReply:
         decoded = self._writer().decode_reply(reply.parts, self.briefing.tools, self.bounds)
+        if reply.elsewhere:
+            told = tuple(
+                dataclasses.replace(f, message=f"{f.message}; {reply.elsewhere}") if f.rule == _EMPTY else f
+                for f in decoded.findings
+            )
+            decoded = dataclasses.replace(decoded, findings=told)
         if self.dialect == "auto":
             self.settled = translate.settle(self.settled, decoded)
         self.findings.extend(dataclasses.replace(f, turn=self._turn) for f in decoded.findings)

@@ -27,6 +27,7 @@ from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, Li
 from pytest_a2a_bench.configuration.rates import LINT
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.settings import Settings
 
@@ -133,7 +134,9 @@ def find_left_out(settings: Settings, environ: Mapping[str, str]) -> LeftOut:
     unknown = [name for name in wanted if name not in known]
     if unknown:
         names = ", ".join(sorted(known))
-        raise ConfigurationError(f"there is no rule {', '.join(unknown)}; a2a-bench lint has: {names}")
+        raise ConfigurationError(
+            f"there is no rule {', '.join(unknown)}; a2a-bench lint has: {names}{did_you_mean(unknown, known)}"
+        )
     cache = LintCache(LintCache.place(environ))
     tasks: dict[str, tuple[str, ...]] = {}
     unclear: dict[str, str] = {}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import importlib
-import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.lint import Linter
     from pytest_a2a_bench.benchmarks.player import Player
     from pytest_a2a_bench.model import TrialResult
-
-ENTRY_POINT_GROUP = "pytest_a2a_bench.suites"
 
 BUILT_IN = {
     "tau2": "pytest_a2a_bench.benchmarks.tau2.suite",
@@ -49,7 +47,7 @@ def register(suites: Iterable[Suite]) -> None:
 
 def names() -> tuple[str, ...]:
     """Return the names of all suites without importing any."""
-    return tuple(dict.fromkeys([*BUILT_IN, *_entry_points(), *_registered]))
+    return tuple(dict.fromkeys([*BUILT_IN, *extensions.names("suites"), *_registered]))
 
 
 def known() -> list[Suite]:
@@ -253,20 +251,9 @@ def _load(name: str) -> Suite:
         return _registered[name]
     if name in BUILT_IN:
         return cast("Suite", importlib.import_module(BUILT_IN[name]).SUITE)
-    points = _entry_points()
-    if name not in points:
-        raise ConfigurationError(f"there is no suite {name!r}; valid are: {', '.join(names())}")
-    try:
-        return cast("Suite", points[name].load())
-    # Whatever somebody's package raises on import must not end our run in a traceback.
-    except Exception as error:
+    extension = extensions.find("suites", name, BUILT_IN)
+    if extension is None:
         raise ConfigurationError(
-            f"suite {name!r} cannot be loaded from entry point {points[name].value!r}: {type(error).__name__}: {error}"
-        ) from error
-
-
-@functools.cache
-def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
-    points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
-    # Sorted, since the order of installed distributions is that of the file system.
-    return {point.name: point for point in sorted(points, key=lambda p: p.name) if point.name not in BUILT_IN}
+            f"there is no suite {name!r}; valid are: {', '.join(names())}{did_you_mean(name, names())}"
+        )
+    return cast("Suite", extension.load())

@@ -39,6 +39,7 @@ from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, cost, matrix, render
 from pytest_a2a_bench.reports import text as text_report
@@ -268,7 +269,9 @@ def _check_groups(names: list[str], with_acts: bool) -> None:
     groups += [ACTS] if with_acts else []
     unknown = [name for name in names if name not in groups]
     if unknown:
-        raise ConfigurationError(f"--group names {', '.join(unknown)}; there are {', '.join(groups)}")
+        raise ConfigurationError(
+            f"--group names {', '.join(unknown)}; there are {', '.join(groups)}{did_you_mean(unknown, groups)}"
+        )
 
 
 def _check_output(path: Path) -> None:

@@ -17,6 +17,7 @@ from pytest_a2a_bench.benchmarks.lint import SEVERITIES, DomainLint, Linter, Lin
 from pytest_a2a_bench.benchmarks.lint_known import LintCache
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.reports import lint
 from pytest_a2a_bench.results.store import write_atomically
 from pytest_a2a_bench.settings import Settings
@@ -93,6 +94,7 @@ def _find(source: str) -> tuple[str, Linter, Path | None]:
     if not path.is_dir():
         raise ConfigurationError(
             f"{source} is neither a benchmark that can be linted ({', '.join(known)}) nor a directory"
+            f"{did_you_mean(source, known)}"
         )
     for name, linter in known.items():
         if linter.recognises(path):
@@ -107,7 +109,8 @@ def _choose_rules(namespace: Namespace, linter: Linter) -> tuple[Rule, ...]:
     names = {rule.id for rule in linter.rules}
     unknown = [name for name in (*namespace.rule, *namespace.ignore) if name not in names]
     if unknown:
-        raise ConfigurationError(f"there is no rule {', '.join(unknown)}; there are: {', '.join(sorted(names))}")
+        near = did_you_mean(unknown, names)
+        raise ConfigurationError(f"there is no rule {', '.join(unknown)}; there are: {', '.join(sorted(names))}{near}")
     wanted = set(namespace.rule or names) - set(namespace.ignore)
     if not wanted:
         raise ConfigurationError("--rule and --ignore leave no rule")
@@ -120,7 +123,9 @@ def _choose_domains(namespace: Namespace, linter: Linter, request: LintRequest) 
     there = linter.domains(request)
     unknown = [name for name in namespace.domain if name not in there]
     if unknown:
-        raise ConfigurationError(f"there is no domain {', '.join(unknown)}; there are: {', '.join(there)}")
+        raise ConfigurationError(
+            f"there is no domain {', '.join(unknown)}; there are: {', '.join(there)}{did_you_mean(unknown, there)}"
+        )
     return tuple(domain for domain in there if not namespace.domain or domain in namespace.domain)
 
 

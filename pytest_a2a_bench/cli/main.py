@@ -17,6 +17,7 @@ from typing import NoReturn, Protocol, cast
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.cli import _outlet
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.secret import KNOWN, in_environment, in_url
 
 # As argparse itself exits for arguments that it refuses.
@@ -136,11 +137,24 @@ def _write_whatever_it_is() -> None:
 
 
 class OneLineParser(ArgumentParser):
-    """A parser that reports a wrong argument in one line, without the usage text around it."""
+    """A parser that reports a wrong argument in one line, without the usage text around it.
+
+    :ivar options: every option that it, or the command that was chosen, has.
+    """
+
+    options: tuple[str, ...] = ()
 
     def error(self, message: str) -> NoReturn:
         """Print the message and leave with exit code 2."""
-        self.exit(USAGE_ERROR, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}{self._near(message)}; see {self.prog} --help\n")
+
+    def _near(self, message: str) -> str:
+        """Return what was most likely meant, of the choices or options that there are."""
+        if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            return did_you_mean(match[1], re.findall(r"[\w.-]+", match[2])).rstrip("?")
+        if match := re.search(r"unrecognized arguments: (--[\w-]+)", message):
+            return did_you_mean(match[1], self.options).rstrip("?")
+        return ""
 
 
 def make_parser(chosen: str | None = None) -> ArgumentParser:
@@ -159,6 +173,8 @@ def make_parser(chosen: str | None = None) -> ArgumentParser:
             # A terminal knows no markup.
             subparser.description = (command.__doc__ or "").replace("``", "")
             command.configure(subparser)
+            # What a command does not know is reported by this parser.
+            parser.options = tuple(option for action in subparser._actions for option in action.option_strings)
             subparser.set_defaults(run=command.run)
     return parser
 

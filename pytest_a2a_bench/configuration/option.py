@@ -31,7 +31,7 @@ class Option:
     bare: str = ""
     option: str = ""
     default: Any = None
-    locate: Callable[[str, Path], str] | None = None
+    locate: Callable[[Any, Path], Any] | None = None
 
     @property
     def cli(self) -> str:

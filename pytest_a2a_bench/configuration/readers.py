@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench import settings as s
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import without_query
 
 # Names by which credentials are passed to models, also inside of other words (openai_api_key).
@@ -31,8 +34,26 @@ def one_of(*valid: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in valid:
-            raise ValueError(f"{text!r} is not one of {', '.join(valid)}")
+            raise ValueError(f"{text!r} is not one of {', '.join(valid)}{did_you_mean(text, valid)}")
         return text
+
+    return read
+
+
+def one_of_kind(kind: str, *valid: str) -> Callable[[str], str]:
+    """Read one of some words, or the name of an extension (:mod:`pytest_a2a_bench.extensions`).
+
+    :param kind: the kind of extensions.
+    """
+
+    def read(text: str) -> str:
+        if text in valid:
+            return text
+        try:
+            own = extensions.find(kind, text, valid)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return text if own is not None else one_of(*valid, *extensions.names(kind))(text)
 
     return read
 
@@ -273,9 +294,10 @@ def read_agent_name(text: str) -> str:
 
 def _builtin(text: str) -> str:
     name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
-    if name not in s.BUILTIN_AGENTS:
-        # What follows the question mark is the agent's own business, and is read when it is started.
-        raise ValueError(f"no built-in agent is called {name!r}; {ENDPOINTS}")
+    # What follows the question mark is the agent's own business, and is read when it is started.
+    if name not in s.BUILTIN_AGENTS and name not in extensions.names("agents"):
+        near = did_you_mean(name, (*s.BUILTIN_AGENTS, *extensions.names("agents")))
+        raise ValueError(f"no built-in agent is called {name!r}; {ENDPOINTS}{near}")
     return text
 
 
@@ -311,6 +333,26 @@ def locate_file(text: str, base: Path) -> str:
 def locate_page(text: str, base: Path) -> str:
     """Do what :func:`locate_file` does, and keep the slash at the end by which a directory is asked for."""
     return locate_file(text, base) + "/" * text.endswith("/")
+
+
+def read_reports(text: str) -> dict[str, str]:
+    """Read ``NAME=FILE`` of a report by a reporter of others, or of several, each on a line or after a comma."""
+    found = {}
+    for given in filter(None, re.split(r"[\n,]", text)):
+        name, path = split_named(given.strip())
+        if name is None or not path:
+            raise ValueError(
+                f"{given!r} is not NAME=FILE; reporters: {', '.join(extensions.names('reporters')) or 'none'}"
+            )
+        found[one_of_kind("reporters")(name)] = path
+    if not found:
+        raise ValueError("the value is empty")
+    return found
+
+
+def locate_reports(reports: Mapping[str, str], base: Path) -> dict[str, str]:
+    """Do what :func:`locate_file` does, for each of several reports."""
+    return {name: locate_file(path, base) for name, path in reports.items()}
 
 
 def locate_named_file(text: str, base: Path) -> str:

@@ -24,7 +24,9 @@ from pytest_a2a_bench.configuration.readers import (
     locate_file,
     locate_named_file,
     locate_page,
+    locate_reports,
     one_of,
+    one_of_kind,
     positive,
     read_agent_name,
     read_breaker,
@@ -37,6 +39,7 @@ from pytest_a2a_bench.configuration.readers import (
     read_path,
     read_port,
     read_proxy,
+    read_reports,
     read_shard,
     read_switch,
     read_text,
@@ -47,6 +50,7 @@ from pytest_a2a_bench.configuration.readers import (
     seconds,
     whole,
 )
+from pytest_a2a_bench.own_models import read_model
 
 # The dataclass is the only place with defaults; help and documentation take them from here.
 DEFAULTS: dict[str, Any] = {
@@ -105,7 +109,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("protocol", "|".join(s.PROTOCOLS), "A2A protocol version", one_of(*s.PROTOCOLS)),
     Option("transport", "|".join(s.TRANSPORTS), "A2A transport", one_of(*s.TRANSPORTS)),
     Option("streaming", "|".join(s.STREAMING), "Streaming requests", one_of(*s.STREAMING)),
-    Option("dialect", "NAME", f"How tools are written in messages: {', '.join(s.DIALECTS)}", one_of(*s.DIALECTS)),
+    Option(
+        "dialect",
+        "NAME",
+        f"How tools are written in messages: {', '.join(s.DIALECTS)}",
+        one_of_kind("dialects", *s.DIALECTS),
+    ),
     Option("history", "|".join(s.HISTORIES), "Send only what is new, or everything", one_of(*s.HISTORIES)),
     Option(
         "tools",
@@ -123,7 +132,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("max_errors", "N", "Tool errors after which a conversation is ended", whole(1)),
     Option("user", "|".join((*s.USERS, "a2a:URL")), "Who plays the user; a2a:URL is an A2A agent", read_user),
     Option("user_auth_env", "NAME", "Environment variable that holds the token of that agent", read_variable_name),
-    Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", read_text),
+    Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", read_model),
     Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", read_model_arguments),
     Option("user_retry", "N", "Times a trial is held again in which the simulated user was at fault", whole(0)),
     Option(
@@ -134,7 +143,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("colleague_auth_env", "NAME", "Environment variable that holds the token of that agent", read_variable_name),
     Option("colleague_turns", "N", "Questions to it in one conversation; to all of several together", whole(1)),
-    Option("judge_llm", "MODEL", "Model that judges what a benchmark leaves to a judge", read_text),
+    Option("judge_llm", "MODEL", "Model that judges what a benchmark leaves to a judge", read_model),
     Option(
         "agent_model",
         "MODEL",
@@ -161,6 +170,13 @@ OPTIONS: tuple[Option, ...] = (
         "Show the run in a browser while it goes on, at a port of this machine (any free one where none is named)",
         read_port,
         bare="0",
+    ),
+    Option(
+        "report",
+        "NAME=FILE",
+        "Write a report by a reporter of your own or of another package; several by several options",
+        read_reports,
+        locate=locate_reports,
     ),
     Option(
         "history_file",

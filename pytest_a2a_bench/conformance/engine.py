@@ -16,7 +16,7 @@ from pytest_a2a_bench.conformance.check import ADDED, CHECKS, UNCHECKABLE, NoAns
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.crossed import cross
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
-from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.requirements import load_requirements, whose_pack
 from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import MORE_TIME, works
 from pytest_a2a_bench.conformance.session.presence import CARD_RULES
@@ -313,7 +313,8 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
         ctx.fail("the answer is nested too deeply to be judged", fix="answer with less depth")
     except Exception as error:
         # A bug of ours must not cost the user the results of all other checks.
-        return "error", f"the check itself broke, which is a bug of pytest-a2a-bench: {type(error).__name__}: {error}"
+        whose = whose_pack(ctx.requirement) or "pytest-a2a-bench"
+        return "error", f"the check itself broke, which is a bug of {whose}: {type(error).__name__}: {error}"
     return _severest(ctx.findings), reason
 
 

@@ -22,6 +22,7 @@ from pytest_a2a_bench.conformance.check import ADDED
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.gates.known import EntryForm, KnownEntry, is_over, read_entries, read_text
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line
 
 _CARD = "card"
@@ -94,7 +95,7 @@ def parse_waivers(text: str, where: str, known: Iterable[str] | None = None) -> 
 def _problems(entry: Mapping[str, Any], ids: frozenset[str]) -> Iterator[str]:
     id = entry.get("id")
     if isinstance(id, str) and id.strip() and id not in ids:
-        yield f"id {one_line(id, 60)!r} is no requirement of the catalogue"
+        yield f"id {one_line(id, 60)!r} is no requirement of the catalogue{did_you_mean(id, ids)}"
     for key, valid in (("binding", (*BINDINGS, _CARD)), ("version", VERSIONS)):
         if key in entry and entry[key] not in valid:
             yield f"{key} = {one_line(repr(entry[key]), 60)} is not one of {', '.join(valid)}"

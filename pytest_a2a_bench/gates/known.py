@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line
 
 # A file of another kind is wrong in every line.
@@ -121,7 +122,8 @@ def _problems(table: Any, form: EntryForm) -> Iterator[str]:
         return
     for key in table:
         if key not in form.keys:
-            yield f"unknown key {one_line(key, _SHOWN)!r}; valid are {', '.join(form.keys)}"
+            near = did_you_mean(key, form.keys)
+            yield f"unknown key {one_line(key, _SHOWN)!r}; valid are {', '.join(form.keys)}{near}"
     # The first two keys of every form are required: what it is about, and why.
     for key in form.keys[:2]:
         if not (isinstance(table.get(key), str) and table[key].strip()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +24,78 @@ def pytest_a2a_bench_suites() -> Sequence[Suite]:
             return [Suite(name="mine", domains=("desk",), available=..., splits=..., load_tasks=...)]
 
     :return: suites; each becomes a marker, and its domains names for ``--a2a-suite``.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
+def pytest_a2a_bench_dialects() -> Mapping[str, str]:
+    """Offer dialects, for ``--a2a-dialect NAME``: ``{"yaml": "my_dialect:YAML"}``.
+
+    This and the following hooks return what an entry point of the group of that name (``pytest_a2a_bench.dialects``)
+    says for an installed distribution: names, and ``module:OBJECT`` for each, imported when the name is used. Implement
+    them in a plugin or in the rootdir's conftest; built-in agents, which run in processes of their own, are told of it.
+
+    :return: objects with the methods of :class:`~pytest_a2a_bench.translate.base.Dialect`. One that has
+        ``recognises(parts)``, too, is what a built-in agent answers in that is addressed in it.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
+def pytest_a2a_bench_reporters() -> Mapping[str, str]:
+    """Offer reporters, for ``--a2a-report NAME=FILE`` and ``a2a-bench report DIR --format NAME``.
+
+    :return: functions of :class:`~pytest_a2a_bench.reports.html.contents.Contents` that return the text of the file.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
+def pytest_a2a_bench_agents() -> Mapping[str, str]:
+    """Offer built-in agents, for ``--a2a-endpoint builtin:NAME``.
+
+    :return: functions of :class:`~pytest_a2a_bench.agents.options.AgentOptions` that return a
+        :class:`~pytest_a2a_bench.agents.brain.Brain`. Each is called in the agent's own process.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
+def pytest_a2a_bench_users() -> Mapping[str, str]:
+    """Offer simulated users, for ``--a2a-user-llm a2a-user/NAME``.
+
+    :return: functions that get what a model would get that plays the user (a list of messages in OpenAI's form, and
+        arguments such as ``tools``) and return its words, or a message with ``content`` and ``tool_calls``.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
+def pytest_a2a_bench_judges() -> Mapping[str, str]:
+    """Offer judges, for ``--a2a-judge-llm a2a-judge/NAME``.
+
+    :return: functions as those of :func:`pytest_a2a_bench_users`; what they return must be what the benchmark asks its
+        judge for in these messages.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
+def pytest_a2a_bench_requirements() -> Mapping[str, str]:
+    """Offer packs of requirements that are judged beside the protocol's.
+
+    :return: sequences of pairs: a :class:`~pytest_a2a_bench.conformance.finding.Requirement` and its check, which is
+        written as in :mod:`pytest_a2a_bench.conformance.check`.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
+def pytest_a2a_bench_stores() -> Mapping[str, str]:
+    """Offer places for results, for ``--a2a-results SCHEME://...``. What fsspec itself knows needs no hook.
+
+    :return: by their schemes, classes of fsspec's ``AbstractFileSystem``.
     """
     raise NotImplementedError
 

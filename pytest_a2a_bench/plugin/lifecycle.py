@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pytest_a2a_bench import env_file
+from pytest_a2a_bench import env_file, extensions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
 from pytest_a2a_bench.plugin import shim
@@ -53,6 +53,7 @@ def configure(config: pytest.Config) -> None:
     """Resolve the options, register markers, and choose the built-in modules."""
     for suites in config.hook.pytest_a2a_bench_suites():
         registry.register(suites)
+    _take_offers(config)
     standby.add_markers(config, markers.lines(registry.known()))
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
@@ -75,6 +76,19 @@ def configure(config: pytest.Config) -> None:
         elsewhere.join(config, run, (worker_input or {}).get(FILES))
         sides.join(config, run)
         errands.join(config, run)
+
+
+def _take_offers(config: pytest.Config) -> None:
+    """Ask plugins and conftest files what they add, as installed distributions say it by their entry points."""
+    config.add_cleanup(extensions.withdraw)
+    try:
+        for kind in extensions.KINDS:
+            # Suites have options, and so are offered as they are.
+            hook = getattr(config.hook, f"pytest_a2a_bench_{kind}")
+            for offer in hook.get_hookimpls() if kind != "suites" else ():
+                extensions.offer(kind, offer.function(), f"plugin {offer.plugin_name}")
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _start(config: pytest.Config) -> BenchRun:
@@ -131,7 +145,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     from pytest_a2a_bench.plugin import early, gates
     from pytest_a2a_bench.plugin.collect import order
     from pytest_a2a_bench.plugin.conformance import check_items, summary
-    from pytest_a2a_bench.plugin.report import page, past, publishing, terminal
+    from pytest_a2a_bench.plugin.report import page, past, publishing, pytest_html, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
@@ -155,12 +169,13 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.pluginmanager.register(gates.Gatekeeper(config, run, reporting), "a2a-bench-gates")
     config.pluginmanager.register(reporting, "a2a-bench-reporting")
     config.pluginmanager.register(summary.Summary(config, run), "a2a-bench-conformance")
-    if run.settings.html:
+    if run.settings.html or run.settings.report:
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
     if run.settings.live is not None:
         from pytest_a2a_bench.plugin.report import live  # few runs are watched, and this is a server
 
         live.register(config, run)
+    pytest_html.register(config)
     past.register(config, run, reporting)
     publishing.register(config, run, reporting)
     early.register(config, run)

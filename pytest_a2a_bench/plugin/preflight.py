@@ -13,7 +13,7 @@ import pytest
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface, parse_card
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.cassettes import library
-from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.plugin.conformance import verdicts
 from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
 from pytest_a2a_bench.plugin.trials.connection import connect
@@ -84,9 +84,21 @@ def _begin(run: BenchRun, settings: Settings) -> str:
             raise ConfigurationError("--a2a-replay: the protocol is judged on a real agent, not on recordings")
         return library.read_card(Path(settings.replay)).url
     if settings.builtin:
+        _require_both(run)
         run.services.agent_processes.append(agent := start_builtin(settings.builtin, settings))
         return agent.url
     return str(settings.endpoint)
+
+
+def _require_both(run: BenchRun) -> None:
+    """See that what serves the agent and what most trials need is there, or name both: one thing to install at a time
+    would be another round for each.
+
+    :raises MissingExtraError: if neither is installed, and not the protocol alone is judged.
+    """
+    lacking = [module for module in ("uvicorn", "tau2") if importlib.util.find_spec(module) is None]
+    if len(lacking) == 2 and not run.plan.selection.only_conformance:
+        raise MissingExtraError("what serves built-in agents and holds tau2's tasks", "tau2,agents")
 
 
 def _find_each(run: BenchRun) -> None:

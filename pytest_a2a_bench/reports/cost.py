@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pytest_a2a_bench.conformance.cost.plan import CostPlan, Sum
+from pytest_a2a_bench.conformance.requirements import whose_pack
 
 _Interface = tuple[str, str]
 
@@ -18,7 +19,9 @@ def headline(plan: CostPlan) -> str:
     more = f"; {unseen} more that a correct agent refuses before it works on them" if unseen else ""
     out = f"; {len(plan.left_out)} checks are left out" if plan.left_out else ""
     cells = "; and up to half as many again, as each rule is tried in every further cell" if plan.crossed else ""
-    return f"messages that {len(plan.rows)} checks will send: {each}{more}{cells}{out}"
+    others = sum(1 for row in plan.rows if whose_pack(row.planned.requirement))
+    unmeasured = f"; and those of {others} checks of others, which nobody has measured" if others else ""
+    return f"messages that {len(plan.rows)} checks will send: {each}{more}{unmeasured}{cells}{out}"
 
 
 def lines(plan: CostPlan) -> list[str]:

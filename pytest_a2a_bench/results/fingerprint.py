@@ -80,6 +80,7 @@ WITHOUT_EFFECT = frozenset(
         "ray_wait",
         "record",
         "redeliver",
+        "report",
         "results",
         "resume",
         "run_timeout",

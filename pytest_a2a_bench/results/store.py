@@ -70,7 +70,7 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.trials = directory / "trials"
+        self.trials: Path = directory / "trials"
         self._forgotten: set[Path] = set()
 
     def prepare(self) -> None:

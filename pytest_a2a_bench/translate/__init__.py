@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.errors import ConfigurationError
+from typing import cast
+
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.translate.auto import DIALECTS, NATIVE, detect_request, settle
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.translate.org_official import OFFICIAL, OFFICIAL_TOOLS
@@ -22,9 +24,7 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Dialect:
     """Return a dialect by its name.
 
-    :raises ConfigurationError: if there is none of that name.
+    :raises ConfigurationError: if there is none of that name, or another's cannot be loaded.
     """
-    try:
-        return _HIDDEN[name] if name in _HIDDEN else DIALECTS[name]
-    except KeyError:
-        raise ConfigurationError(f"there is no dialect {name!r}; choose one of {', '.join(DIALECTS)}") from None
+    found = _HIDDEN.get(name) or DIALECTS.get(name)
+    return found if found is not None else cast("Dialect", extensions.load("dialects", name, DIALECTS))

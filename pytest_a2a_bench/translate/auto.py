@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
+from pytest_a2a_bench import extensions
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing, Part, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate import agentbeats, data, org_dialects, tool_call
@@ -43,7 +47,10 @@ class AutoDialect(ToolCallDialect):
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request in whichever dialect it is written in."""
         detected = detect_request(parts)
-        return (OFFICIAL if detected == OFFICIAL.name else DIALECTS[detected]).decode_request(parts)
+        if detected in DIALECTS:
+            return DIALECTS[detected].decode_request(parts)
+        own = OFFICIAL if detected == OFFICIAL.name else cast("Dialect", extensions.load("dialects", detected))
+        return own.decode_request(parts)
 
     def _how(self, briefing: Briefing) -> str:
         # The shortest form, which agents without tools of their own can write as well; a colleague has no place in it.
@@ -124,4 +131,11 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
                 return "sierra" if agentbeats.TAG_LINE in part.text[end:] else "agentbeats"
             if is_first(part.text):
                 return OFFICIAL.name
+    # What another distribution or the project adds, where it can tell that it is meant.
+    for name in extensions.names("dialects"):
+        # One that is broken is told of where its name is used, and costs the others nothing.
+        with contextlib.suppress(ConfigurationError):
+            recognises = getattr(extensions.load("dialects", name, DIALECTS), "recognises", None)
+            if recognises is not None and recognises(parts):
+                return name
     return default

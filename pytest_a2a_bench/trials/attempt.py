@@ -39,12 +39,12 @@ class Attempt:
     def __init__(self, key: TrialKey, cancel: threading.Event, metadata: dict[str, Any]) -> None:
         self.key = key
         self.cancel = cancel
-        self.began = time.monotonic()
-        self.started_at = datetime.now(UTC).isoformat()
+        self.began: float = time.monotonic()
+        self.started_at: str = datetime.now(UTC).isoformat()
         self.session: AgentSession | None = None
         self.native: NativeTurns | None = None
-        self.parties = Parties()
-        self.abandoned = Abandoned()
+        self.parties: Parties = Parties()
+        self.abandoned: Abandoned = Abandoned()
         self.evaluated: Evaluated | None = None
         self.metadata = metadata
         self.growing: Growing | None = None

@@ -107,7 +107,7 @@ class Runner:
         self._stopping = stopping
         self._further = tuple(further)
         self._growing = growing
-        self.limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
+        self.limits: Limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
         self._attempts: dict[TrialKey, Attempt] = {}
         self._lock = threading.Lock()
 

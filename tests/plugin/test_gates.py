@@ -147,8 +147,10 @@ def test_a_floor_for_what_nobody_knows_is_refused(
     result = desk.apart(*workers, "--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
     assert result.ret == 4
     text = " ".join((result.stdout.str() + result.stderr.str()).split())
-    assert "--a2a-min-pass mok=0.7: no suite, domain or category has that name; did you mean mock?" in text
-    assert "--a2a-min-pass desk/fornt=0.2: no suite, domain or category has that name; did you mean desk/front?" in text
+    assert "--a2a-min-pass mok=0.7: no suite, domain or category has that name; did you mean 'mock'?" in text
+    assert (
+        "--a2a-min-pass desk/fornt=0.2: no suite, domain or category has that name; did you mean 'desk/front'?" in text
+    )
     assert "tau2/mock=" not in text
     assert "handle_time=" not in text
     assert log_of(pytester) == []

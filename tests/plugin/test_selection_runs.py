@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from harness import Bench, log_of
+
+from pytest_a2a_bench import suites
 
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 SLOW_WITH_WORKERS = pytest.mark.parametrize(
@@ -129,3 +133,15 @@ def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
     assert counts(every) == {"passed": 1, "failed": 2}
     assert "left out" not in every.stdout.str()
     assert suite.apart(*workers, "--a2a-suite", "front", "test_own.py").ret == 4
+
+
+def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench, pytester: pytest.Pytester) -> None:
+    """As VS Code does: what it collected is run by the path of the file and the name in it."""
+    ini = pytester.makeini("[pytest]\na2a_suite = mock\n")
+    listed = bench("--co", "-q")
+    assert "a2a/mock::test_mock[create_task_1-t0]" in listed.outlines
+    file = Path(suites.__file__).with_name("test_mock.py")
+    named = bench("--co", "-q", f"{file}::test_mock[create_task_1-t0]", "-c", ini)
+    assert named.ret == 0, named.stderr.str()
+    assert named.outlines[0] == "a2a/mock::test_mock[create_task_1-t0]"
+    assert named.outlines[2].startswith("1 test collected")

@@ -38,7 +38,7 @@ class Agent:
     def send(self, parts: Any, timeout: float | None = None) -> Any:
         from pytest_a2a_bench.model import Part
 
-        return SimpleNamespace(parts=(Part.of_text("How can I help you?"),), usage=None)
+        return SimpleNamespace(parts=(Part.of_text("How can I help you?"),), usage=None, elsewhere="")
 
 
 def main() -> None:

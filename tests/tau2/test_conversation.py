@@ -21,6 +21,7 @@ BRIEFING = Briefing("Be brief.", (TOOL,))
 class Answer:
     parts: Sequence[Part]
     usage: Usage | None = None
+    elsewhere: str = ""
 
 
 @dataclass

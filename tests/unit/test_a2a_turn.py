@@ -54,7 +54,11 @@ def test_chatter_is_never_the_answer() -> None:
 def test_chatter_in_the_history_is_not_mistaken_for_the_answer() -> None:
     history = [{"role": "user", "parts": [{"text": "q"}]}, {"role": "agent", "parts": [{"text": "Thinking..."}]}]
     assert reply(status("working", "Thinking..."), task("completed", history=history)).parts == ()
-    assert reply(task("completed", history=history)).parts == ()
+    only = reply(task("completed", history=history))
+    assert only.parts == ()
+    assert "the task's history has words of the agent's ('Thinking...')" in only.elsewhere
+    assert reply(task("completed", history=history[:1])).elsewhere == ""
+    assert reply(task("completed", history=history), artifact("42")).elsewhere == ""
 
 
 def test_artifacts_before_status_but_the_question_first_while_waiting() -> None:

@@ -181,6 +181,7 @@ def test_a_conversation_hands_its_bounds_to_the_dialect() -> None:
             class Reply:
                 parts = (Part.of_data({"tool_calls": [call(1), call(2)]}),)
                 usage = None
+                elsewhere = ""
 
             return Reply()
 

@@ -64,7 +64,7 @@ def test_the_registry_has_exactly_the_dialects_that_the_option_offers() -> None:
 
 
 def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match=r"no dialect 'morse'; choose one of auto, tool_call"):
+    with pytest.raises(ConfigurationError, match=r"no dialect 'morse'; valid are: auto, tool_call"):
         translate.get("morse")
 
 

@@ -75,6 +75,8 @@ def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env
         raise EvaluatorError(
             f"{tau2.distribution}'s own evaluator raised {type(exc).__name__}: {exc}; there is no reward for task "
             f"{task.id!r} of {domain} after this conversation (it ended by {simulation.termination_reason.value})"
+            + "; in this tutorial domain it raises where an agent creates no task"
+            * (domain == "mock")
         ) from exc
     reward = to_reward(info.model_dump(mode="json"))
     # Only where they differ and somebody will ask why: it takes another environment.

@@ -23,6 +23,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, load
 from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
 from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import Settings
 
 DOMAIN = "banking_knowledge"
@@ -117,7 +118,7 @@ def _find(tau2: Tau2, name: str) -> Any:
     if canonical not in known:
         raise ConfigurationError(
             f"{RETRIEVAL.cli}={name}: {tau2.distribution} has no such retrieval configuration; "
-            f"it has: {', '.join(sorted(known))}"
+            f"it has: {', '.join(sorted(known))}{did_you_mean(name, known)}"
         )
     return known[canonical]
 

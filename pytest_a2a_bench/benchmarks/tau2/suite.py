@@ -130,7 +130,8 @@ def name_variant(provenance: Mapping[str, Any]) -> str:
 def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
     from pytest_a2a_bench.benchmarks.tau2 import notes, retrieval
 
-    return (*retrieval.announce(domains, settings, os.environ), *notes.announce_user(domains, settings))
+    found = (*retrieval.announce(domains, settings, os.environ), *notes.announce_user(domains, settings))
+    return (*found, *notes.announce_tutorial(domains))
 
 
 SUITE = Suite(

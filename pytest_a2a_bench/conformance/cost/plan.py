@@ -10,6 +10,7 @@ from pytest_a2a_bench.conformance.check import ADDED
 from pytest_a2a_bench.conformance.cost.facts import Facts, facts_of
 from pytest_a2a_bench.conformance.cost.table import SELF, CostTable, Use, load_table
 from pytest_a2a_bench.conformance.engine import Planned, is_rough
+from pytest_a2a_bench.conformance.requirements import whose_pack
 from pytest_a2a_bench.conformance.session.target import Target
 
 STANDARD_MESSAGES = 40
@@ -169,6 +170,8 @@ def _risk(planned: Planned, table: CostTable) -> str:
     # A task that works for seconds stays behind, working, where a run is killed.
     if "slow" in planned.requirement.needs:
         return "leaves a working task if it is stopped"
+    if whose := whose_pack(planned.requirement):
+        return f"nobody has measured what checks of {whose} send"
     return table.unsafe.get((planned.requirement.version, planned.requirement.id), "")
 
 

@@ -63,7 +63,7 @@ class Session:
     ) -> None:
         self.target = target
         self._allowance = allowance
-        self.shared = SharedObjects()
+        self.shared: SharedObjects = SharedObjects()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
         self.configured_tasks: set[str] = set()
@@ -72,8 +72,8 @@ class Session:
         # Registered before any check runs: some compare what two bindings say of one task.
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
-        self.health = Health(self)
-        self.pace = Pace(self.health.reference)
+        self.health: Health = Health(self)
+        self.pace: Pace = Pace(self.health.reference)
         self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 

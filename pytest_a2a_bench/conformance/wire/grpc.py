@@ -48,7 +48,9 @@ class GrpcWire:
         limits: Limits | None = None,
         redactor: Redactor | None = None,
     ) -> None:
-        self.url, self.version, self.tenant = url, version, tenant
+        self.url: str = url
+        self.version: str = version
+        self.tenant: str = tenant
         self._auth = auth or AuthParts()
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()

@@ -75,7 +75,10 @@ class HttpWire:
         limits: Limits | None = None,
         redactor: Redactor | None = None,
     ) -> None:
-        self.url, self.binding, self.version, self.tenant = url, binding, version, tenant
+        self.url: str = url
+        self.binding: str = binding
+        self.version: str = version
+        self.tenant: str = tenant
         self._auth = auth or AuthParts()
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()

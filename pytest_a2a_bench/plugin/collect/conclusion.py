@@ -18,6 +18,7 @@ from pytest_a2a_bench.plugin.run.modules import judge_protocol
 from pytest_a2a_bench.plugin.run.options import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
+from pytest_a2a_bench.settings import DIALECTS
 
 SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
 """Fixtures that shape a conversation, which starts before any function-scoped fixture of its item."""
@@ -103,7 +104,8 @@ def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for name, items in _by_suite(trials).items():
         suite = registry.load(name, run.settings)
         # None: every dialect will do.
-        if suite.dialects is not None and dialect not in suite.dialects:
+        # What another's dialect can say, its author knows.
+        if suite.dialects is not None and dialect in DIALECTS and dialect not in suite.dialects:
             more = f" and {len(items) - 1} more" if len(items) > 1 else ""
             *most, last = suite.dialects
             yield (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates.misses import quarantine_of, thresholds_of
 from pytest_a2a_bench.gates.terms import groups_of
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results.baseline import task_name
 
@@ -56,8 +56,7 @@ def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     known = here | registry.group_names()
     for group, rate in missing.items():
         if group not in known:
-            near = get_close_matches(group, sorted(known), 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(group, sorted(known))
             yield f"--a2a-min-pass {group}={rate:g}: no suite, domain or category has that name{hint}"
 
 

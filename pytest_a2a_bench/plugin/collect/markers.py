@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import pytest
@@ -21,6 +22,9 @@ CATEGORY_SIGNATURE = ", category=None"
 INTERACTIVE_SIGNATURE = ", interactive=False"
 
 CONFORMANCE_SIGNATURE = "suite, *, group=None, level=None, id=None, binding=None, version=None"
+
+# Of a shorter id every other number is near.
+_TELLING = 4
 
 _KNOWN = ("domain", "split", "trials", "tasks", "label")
 
@@ -93,7 +97,9 @@ def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
     valid = (*_KNOWN, *(["category"] if suite.categories else []), *(["interactive"] if suite.interactive else []))
     unknown = sorted(set(values) - set(valid))
     if unknown:
-        problems.append(f"does not know {', '.join(unknown)}; valid are: {', '.join(valid)}")
+        problems.append(
+            f"does not know {', '.join(unknown)}; valid are: {', '.join(valid)}{did_you_mean(unknown, valid)}"
+        )
     problems += [f"{name}: {text}" for name in valid if (text := _wrong(name, values.get(name), suite))]
     # Only with a domain that is right can its interactive sibling be looked for.
     if not problems and values.pop("interactive", False):
@@ -172,6 +178,7 @@ def _named(patterns: tuple[str, ...], tasks: list[BenchTask], split: str) -> lis
         examples = ", ".join(task.task_id for task in tasks[:5])
         raise ConfigurationError(
             f"tasks: no task matches {', '.join(map(repr, missing))} in split {split!r}; its ids look like: {examples}"
+            f"{did_you_mean([name for name in missing if len(name) >= _TELLING], ids)}"
         )
     # In the suite's order, whatever order the patterns are in.
     return [task for task in tasks if task.task_id in chosen]
@@ -182,7 +189,11 @@ def _wrong(name: str, value: Any, suite: Suite) -> str | None:
         valid = ", ".join(suite.domains)
         if value is None:
             return f"missing; valid are: {valid}"
-        return None if value in suite.domains else f"{value!r} is not one of {valid}"
+        return (
+            None
+            if value in suite.domains
+            else f"{value!r} is not one of {valid}{did_you_mean(str(value), suite.domains)}"
+        )
     if value is None:
         return None
     if name == "trials":
@@ -207,7 +218,8 @@ def _wrong_category(value: Any, suite: Suite) -> str | None:
     unknown = [name for name in _names(value) or () if not fnmatch.filter(suite.categories, name)]
     if not unknown and value:
         return None
-    return f"{', '.join(map(repr, unknown)) or 'nothing'} is none of {', '.join(suite.categories)}"
+    near = did_you_mean(unknown, suite.categories)
+    return f"{', '.join(map(repr, unknown)) or 'nothing'} is none of {', '.join(suite.categories)}{near}"
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_a2a_bench import suites
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import ACTS, all_modules, joins, judge_protocol
 from pytest_a2a_bench.plugin.run.state import Selection
 from pytest_a2a_bench.plugin.shim import is_below
@@ -58,12 +60,25 @@ def _module_id(argument: str) -> str | None:
     path, separator, rest = argument.partition("::")
     # A path that exists is the user's, whatever it is called.
     if os.path.exists(path):
-        return None
+        nodeid = _built_in_at(path)
+        return nodeid + separator + rest if nodeid is not None else None
     plain = re.sub(r"^(?:\.{1,2}[/\\])+", "", path).replace("\\", "/").rstrip("/")
     if plain != "a2a" and not plain.startswith("a2a/"):
         return None
     known = [module.nodeid for module in all_modules()]
-    return plain + separator + rest if any(is_below(k, plain) for k in known) else None
+    if not any(is_below(k, plain) for k in known):
+        # pytest would say of it that there is no such file, and nobody thinks of a file here.
+        raise pytest.UsageError(f"{argument}: there is no such file, nor a built-in module{did_you_mean(plain, known)}")
+    return plain + separator + rest
+
+
+def _built_in_at(path: str) -> str | None:
+    """Return the node id of the built-in module whose file a path is: editors run tests by file and name."""
+    folder, file = os.path.split(os.path.abspath(path))
+    if folder != os.path.dirname(suites.__file__):
+        return None
+    name = f"{suites.__name__}.{file.removesuffix('.py')}"
+    return next((module.nodeid for module in all_modules() if module.module == name), None)
 
 
 def _selected_modules(settings: Settings) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, BenchRun
@@ -176,7 +177,8 @@ def _marker_problem(marker: pytest.Mark | None) -> str:
         return f"@pytest.mark.conformance takes one positional argument, one of {', '.join(PARTS)}; got {marker.args!r}"
     unknown = sorted(set(marker.kwargs) - set(_FILTERS))
     if unknown:
-        return f"@pytest.mark.conformance does not know {', '.join(unknown)}; valid are: {', '.join(_FILTERS)}"
+        near = did_you_mean(unknown, _FILTERS)
+        return f"@pytest.mark.conformance does not know {', '.join(unknown)}; valid are: {', '.join(_FILTERS)}{near}"
     # What tests of ACTS files are called is up to whoever wrote them.
     filters = _FILTERS if marker.args[0] != "acts" else ("level", "binding", "version")
     wrong = [text for name in filters for text in _value_problems(name, marker.kwargs.get(name))]
@@ -191,10 +193,11 @@ def _value_problems(name: str, given: Any) -> Iterator[str]:
         yield f"{name}={given!r} is no text, nor a list of texts"
         return
     known = _known_values(name)
-    unknown = [repr(value) for value in values if value not in known]
+    unknown = [value for value in values if value not in known]
     if unknown or not values:
+        near = did_you_mean(unknown, known)
         valid = ", ".join(known[:_SHOWN]) + (" ..." if len(known) > _SHOWN else "")
-        yield f"{name} names {', '.join(unknown) or 'nothing'}; there are {valid}"
+        yield f"{name} names {', '.join(map(repr, unknown)) or 'nothing'}; there are {valid}{near}"
 
 
 def _known_values(name: str) -> list[str]:

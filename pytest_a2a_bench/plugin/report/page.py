@@ -1,13 +1,19 @@
-"""The report page of a run (``--a2a-html``), written on the controller when everything else is known."""
+"""The report page of a run (``--a2a-html``) and reports by others' reporters (``--a2a-report``).
+
+They are written on the controller when everything else is known.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_a2a_bench.conformance.report import CheckRow
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.plugin.report import past, terminal
 from pytest_a2a_bench.plugin.report.agents import agent_of
@@ -16,6 +22,7 @@ from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.reports import gathering
 from pytest_a2a_bench.reports.html import Contents, now, write
+from pytest_a2a_bench.reports.own import write_with
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -29,9 +36,8 @@ class Page:
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.config = config
         self.run = run
-        self.path = Path(run.settings.html or "")
-        self.problem = ""
-        self.is_written = False
+        self.problems: list[str] = []
+        self.written: list[tuple[str, Path]] = []
         self._checks: dict[str, dict[str, str]] = {}
         self._explanations: dict[str, str] = {}
 
@@ -49,24 +55,31 @@ class Page:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the page; that it cannot be written makes a run fail that would pass."""
+        """Write the reports; that one cannot be written makes a run fail that would pass."""
         contents = self._contents()
         if nothing_will_run(self.config) or not (contents.trials or contents.checks):
             return
-
-        try:
-            self.path = write(self.run.settings.html or "", contents)
-            self.is_written = True
-        except OSError as error:
-            self.problem = f"the report page {self.path} cannot be written: {error.strerror or error}"
+        if self.run.settings.html:
+            self._write("report page", Path(self.run.settings.html), partial(write, self.run.settings.html, contents))
+        for name, path in self.run.settings.report.items():
+            self._write(f"report {name!r}", Path(path), partial(write_with, name, Path(path), contents))
+        if self.problems:
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
+    def _write(self, what: str, path: Path, write_it: Callable[[], Path]) -> None:
+        try:
+            self.written.append((what, write_it()))
+        except OSError as error:
+            self.problems.append(f"the {what} {path} cannot be written: {error.strerror or error}")
+        except ConfigurationError as error:
+            self.problems.append(str(error))
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say where the page is."""
-        if self.problem:
-            say(terminalreporter, f"a2a: {self.problem}", red=True)
-        elif self.is_written and self.config.get_verbosity() >= 0:
-            say(terminalreporter, f"report page: {shown_path(str(self.path), self.config)}")
+        """Say where the reports are."""
+        for problem in self.problems:
+            say(terminalreporter, f"a2a: {problem}", red=True)
+        for what, path in self.written if self.config.get_verbosity() >= 0 else ():
+            say(terminalreporter, f"{what}: {shown_path(str(path), self.config)}")
 
     def _contents(self) -> Contents:
         agent, trials = agent_of(self.run), self._trials()

@@ -287,10 +287,9 @@ class Reporting:
         if self.reported:
             self._write_summary(terminalreporter)
         elif self._agent_was_forgotten() and exitstatus != pytest.ExitCode.INTERRUPTED:
-            say(
-                terminalreporter,
-                "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)",
-            )
+            # What was left out because something is not installed may be what was meant, and has been told.
+            advice = "; name a suite (--a2a-suite airline) or choose from all (-k airline)"
+            say(terminalreporter, f"a2a: no test used the agent{advice if not self.run.collected.notes else ''}")
         # A skip of somebody else's, before there was a trial: pytest is content with it.
         elif self.run.collected.used and self.total and exitstatus == pytest.ExitCode.OK:
             say(terminalreporter, f"a2a: {summary.NOTHING_MEASURED}", red=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.plugin.run import allure_report
 from pytest_a2a_bench.results import mirror
 
 PREFIX = "a2a."
@@ -44,11 +45,18 @@ def sections_of(report: pytest.TestReport) -> list[tuple[str, str]]:
     return [*report.sections, *((name, text) for name, text, *_ in getattr(report.longrepr, "sections", ()))]
 
 
-def set_properties(item: pytest.Item, values: Mapping[str, str | int | float | bool]) -> None:
-    """Put scalars into an item's properties, in place of what an earlier run of it (a rerun) left."""
+def set_properties(
+    item: pytest.Item, values: Mapping[str, str | int | float | bool], transcript: str | None = None
+) -> None:
+    """Put scalars into an item's properties, in place of what an earlier run of it (a rerun) left.
+
+    :param transcript: file that reporters may take a copy of.
+    """
     # A rerun must not report the properties of the try before it.
     kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
     item.user_properties[:] = [*kept, *((sys.intern(PREFIX + name), value) for name, value in values.items())]
+    if allure_report.is_written(item.config):
+        allure_report.tell({PREFIX + name: value for name, value in values.items()}, transcript)
 
 
 def is_excused_miss(report: Any) -> bool:

@@ -22,6 +22,7 @@ from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option, describe_default
 from pytest_a2a_bench.configuration.readers import one_of, read_names
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.plugin.run.standby import Row
 from pytest_a2a_bench.redact import sanitise
@@ -101,7 +102,8 @@ def _read_suites(text: str) -> tuple[str, ...]:
         raise ValueError(f"no suite is named; valid are: {', '.join(valid)}")
     unknown = [name for name in names if name not in valid]
     if unknown:
-        raise ValueError(f"unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}")
+        near = did_you_mean(unknown, valid)
+        raise ValueError(f"unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}{near}")
     return names
 
 
@@ -131,7 +133,7 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
         # Results stay as they were named, for messages.
         if option.locate is not None and (source == "ini" or option.name != "results"):
             base = config.rootpath if source == "ini" else config.invocation_params.dir.absolute()
-            values[option.name] = option.locate(text, base)
+            values[option.name] = option.locate(values[option.name], base)
     if "endpoint" in values:
         values["endpoint_source"] = sources["endpoint"]
         if isinstance(values["endpoint"], dict):
@@ -276,9 +278,14 @@ def _budget_problems(settings: Settings) -> Iterator[str]:
         yield f"--a2a-budget is about one agent, and there are several ({names}); give one endpoint, or leave it out"
 
 
+def _files_written(settings: Settings) -> Iterator[tuple[str, str | None]]:
+    yield from (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown))
+    yield from ((f"--a2a-report {name}", path) for name, path in settings.report.items())
+
+
 def _output_problems(settings: Settings) -> Iterator[str]:
     """Say which files cannot be written, before anything is paid for."""
-    for option, value in (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown)):
+    for option, value in _files_written(settings):
         if not value:
             continue
         path = Path(value)

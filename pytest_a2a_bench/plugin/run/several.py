@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_a2a_bench.configuration.readers import split_named
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import Settings
 
 
@@ -23,12 +24,14 @@ def problems(settings: Settings) -> Iterator[str]:
         )
     name, _ = split_named(settings.baseline or "")
     if name is not None and settings.agents and name not in settings.under_test:
-        yield f"--a2a-baseline {name}=...: no agent under test is called {name}; there is: {names}"
+        near = did_you_mean(name, settings.agents)
+        yield f"--a2a-baseline {name}=...: no agent under test is called {name}; there is: {names}{near}"
 
 
 def _transfer_problems(settings: Settings, names: str) -> Iterator[str]:
     if settings.transfer not in settings.agents:
         there = f"the endpoints are {names}" if names else "the endpoints have no names"
+        there += did_you_mean(settings.transfer or "", settings.agents)
         yield (
             f"--a2a-transfer {settings.transfer}: {there}; name the agent that transfers and the one that takes over: "
             f"--a2a-endpoint a=URL --a2a-endpoint {settings.transfer}=URL"

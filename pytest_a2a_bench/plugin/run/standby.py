@@ -29,7 +29,7 @@ RowsOf = Callable[["list[Suite]"], Iterable[tuple[str, list[Row]]]]
 
 _OWN = "pytest_a2a_bench.plugin"
 
-REPEATED = frozenset({"suites", "endpoint", "colleague"})
+REPEATED = frozenset({"suites", "endpoint", "colleague", "report"})
 """Options that may be given several times."""
 
 OUR_FIXTURES = frozenset({"trial", "bench_task", "_a2a_key", "_a2a_endpoint", "_a2a_check"})

@@ -105,6 +105,10 @@ class ItemTrial:
     task: BenchTask
     key: TrialKey
 
+    def __repr__(self) -> str:
+        # Reporters show it as the item's parameter.
+        return str(self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

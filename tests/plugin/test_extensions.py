@@ -1,0 +1,162 @@
+"""What others add: every kind by the example project, and by an installed distribution; what is wrong is one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Bench
+
+from pytest_a2a_bench import extensions
+from pytest_a2a_bench.configuration.readers import one_of_kind, read_reports
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.own_models import read_model
+from pytest_a2a_bench.plugin import hookspecs
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "example_suites" / "extensions"
+
+
+@pytest.fixture
+def own(pytester: pytest.Pytester, bench: Bench) -> Bench:
+    """Run pytest in a copy of the example."""
+    for path in EXAMPLE.iterdir():
+        if path.is_file():
+            (pytester.path / path.name).write_bytes(path.read_bytes())
+    return bench
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory that distributions are installed into; what is installed here is looked at anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    extensions._installed.cache_clear()
+    extensions._loaded.cache_clear()
+    yield tmp_path
+    extensions._installed.cache_clear()
+    extensions._loaded.cache_clear()
+    for name in set(sys.modules) - before:
+        if name.startswith("ext_"):
+            del sys.modules[name]
+
+
+def install(site: Path, name: str, points: str) -> None:
+    info = site / f"{name}-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(points)
+
+
+def test_every_kind_has_a_hook_and_a_row_in_the_reference() -> None:
+    hooks = {name.removeprefix("pytest_a2a_bench_") for name in vars(hookspecs) if name.startswith("pytest_a2a_bench_")}
+    assert hooks == {*extensions.KINDS, "prepare_trial"}
+    page = (ROOT / "docs" / "reference" / "hooks.md").read_text(encoding="utf-8")
+    for kind, (what, given) in extensions.KINDS.items():
+        assert f"| `pytest_a2a_bench.{kind}` | {what} | {given} |" in page
+    assert f"version {extensions.CONTRACT}" in page
+
+
+def test_an_installed_one_is_found_by_name_and_loaded_when_it_is_used(site: Path) -> None:
+    (site / "ext_good.py").write_text("LINES = object()\nA2A_BENCH_CONTRACT = 1\n")
+    install(site, "good", "[pytest_a2a_bench.dialects]\nlines = ext_good:LINES\n")
+    assert extensions.names("dialects") == ("lines",)
+    assert one_of_kind("dialects", "auto")("lines") == "lines"
+    assert "ext_good" not in sys.modules
+    assert extensions.load("dialects", "lines", ["auto"]) is sys.modules["ext_good"].LINES
+    with pytest.raises(ValueError, match="'line' is not one of auto, lines; did you mean 'lines'"):
+        one_of_kind("dialects", "auto")("line")
+
+
+def test_a_broken_import_names_the_distribution(site: Path) -> None:
+    (site / "ext_broken.py").write_text("import nowhere_at_all\n")
+    install(site, "broken", "[pytest_a2a_bench.reporters]\nx = ext_broken:X\n")
+    with pytest.raises(ConfigurationError) as caught:
+        extensions.load("reporters", "x")
+    assert str(caught.value) == (
+        "the reporter 'x' of distribution broken 1.2 cannot be loaded from 'ext_broken:X': "
+        "ModuleNotFoundError: No module named 'nowhere_at_all'"
+    )
+
+
+def test_a_version_of_another_contract_is_refused(site: Path) -> None:
+    (site / "ext_newer.py").write_text("X = 1\nA2A_BENCH_CONTRACT = 99\n")
+    install(site, "newer", "[pytest_a2a_bench.agents]\nx = ext_newer:X\n")
+    with pytest.raises(
+        ConfigurationError, match=r"agent 'x' of distribution newer 1\.2 was written for version 99 .* 1:"
+    ):
+        extensions.load("agents", "x")
+
+
+def test_two_of_one_name_are_told_with_both_distributions(site: Path) -> None:
+    install(site, "one", "[pytest_a2a_bench.stores]\nshelf = a:X\n")
+    install(site, "two", "[pytest_a2a_bench.stores]\nshelf = b:X\n")
+    both = r"'shelf', of distribution one 1\.2 \(a:X\) and distribution two 1\.2 \(b:X\); uninstall one"
+    with pytest.raises(ConfigurationError, match=both):
+        extensions.load("stores", "shelf")
+
+
+def test_the_name_of_a_built_in_one_is_refused(site: Path) -> None:
+    install(site, "greedy", "[pytest_a2a_bench.dialects]\nauto = a:X\n")
+    with pytest.raises(ValueError, match=r"dialect 'auto' of distribution greedy 1\.2 has the name of a built-in one"):
+        one_of_kind("dialects", "auto")("yaml")
+
+
+def test_what_a_hook_must_return(site: Path) -> None:
+    with pytest.raises(ConfigurationError, match="pytest_a2a_bench_users of plugin p must return names and"):
+        extensions.offer("users", {"x": "no_object"}, "plugin p")
+
+
+def test_reports_and_models_of_no_extension_are_refused(site: Path) -> None:
+    install(site, "good", "[pytest_a2a_bench.reporters]\ncsv = a:X\n[pytest_a2a_bench.judges]\nstrict = a:Y\n")
+    assert read_reports("csv=a.csv\n") == {"csv": "a.csv"}
+    assert read_model("a2a-judge/strict") == "a2a-judge/strict"
+    assert read_model("openai/gpt-4.1") == "openai/gpt-4.1"
+    with pytest.raises(ValueError, match="is not NAME=FILE; reporters: csv"):
+        read_reports("a.csv")
+    with pytest.raises(ValueError, match="'cvs' is not one of csv; did you mean 'csv'"):
+        read_reports("cvs=a.csv")
+    with pytest.raises(ValueError, match="no such judge; valid are: strict; did you mean 'strict'"):
+        read_model("a2a-judge/strikt")
+
+
+@pytest.mark.slow
+def test_own_agent_user_judge_reporter_and_store(pytester: pytest.Pytester, own: Bench) -> None:
+    models = ("--a2a-user-llm=a2a-user/hurried", "--a2a-judge-llm=a2a-judge/polite")
+    result = own.apart(
+        "--a2a-endpoint=builtin:clerk", *models, "--a2a-report=csv=out/trials.csv", "--a2a-results=shelf://run",
+        "test_shop.py", "-k=hurried",
+    )  # fmt: skip
+    result.assert_outcomes(passed=1, deselected=2)
+    result.stdout.fnmatch_lines(["report 'csv': out/trials.csv"])
+    key = "a2a_scenario/scenario/test_shop.test_a_hurried_customer#0"
+    assert (pytester.path / "out" / "trials.csv").read_text().splitlines()[1] == f"{key},evaluated,1.0"
+    (stored,) = (pytester.path / "shelf" / "run" / "trials").glob("*.json")
+    told = json.loads(stored.read_text())["provenance"]
+    assert (told["user_llm"], told["judge"]) == ("a2a-user/hurried", "a2a-judge/polite")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_own_dialect(own: Bench, workers: tuple[str, ...]) -> None:
+    result = own.apart(
+        *workers, "--a2a-endpoint=builtin:oracle", "--a2a-dialect=lines", "test_shop.py", "-k=our_dialect"
+    )
+    assert result.parseoutcomes()["passed"] == 2
+
+
+@pytest.mark.slow
+def test_own_requirements(own: Bench) -> None:
+    result = own.apart("--a2a-endpoint=builtin:clerk", "a2a/protocol", "-k=house and JSONRPC", "-rA")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "a2a: messages that 2 checks will send: none; and those of 2 checks of others, which nobody has measured",
+            "*HOUSE-001 [[]JSONRPC[]] the card names no provider (SHOULD, our handbook, 4.2)",
+            "PASSED a2a/protocol::test_protocol[[]HOUSE-002-JSONRPC[]]",
+        ],
+        consecutive=False,
+    )
