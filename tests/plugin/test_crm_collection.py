@@ -280,7 +280,7 @@ def test_markers_choose_categories_and_who_asks(pytester: pytest.Pytester, bench
         ('"mini", category=3', "category: 3 is not a category, a glob pattern or a list of these"),
         ('"mini", interactive="yes"', "interactive: 'yes' is not True or False"),
         ('"original", interactive=True', "interactive: 'original' has no domain 'original_interactive' beside it"),
-        ('"mini", kategory="x"', "does not know kategory; valid are: domain, *, category, interactive"),
+        ('"mini", kategory="x"', "does not know kategory; valid are: domain, *, category, interactive; did you mean *"),
         ('"micro"', "domain: 'micro' is not one of mini, mini_interactive, original, *"),
         ('"b2b"', "*the domain 'b2b' is data of CRMArena's*"),
         ('"mini", split="test"', "crmarena domain 'mini' has no split 'test'; it has: base"),

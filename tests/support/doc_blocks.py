@@ -56,6 +56,7 @@ OF_OTHERS = {
     "gcloud": "a cloud's",
     "gh": "GitHub's",
     "git": "wants the network",
+    "grpcurl": "wants an agent that answers",
     "kubectl": "no cluster where the tests run",
     "openssl": "makes a token",
     "ssh": "wants another machine",
@@ -115,8 +116,10 @@ def blocks(page: Path) -> list[Block]:
             said = ""
         else:
             if line.strip():
-                # What is indented below an entry of a list, or an mkdocstrings directive, belongs to that.
-                in_list = re.match(r"\s*(?:[-*] |\d+\. |:::)", line) is not None or (in_list and line.startswith(" "))
+                # What is indented below an entry of a list, a part to unfold or a directive belongs to that.
+                in_list = re.match(r"\s*(?:[-*] |\d+\. |:::|\?\?\?)", line) is not None or (
+                    in_list and line.startswith(" ")
+                )
                 said = line
             number += 1
     return found

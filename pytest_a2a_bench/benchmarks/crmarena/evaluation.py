@@ -13,7 +13,6 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.looked import has_looked
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
-from pytest_a2a_bench.benchmarks.crmarena.official.tools import OfficialTools, read_tools
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
@@ -116,15 +115,6 @@ def texts_of(chosen: CrmOptions) -> OfficialTexts | None:
     return read_texts(chosen.official or "") if chosen.profile == "official" else None
 
 
-def tools_of(chosen: CrmOptions) -> OfficialTools | None:
-    """Return upstream's functions where its agent with tools is followed, else None.
-
-    :raises ConfigurationError: if the checkout has not the published version of them.
-    """
-    has_tools = chosen.profile == "official" and chosen.strategy in TOOL_STRATEGIES
-    return read_tools(chosen.official or "") if has_tools else None
-
-
 def make_judge(
     settings: Settings, before_call: Callable[[], Any] = lambda: None, *, texts: OfficialTexts | None = None
 ) -> Judge:
@@ -145,8 +135,9 @@ def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], transcr
     if task.metric == "privacy_rejection" or has_looked(task, transcript, renamed=bool(told.get("drift"))):
         return False
     if task.metric == "fuzzy_match":
-        # In plain text or as {"answer": ["None"]}.
-        return set(normalize(answer).split()) <= {"none", "answer"}
+        words = set(normalize(answer).split())
+        # In plain text or as {"answer": ["None"]}; what has no word at all is judged by the metric.
+        return "none" in words and words <= {"none", "answer"}
     return read_claims(task.kind, answer) in ((NONE,), ())
 
 

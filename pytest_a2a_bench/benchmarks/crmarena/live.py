@@ -9,16 +9,16 @@ import copy
 import os
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, recorded_at
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.likeness import check_likeness
 from pytest_a2a_bench.benchmarks.crmarena.org.logins import Login, Logins, OwnLogins, remember
 from pytest_a2a_bench.benchmarks.crmarena.org.recorded import RecordedOrg, RecordingOrg, place_of
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import SalesforceOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+from pytest_a2a_bench.benchmarks.crmarena.recordings import recorded_place
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.cassettes.form import read_error, write_error
@@ -37,7 +37,7 @@ def open_live(source: opening.Source, settings: Settings) -> Org:
     :raises ConfigurationError: if it is another one.
     :raises InfrastructureError: if it cannot be asked.
     """
-    recorded = _recorded(source.domain, settings)
+    recorded = recorded_place(source.domain, settings)
     if recorded is not None:
         org: Org = RecordedOrg(recorded, source.schema)
         check_likeness(org, source.schema, opening.count_rows(source))
@@ -62,19 +62,6 @@ def _open_and_compare(logins: Logins, source: opening.Source, settings: Settings
 
 def _recording(org: Org, source: opening.Source, settings: Settings) -> Org:
     return RecordingOrg(org, place_of(settings.record, org_of(source.domain))) if settings.record else org
-
-
-def is_recorded(domain: str, settings: Settings) -> bool:
-    """Tell whether recorded answers stand in for a domain's org."""
-    return _recorded(domain, settings) is not None
-
-
-def _recorded(domain: str, settings: Settings) -> Path | None:
-    """Return where these answers are, or None."""
-    directory = recorded_at(CrmOptions.of(settings).org) or settings.replay
-    place = place_of(directory, org_of(domain)) if directory else None
-    # An agent may be recorded without an org beside it.
-    return place if place is not None and place.is_dir() else None
 
 
 # --- on the controller ------------------------------------------------------------------------------------------------

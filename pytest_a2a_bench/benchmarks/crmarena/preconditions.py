@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 
 from pytest_a2a_bench.benchmarks.crmarena import MINI, sources
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import tools_of
-from pytest_a2a_bench.benchmarks.crmarena.live import is_recorded
+from pytest_a2a_bench.benchmarks.crmarena.official.tools import tools_of
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+from pytest_a2a_bench.benchmarks.crmarena.recordings import recorded_place
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
@@ -52,7 +52,7 @@ def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[s
 
 def _org_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
     org = CrmOptions.of(settings).org
-    unknown = [domain for domain in domains if not is_recorded(domain, settings)]
+    unknown = [domain for domain in domains if recorded_place(domain, settings) is None]
     if org == "local" or not unknown:
         return []
     if org == "salesforce":

@@ -20,7 +20,6 @@ from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.reports import gathering
 from pytest_a2a_bench.reports.html import Contents, now, write
 from pytest_a2a_bench.reports.own import write_with
 
@@ -82,6 +81,8 @@ class Page:
             say(terminalreporter, f"{what}: {shown_path(str(path), self.config)}")
 
     def _contents(self) -> Contents:
+        from pytest_a2a_bench.reports import gathering  # reads recordings, and so loads the client
+
         agent, trials = agent_of(self.run), self._trials()
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
         return Contents(

@@ -18,6 +18,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import visible_records
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import prepare_query
+from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import blob_of
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
@@ -174,3 +175,12 @@ def use_tool(tools: Mapping[str, Callable[..., Any]], name: str, arguments: Any,
     if connector.trouble is not None:
         raise connector.trouble
     return str(seen)
+
+
+def tools_of(chosen: CrmOptions) -> OfficialTools | None:
+    """Return upstream's functions where its agent with tools is followed, else None.
+
+    :raises ConfigurationError: if the checkout has not the published version of them.
+    """
+    has_tools = chosen.profile == "official" and chosen.strategy in TOOL_STRATEGIES
+    return read_tools(chosen.official or "") if has_tools else None
