@@ -70,8 +70,8 @@ def afterwards(directory: Path, page: int) -> dict[str, float]:
     """Do what the controller does when the last item has reported."""
     from itertools import islice
 
-    from pytest_a2a_bench.reports import summary
     from pytest_a2a_bench.reports.html import Contents, render
+    from pytest_a2a_bench.reports.reported import load_reported
     from pytest_a2a_bench.results.stats import summarise
     from pytest_a2a_bench.results.store import Store
 
@@ -79,7 +79,7 @@ def afterwards(directory: Path, page: int) -> dict[str, float]:
     found: dict[str, float] = {"files": len(files), "MB of files": sum(f.stat().st_size for f in files) / 1e6}
     reported = {str(r.key): {"status": r.status} for r in Store(directory).read_all()}
     before, cpu = peak(), time.process_time()
-    results, _ = summary.load_reported(directory, "run-1", reported)
+    results, _ = load_reported(directory, "run-1", reported)
     summarise(results, lambda result: "")
     found |= {"summary, CPU s": time.process_time() - cpu, "more memory for it, MB": peak() - before}
     shown = [*islice(Store(directory).read_all(), page)]

@@ -15,7 +15,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import conversation
-from pytest_a2a_bench.reports.exchanges import hold_again
+from pytest_a2a_bench.reports.again import hold_again
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store, load_trial
 

@@ -17,7 +17,6 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench import settings as s
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.settings import without_query
 
 # Names by which credentials are passed to models, also inside of other words (openai_api_key).
 _SECRET_NAME = re.compile(
@@ -224,7 +223,7 @@ def read_endpoint(text: str) -> str:
     if "@" in parts.netloc:
         raise ValueError("the URL contains credentials; put the token into an environment variable (--a2a-auth-env)")
     if not valid:
-        raise ValueError(f"{without_query(text, text)!r} is not an endpoint; {ENDPOINTS}")
+        raise ValueError(f"{s.without_query(text, text)!r} is not an endpoint; {ENDPOINTS}")
     return text
 
 
@@ -398,4 +397,4 @@ def _read_url(text: str, schemes: tuple[str, ...], elsewhere: str) -> None:
     if "@" in text:
         raise ValueError(f"the URL contains credentials; put them into {elsewhere}")
     if not is_good or any(c <= " " for c in text):
-        raise ValueError(f"{without_query(text, text)!r} is not a URL of {', '.join(schemes)}")
+        raise ValueError(f"{s.without_query(text, text)!r} is not a URL of {', '.join(schemes)}")

@@ -1,10 +1,10 @@
-"""What a trial's requests said, from its recording (``--a2a-record``), and commands that do it again."""
+"""What a trial's requests said, from its recording (``--a2a-record``), and commands that say it again."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,12 @@ from pytest_a2a_bench.cassettes.form import Exchange
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import Part, TrialResult
 from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.reports.again import Recorded
 
 _SHOWN = 20_000
 # What is to be sent again has to be whole; a policy and its tools are some 30,000 characters.
 _BODY = 400_000
 _REQUESTS = 200
-
-Recorded = Callable[[TrialResult], "list[dict[str, Any]]"]
-
-
-def hold_again(nodeid: str, endpoint: str = "") -> str:
-    """Return the shell command that holds a trial again; further options of its run are for the user to add."""
-    where = f"--a2a-endpoint {shlex.quote(one_line(endpoint, 1_000))} " if endpoint else ""
-    return f"pytest {where}{shlex.quote(one_line(nodeid, 1_000))}"
 
 
 def recorded(directory: Path, token: str = "") -> Recorded:

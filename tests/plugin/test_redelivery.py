@@ -10,6 +10,7 @@ from harness import DESK_CONFTEST, Bench, junit_cases, junit_properties, log_of
 
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials import redelivery
 
@@ -73,7 +74,7 @@ def test_files_of_before_are_read_alike(pytester: pytest.Pytester, desk: Bench) 
 
 def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester, desk: Bench) -> None:
     reported = {"desk/front/lost#0": {"status": "evaluated", "reward": 1.0, "held_again": 1}}
-    results, _ = summary.load_reported(pytester.path, "run", reported)
+    results, _ = load_reported(pytester.path, "run", reported)
     assert "1 conversation was held again" in "\n".join(summary.caveats(results))
 
 

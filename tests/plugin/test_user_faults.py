@@ -10,6 +10,7 @@ from harness import Bench, junit_cases, junit_properties, log_of
 
 from pytest_a2a_bench.model import TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 
 AT_FAULT = "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x stopped-early"
@@ -126,7 +127,7 @@ def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) 
     reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "out-of-scope"},
                 "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,
                                    "retry_error": "LLMError"}}  # fmt: skip
-    results, _ = summary.load_reported(pytester.path, "run", reported)
+    results, _ = load_reported(pytester.path, "run", reported)
     told = "\n".join(summary.caveats(results))
     assert "was at fault in 1 of 2 trials, which count as they came out: 1x out-of-scope" in told
     assert "1 trial was held again, because the user was at fault" in told

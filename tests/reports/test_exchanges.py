@@ -16,7 +16,8 @@ from made_trials import made_trial
 from pytest_a2a_bench.a2a.messages import InMessage, OutMessage
 from pytest_a2a_bench.cassettes.form import Cassette, Exchange, write_event, write_send
 from pytest_a2a_bench.model import Part, ProtocolMetrics, TrialResult
-from pytest_a2a_bench.reports.exchanges import hold_again, recorded
+from pytest_a2a_bench.reports.again import hold_again
+from pytest_a2a_bench.reports.exchanges import recorded
 from pytest_a2a_bench.secret import dump_json
 
 URL = "http://agent.example/rpc"

@@ -29,7 +29,7 @@ from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
 from pytest_a2a_bench.plugin.run.options import every_option
 from pytest_a2a_bench.plugin.trials import fixtures, outcome
-from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
+from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "unit" / "public_api.json"

@@ -104,7 +104,8 @@ class _Trial:
         self.texts = texts = texts_of(chosen)
         self.code = tools_of(chosen)
         # Before anything is asked: a conversation that nobody can judge is in vain.
-        if task.metric == "privacy_rejection" and task.asked_twin is None and not settings.judge_llm:
+        is_refusal = task.metric == "privacy_rejection" and self.code is None
+        if is_refusal and task.asked_twin is None and not settings.judge_llm:
             raise JudgeMissingError(UNJUDGED)
         # Only where one is named: without it answers are read by rules.
         self.judge = make_judge(settings, context.checkpoint, texts=texts) if settings.judge_llm else None
@@ -396,6 +397,3 @@ def rule_for(dialect: str) -> str:
         return f"{rules.RULE} Both are tools; text outside of a tool call reaches nobody."
     how = "\n".join(part.text for part in translate.get(dialect).reminder())
     return f"{rules.RULE}\n\n{how}" if dialect != "crm_entropic" else how
-
-
-__all__ = ["BENCHMARK", "CrmArenaBenchmark"]

@@ -16,7 +16,7 @@ from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.reports import diagnosis, run_markdown, summary
+from pytest_a2a_bench.reports import diagnosis, reported, run_markdown, summary
 from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
 from pytest_a2a_bench.secret import KNOWN
 
@@ -105,7 +105,7 @@ class Publisher:
             agent=f"{told['endpoint']}{named}",
             gates=tuple((g.name, g.verdict, g.sentence) for g in verdict.gates) if verdict is not None else (),
             table=tuple(map(tuple, summary.rows(results))),
-            notes=(*summary.provenance_lines(results), *summary.lost_lines(self.run.plan.results, lost)),
+            notes=(*summary.provenance_lines(results), *reported.lost_lines(self.run.plan.results, lost)),
             troubles=tuple(self._troubles.values()),
             reasons=tuple(map(diagnosis.headline, self._reporting.reasons())),
         )

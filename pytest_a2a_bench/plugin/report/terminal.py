@@ -23,7 +23,7 @@ from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below, put_before_terminal
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
-from pytest_a2a_bench.reports import diagnosis, summary
+from pytest_a2a_bench.reports import diagnosis, reported, summary
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.settings import without_query
 
@@ -214,11 +214,11 @@ class Reporting:
         return self.loaded()[0]
 
     def loaded(self) -> tuple[list[TrialResult], Mapping[str | None, int]]:
-        """Return the results and whose files are in the place of theirs; see :func:`.summary.load_reported`."""
+        """Return the results and whose files are in the place of theirs; see :func:`.reported.load_reported`."""
         if self._loaded is None or self._loaded[0] != len(self.reported):
             self._loaded = (
                 len(self.reported),
-                *summary.load_reported(self.run.plan.results, self.run.plan.run_id, self.reported),
+                *reported.load_reported(self.run.plan.results, self.run.plan.run_id, self.reported),
             )
         return self._loaded[1:]
 
@@ -317,8 +317,8 @@ class Reporting:
 
     def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
         yield from summary.provenance_lines(results)
-        yield from summary.lost_lines(self.run.plan.results, lost)
-        unreported = summary.unreported(
+        yield from reported.lost_lines(self.run.plan.results, lost)
+        unreported = reported.unreported(
             self.run.plan.results, self.run.plan.run_id, self.reported, since=self.began_wall
         )
         if unreported:

@@ -19,7 +19,7 @@ from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import failures
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
-from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
+from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import without_query
 from pytest_a2a_bench.trials.breaker import Opened

@@ -12,7 +12,7 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.reports.exchanges import Recorded
+from pytest_a2a_bench.reports.again import Recorded
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison

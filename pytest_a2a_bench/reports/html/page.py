@@ -16,8 +16,8 @@ from typing import Any
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.reports.again import hold_again
 from pytest_a2a_bench.reports.diagnosis import clusters
-from pytest_a2a_bench.reports.exchanges import hold_again
 from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, over_time, overview, records, why
 from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
