@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.finding import ACTS, FOUND, CheckResult, Exchange, Finding
 
 CARD = "card"
 _SECRETS = "CARD-017"
@@ -45,11 +45,12 @@ def fold(
         *(_by_envelope, _by_method, _by_server_error, _by_version, _by_extensions, _by_task_id),
         *(_by_refusal, _by_validation, _by_pointer, _by_answer, _by_words),
     ):
-        groups: dict[Key, list[int]] = {}
+        groups: dict[tuple[bool, Key], list[int]] = {}
         for number, result in enumerate(every):
             if result.outcome in FOUND and not stands_alone(result) and (key := key_of(result)):
-                groups.setdefault(key, []).append(number)
-        for key, numbers in groups.items():
+                # What others' tests say neither hides nor worsens what ours do.
+                groups.setdefault((result.requirement.group == ACTS, key), []).append(number)
+        for (_, key), numbers in groups.items():
             if len(numbers) > 1 and _is_cause(key, [every[n] for n in numbers]):
                 _fold_group(every, key, numbers)
     _fold_differences(every, stands_alone)
@@ -77,7 +78,9 @@ def _confirmed(
 
 def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
     # The cause itself first, and of several the worst.
-    first, *others = sorted(numbers, key=lambda n: (not _leads(key, every[n]), FOUND.index(every[n].outcome), n))
+    # A MUST stands before what only should be: the verdict goes by what is told.
+    order = {n: (not _leads(key, every[n]), every[n].requirement.level != "MUST") for n in numbers}
+    first, *others = sorted(numbers, key=lambda n: (*order[n], FOUND.index(every[n].outcome), n))
     worst = min((every[n].outcome for n in numbers), key=FOUND.index)
     cause = every[first]
     head, *rest = cause.findings
@@ -94,7 +97,8 @@ def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
 
 def _fold_differences(every: list[CheckResult], stands_alone: Callable[[CheckResult], bool]) -> None:
     """Fold a difference between two bindings under the finding about one of them: the very request that differs."""
-    found = [r for r in every if r.outcome in (*FOUND, "explained") and r.findings and not stands_alone(r)]
+    judged = (r for r in every if r.outcome in (*FOUND, "explained") and r.requirement.group != ACTS)
+    found = [r for r in judged if r.findings and not stands_alone(r)]
     about = {_request(f.exchanges[-1]): r.name for r in found if not _differs(r) for f in _weighty(r) if f.exchanges}
     places = {result.name: number for number, result in enumerate(every)}
     for result in found:
@@ -104,7 +108,8 @@ def _fold_differences(every: list[CheckResult], stands_alone: Callable[[CheckRes
         cause = every[places[causes[0]]]
         while cause.cause in places:
             cause = every[places[cause.cause]]
-        if cause.name == result.name:  # it leads those that were found in its words
+        # It may lead those that were found in its words; and no MUST disappears behind what only should be.
+        if cause.name == result.name or (cause.requirement.level, result.requirement.level) in _LOWER:
             continue
         worst = min(cause.outcome, result.outcome, key=FOUND.index)
         told = (*cause.explains, line_of(result), *result.explains)
@@ -118,7 +123,11 @@ def _differs(result: CheckResult) -> bool:
 
 
 def _request(exchange: Exchange) -> Key:
-    return exchange.binding, exchange.method, _VARIABLE.sub("#", exchange.request or exchange.url.partition("/")[2])
+    return exchange.binding, exchange.method, _CALL_ID.sub("", exchange.request or exchange.url)
+
+
+_CALL_ID = re.compile(r'"id": ?(?:\d+|"[^"]*"), ?(?="method")')
+_LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
 
 
 def _with_last_cause(result: CheckResult, by_name: Mapping[str, CheckResult]) -> CheckResult:

@@ -18,7 +18,7 @@ from pytest_a2a_bench.conformance.crossed import cross
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements, whose_pack
 from pytest_a2a_bench.conformance.session.allowance import Allowance
-from pytest_a2a_bench.conformance.session.health import MORE_TIME, works
+from pytest_a2a_bench.conformance.session.health import MORE_TIME, STOPPED, works
 from pytest_a2a_bench.conformance.session.presence import CARD_RULES
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target, declared
@@ -144,15 +144,17 @@ async def run_checks(
         tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if is_rough(p)]
         # One for all: hundreds that each wait for hundreds cost more than the checks.
         ending.append(asyncio.create_task(_set_when_done(calm, gentle)))
-        held = []
+        held, unmade = [], []
         for finished in asyncio.as_completed(tasks):
             result = await finished
             if recurrence.wants_repeating(result):
                 held.append(result)
+            elif result.reason.startswith(STOPPED):
+                unmade.append(result)
             else:
                 yield result
         # Now nothing else is in flight.
-        async for result in _repeat(held, sessions):
+        async for result in _repeat(held, unmade, sessions):
             yield result
     finally:
         # The caller may leave early (Ctrl-C, -x): what was begun is stopped before the agent is cleared up.
@@ -165,9 +167,12 @@ async def run_checks(
 
 
 async def _repeat(
-    held: Sequence[CheckResult], sessions: Mapping[tuple[str, str], Session]
+    held: Sequence[CheckResult], unmade: Sequence[CheckResult], sessions: Mapping[tuple[str, str], Session]
 ) -> AsyncGenerator[CheckResult, None]:
-    """Make checks that failed on time again, one after the other, and yield what they come to."""
+    """Make checks that failed on time again, one after the other, and yield what they come to.
+
+    :param unmade: those that were not made as the agent had stopped working: where it had only been slow, they are.
+    """
     # What the checks share was made while others were in flight: it is made anew, once for all repetitions.
     for session in sessions.values():
         session.shared.forget_exchanges()
@@ -182,6 +187,9 @@ async def _repeat(
         second = await run_check(first.requirement, session)
         silent |= recurrence.late_methods(second)
         yield recurrence.conclude(first, second, session.health.asked_since(since))
+    for first in unmade:
+        session = sessions[first.binding, first.requirement.version]
+        yield first if session.health.is_broken else await run_check(first.requirement, session)
 
 
 def _planned(targets: Sequence[Target]) -> list[Planned]:

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.engine import collect
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.conformance.session.target import targets_of
 
@@ -263,3 +263,24 @@ def test_what_was_not_made_is_told_as_such_where_its_cause_was_not_found(
     told = fold([cause, unmade], lambda r: waived and r.requirement.id == "CARD-007")
 
     assert told[1].outcome == becomes
+
+
+def test_a_must_is_no_case_of_what_only_should_be() -> None:
+    first = row("LIST-004", "no artifacts", "HTTP+JSON", "warned", request='{"pageSize": 50}')
+    differs = row("EQ-002", "another list over HTTP+JSON", "HTTP+JSON", request='{"pageSize": 50}')
+    assert [r.outcome for r in fold([first, differs])] == ["warned", "failed"]
+    # Below another MUST it is, if it is that very request.
+    must = row("LIST-002", "no totalSize", "HTTP+JSON", request='{"pageSize": 50}')
+    assert [r.outcome for r in fold([must, differs])] == ["failed", "explained"]
+    other = row("LIST-002", "no totalSize", "HTTP+JSON", request='{"pageSize": 51}')
+    assert [r.outcome for r in fold([other, differs])] == ["failed", "failed"]
+
+
+def test_what_others_tests_find_is_no_cause_of_what_ours_do() -> None:
+    ours = row("CAN-003", "error InternalError: no such task")
+    entry = dataclasses.replace(requirement("CAN-003"), id="X-CANCEL", group=ACTS, level="SHOULD")
+    theirs = dataclasses.replace(ours, requirement=entry)
+    broken = {"expected": "TaskNotFoundError (-32001)", **error(-32603)}
+    crash = row("CAN-003", "error InternalError: no such task", **broken)
+    for mine, other in ((ours, theirs), (crash, dataclasses.replace(crash, requirement=entry))):
+        assert [r.outcome for r in fold([other, mine])] == ["failed", "failed"]

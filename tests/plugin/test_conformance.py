@@ -430,3 +430,24 @@ def test_secrets_stay_out_of_the_output(bench: Bench, monkeypatch: pytest.Monkey
         result = bench("--a2a-endpoint", agent.url, "-k", "get-task")
     assert outcomes(result)["failed"] >= 1
     assert "s3cret-token-value" not in result.stdout.str() + json.dumps(result.errlines)
+
+
+@pytest.mark.parametrize("mark", ["skip(reason='known')", "xfail(reason='known')"])
+def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(
+    pytester: pytest.Pytester, bench: Bench, mark: str
+) -> None:
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if "PUSH-008" in item.name:
+                    item.add_marker(pytest.mark.{mark})
+        """
+    )
+    with start_builtin("faulty?fault=push-undeclared-code&variant=bare&transport=jsonrpc") as agent:
+        result = bench("--a2a-endpoint", agent.url, "-k", "PUSH-008 or ERR-JSON-PushNotificationNotSupported")
+    found = outcomes(result)
+    assert found.get("failed") == 1, found
+    assert "explained" not in result.stdout.str()

@@ -24,6 +24,8 @@ PROBE_SECONDS = 5.0
 # Together a second: longer than the hiccup of a busy server, shorter than anybody notices once in a run.
 PAUSES = (0.0, 0.2, 0.8)
 """Seconds before each try of a probe: an agent that is busy for a moment has not stopped working."""
+STOPPED = "could not be judged: the agent stopped working"
+"""Begins the reason of a check that was not made for that."""
 # More would hide the one that broke it among its neighbours.
 SUSPECTS = 4
 # Seconds by which clocks of two requests that ran at once may disagree about which ended first.
@@ -216,7 +218,7 @@ class Health:
     def verdict(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult:
         """Return the result of a check that the broken agent could not be judged by: the first one tells, once."""
         if self._told:
-            reason = f"could not be judged: the agent stopped working, see {self._told}"
+            reason = f"{STOPPED}, see {self._told}"
             return CheckResult(requirement, binding, "skipped", reason=reason, seconds=seconds)
         self._told = f"{requirement.id}[{binding}]"
         finding = self._finding(requirement)

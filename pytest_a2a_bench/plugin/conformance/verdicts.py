@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.subject import Subject
 
 JUDGEMENT = pytest.StashKey[Judgement]()
+_SILENT = ("skip", "skipif", "xfail")
 ANSWER_SECONDS = 30.0
 """Most seconds for one answer while the protocol is judged; ``--a2a-timeout`` may make it less."""
 
@@ -88,7 +89,7 @@ def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config
     run.services.judge = Judge(
         targets_of(run, subject, config),
         most=_budget(run),
-        fold=lambda results: _folded(results, run),
+        fold=lambda results: _folded(results, run, session.items),
         elsewhere=every,
     )
     run.services.judge.start(p for p in ahead(session.items, run) if p.name not in whole.left_out)
@@ -171,9 +172,13 @@ def _warn(item: pytest.Item, text: str) -> bool:
     return True
 
 
-def _folded(results: Iterable[CheckResult], run: BenchRun) -> list[CheckResult]:
+def _folded(results: Iterable[CheckResult], run: BenchRun, items: Iterable[pytest.Item]) -> list[CheckResult]:
     waivers = _waivers(run)
-    return fold(results, lambda result: waiver_of(result, waivers) is not None)
+    # As behind a waiver, a defect must not disappear behind an item that says nothing.
+    marked = {
+        i.stash[CHECK].planned.name for i in items if CHECK in i.stash and any(map(i.get_closest_marker, _SILENT))
+    }
+    return fold(results, lambda result: result.name in marked or waiver_of(result, waivers) is not None)
 
 
 def card_results(subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) -> dict[str, CheckResult]:
@@ -182,7 +187,7 @@ def card_results(subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) 
     :param items: those of the session: what is not among them explains nothing.
     """
     chosen = {item.stash[CHECK].planned.requirement.id for item in items if CHECK in item.stash}
-    found = _folded((r for r in subject.card_results() if r.requirement.id in chosen), run)
+    found = _folded((r for r in subject.card_results() if r.requirement.id in chosen), run, items)
     return {result.requirement.id: result for result in found}
 
 
