@@ -71,8 +71,10 @@ class Extension:
             wanted = getattr(found, "A2A_BENCH_CONTRACT", CONTRACT)
             for part in filter(None, path.split(".")):
                 found = getattr(found, part)
-        # Whatever somebody's module raises on import must not end a run in a traceback.
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        # Whatever somebody's module raises on import must not end a run, be it what skips a module of tests.
+        except BaseException as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise ConfigurationError(f"the {self} cannot be loaded from {self.reference!r}: {what}") from error
         if wanted != CONTRACT:

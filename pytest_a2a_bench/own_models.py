@@ -6,7 +6,7 @@ would get. So a benchmark needs to know nothing of it, be it upstream's own eval
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench import extensions
@@ -31,6 +31,14 @@ def read_model(text: str) -> str:
     if not text.strip():
         raise ValueError("the value is empty")
     return text
+
+
+def named(*models: str | None) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the extensions among models."""
+    for model in models:
+        provider, _, name = (model or "").partition("/")
+        if provider in PROVIDERS:
+            yield PROVIDERS[provider], name
 
 
 def serve(litellm: Any) -> None:

@@ -21,8 +21,11 @@ def write_with(name: str, path: Path, contents: Contents) -> Path:
     reporter = extensions.load("reporters", name)
     try:
         text = reporter(contents)
-    # Somebody's own code: what is wrong with it is for its author to read, in one line.
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    # Somebody's own code: what is wrong with it is for its author to read, in one line. Also what ends a process, or is
+    # pytest's own: a run that failed must not end well for it.
+    except BaseException as error:
         raise ConfigurationError(f"the reporter {name!r} failed: {type(error).__name__}: {error}") from error
     if not isinstance(text, str):
         raise ConfigurationError(f"the reporter {name!r} returned {type(text).__name__}, not the text of its file")

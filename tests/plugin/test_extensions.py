@@ -160,3 +160,24 @@ def test_own_requirements(own: Bench) -> None:
         ],
         consecutive=False,
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def write(contents): raise SystemExit(0)", "a2a: the reporter 'mine' failed: SystemExit: 0"),
+        (
+            "import pytest; pytest.skip('no', allow_module_level=True)",
+            "*the reporter 'mine' *cannot be loaded*Skipped*",
+        ),
+    ],
+)
+def test_a_reporter_does_not_end_a_run_well(pytester: pytest.Pytester, bench: Bench, code: str, said: str) -> None:
+    pytester.makepyfile(mine_here=code)
+    pytester.syspathinsert()
+    pytester.makeconftest("def pytest_a2a_bench_reporters(): return {'mine': 'mine_here:write'}")
+    result = bench(
+        *("--a2a-endpoint", "builtin:noop", "--a2a-suite", "mock", "-k", "create_task_1", "--a2a-report=mine=out.txt")
+    )
+    assert result.ret not in (0, 5)
+    (result.stderr if "loaded" in said else result.stdout).fnmatch_lines([f"*{said}*"])

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench import extensions, own_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option, describe_default
 from pytest_a2a_bench.configuration.readers import one_of, read_names
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.plugin.run.standby import Row
@@ -284,7 +285,15 @@ def _files_written(settings: Settings) -> Iterator[tuple[str, str | None]]:
 
 
 def _output_problems(settings: Settings) -> Iterator[str]:
-    """Say which files cannot be written, before anything is paid for."""
+    """Say which files cannot be written, and what of others cannot be loaded, before anything is paid for."""
+    for kind, name in (
+        *(("reporters", name) for name in settings.report),
+        *own_models.named(settings.user_llm, settings.judge_llm),
+    ):
+        try:
+            extensions.load(kind, name)
+        except ConfigurationError as error:
+            yield str(error)
     for option, value in _files_written(settings):
         if not value:
             continue
