@@ -178,6 +178,44 @@ def test_files_that_are_read_next_leave_nothing_of_these(tmp_path: Path) -> None
     ADDED.clear()
 
 
+HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"
+
+
+@pytest.mark.parametrize(
+    ("step", "risk", "rough"),
+    [
+        (f"operation: send_message, params: {{{HELLO}}}", "", False),
+        (f"operation: send_message, params: {{{HELLO}, taskId: '{{{{a.response.task.id}}}}'}}", "", False),
+        ("operation: get_task, params: {id: a, historyLength: 1}", "", False),
+        ("operation: get_agent_card", "", False),
+        (
+            f"operation: send_message, params: {{{HELLO}, configuration: "
+            "{taskPushNotificationConfig: {url: 'http://127.0.0.1/x'}}}",
+            "names a webhook",
+            False,
+        ),
+        ("operation: list_push_configs, params: {taskId: a}", "names a webhook", False),
+        ("operation: send_message, params: {message: {role: 17, parts: 'no'}}", "may send what is malformed", True),
+        ("operation: send_message, params: {message: {parts: [{text: hi}]}}", "may send what is malformed", True),
+        (
+            "operation: send_message, params: {message: {role: ROLE_USER, parts: [{}]}}",
+            "may send what is malformed",
+            True,
+        ),
+        ("operation: list_tasks, params: {pageSize: abc}", "may send what is malformed", True),
+        ("operation: get_task, params: {}", "may send what is malformed", True),
+        ("operation: get_task, params: {id: a}, expect_error: {}", "may send what is malformed", True),
+        ("raw: {method: GET, path: /x}", "sends requests by hand", True),
+    ],
+)
+def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, risk: str, rough: bool) -> None:
+    first = "- {id: a, operation: send_message, params: {" + HELLO + "}}"
+    load_acts(write(tmp_path, TEST.split("- id: get")[0] + first + "\n          - {id: b, " + step + "}\n"))
+    added = ADDED["MINE-001", "1.0"]
+    ADDED.clear()
+    assert (added.risk, added.is_rough) == (risk, rough)
+
+
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:
     path = tmp_path / "sut-behaviors.yaml"
     path.write_text('acts_version: "1.0"\nbehaviors:\n  - prefix: tck-cancel\n    response_type: task\n')

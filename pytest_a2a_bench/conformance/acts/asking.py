@@ -35,7 +35,7 @@ NAMES: Mapping[str, str] = {
     "list_push_configs": "ListTaskPushNotificationConfigs",
     "delete_push_config": "DeleteTaskPushNotificationConfig",
 }
-_SENDING = ("SendMessage", "SendStreamingMessage")
+SENDING = ("SendMessage", "SendStreamingMessage")
 _PATHS = {"/message:send": "SendMessage", "/message:stream": "SendStreamingMessage"}
 _OF_MESSAGE = ("taskId", "contextId")
 # What AIP-193 makes of a gRPC status; ACTS says of every binding what HTTP would say.
@@ -95,9 +95,10 @@ async def ask(ctx: Context, name: str, params: Mapping[str, Any], stream: Expect
     operation = operation_of(name, params)
     if operation == CARD:
         return await _card(ctx)
+    sent = placed(operation, params, ctx.message("")["messageId"])
     if operation not in STREAMING:
-        return _answer(await ctx.call(operation, _params(ctx, operation, params)))
-    reply = await ctx.call(operation, _params(ctx, operation, params), **_reading(stream))
+        return _answer(await ctx.call(operation, sent))
+    reply = await ctx.call(operation, sent, **_reading(stream))
     return _answer(reply, events=[view(event) for event in reply.events])
 
 
@@ -140,13 +141,15 @@ def _answer(reply: WireReply, body: Any = None, events: list[Any] | None = None)
     return Answer(reply, found, events, status)
 
 
-def _params(ctx: Context, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Put members where the request has them: ACTS writes some beside the message or the configuration they are of."""
+def placed(operation: str, params: Mapping[str, Any], message_id: str) -> dict[str, Any]:
+    """Put members where the request has them: ACTS writes some beside the message or the configuration they are of.
+
+    :param message_id: of a message that has none.
+    """
     found = dict(params)
-    if operation in _SENDING and isinstance(found.get("message"), Mapping):
+    if operation in SENDING and isinstance(found.get("message"), Mapping):
         moved = {name: found.pop(name) for name in _OF_MESSAGE if name in found}
-        made = ctx.message("")
-        found["message"] = {"messageId": made["messageId"], **moved, **found["message"]}
+        found["message"] = {"messageId": message_id, **moved, **found["message"]}
     if operation == NAMES["create_push_config"] and isinstance(found.get("pushNotificationConfig"), Mapping):
         found = {**found.pop("pushNotificationConfig"), **found}
     if operation == NAMES["get_extended_agent_card"]:
