@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.conformance.acts.asking import sent_by
+from pytest_a2a_bench.conformance.acts.document import Raw
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.public import load_public
 from pytest_a2a_bench.conformance.acts.suite import load_acts
@@ -214,6 +216,27 @@ def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, risk:
     added = ADDED["MINE-001", "1.0"]
     ADDED.clear()
     assert (added.risk, added.is_rough) == (risk, rough)
+
+
+@pytest.mark.parametrize(
+    ("raw", "operation"),
+    [
+        ({"path": "/", "body": {"method": "SendMessage"}}, "SendMessage"),
+        ({"path": "/", "body_raw": '{"method": "SendStreamingMessage"}'}, "SendStreamingMessage"),
+        ({"path": "/", "body": {"method": "message/send"}}, "SendMessage"),
+        ({"path": "/tenant/message:send?x=1", "body": {}}, "SendMessage"),
+        ({"path": "/v1/message%3Astream", "body": {"method": "GetTask"}}, "SendStreamingMessage"),
+        ({"path": "/", "body": [{"method": "GetTask"}]}, "SendMessage"),
+        ({"path": "/", "body_raw": "{"}, "SendMessage"),
+        ({"path": "/", "body": {"method": "NoSuchMethod"}}, "SendMessage"),
+        ({"path": "/", "body": {"method": "GetTask"}}, "GetTask"),
+        ({"path": "/x/tasks/1:cancel"}, "CancelTask"),
+        ({"path": "/tasks/1/pushNotificationConfigs"}, "CreateTaskPushNotificationConfig"),
+        ({"path": "/extendedAgentCard", "method": "GET"}, ""),
+    ],
+)
+def test_what_a_request_by_hand_sends(raw: dict[str, Any], operation: str) -> None:
+    assert sent_by(Raw(**{"method": "POST", **raw})) == operation
 
 
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.asking import Answer, operation_of, sent_by
+from pytest_a2a_bench.conformance.acts.asking import Answer, operation_of, params_of, sent_by
 from pytest_a2a_bench.conformance.acts.assertions import Mismatch
 from pytest_a2a_bench.conformance.acts.document import Step
 from pytest_a2a_bench.conformance.acts.loader import Case
@@ -123,8 +123,8 @@ def _said(steps: Sequence[Step]) -> Iterator[tuple[Step, str]]:
         params: Any = step.params
         operation = operation_of(step.operation, step.params) if step.operation is not None else ""
         if step.raw is not None:
-            operation, params = sent_by(step.raw), step.raw.body
-            params = params.get("params", params) if isinstance(params, Mapping) else {}
+            # A text of its own form is sent as it is.
+            operation, params = sent_by(step.raw), params_of(step.raw) if step.raw.body_raw is None else {}
         message = params.get("message") if isinstance(params, Mapping) and operation.startswith("Send") else None
         parts = message.get("parts") if isinstance(message, Mapping) else None
         for part in parts if isinstance(parts, list) else []:
