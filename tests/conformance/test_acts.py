@@ -14,6 +14,7 @@ from faulty_server import serve_faulty
 from full_agent import Features, full_agent
 from in_thread import served_in_thread
 from judged import SCRIPTED
+from raw_agent import MESSAGE, Request, event, raw_agent, rpc, scripted, stream_head
 
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.acts.loader import load_cases
@@ -176,6 +177,34 @@ NOTHING_TO_SAY = """
             operation: get_task
             params: {id: "{{nobodyKnows}}"}
 """
+STREAM = """
+      - id: MINE-STREAM
+        name: Something is streamed
+        level: must
+        steps:
+          - id: a
+            operation: send_streaming_message
+            params: {message: {role: ROLE_USER, parts: [{text: hi}]}}
+            expect_stream: {min_count: 1}
+"""
+STREAM_BY_HAND = """
+      - id: MINE-RAW
+        name: Something is streamed by hand
+        level: must
+        transport: [jsonrpc]
+        steps:
+          - id: a
+            raw:
+              method: POST
+              path: /
+              headers: {Content-Type: application/json, A2A-Version: "1.0"}
+              body:
+                jsonrpc: "2.0"
+                id: 1
+                method: SendStreamingMessage
+                params: {message: {messageId: m, role: ROLE_USER, parts: [{text: hi}]}}
+            expect_stream: {min_count: 1}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -301,6 +330,29 @@ def test_what_is_repeated_is_asked_until_it_holds(url: str, files: Path) -> None
     with full_agent() as agent:
         found = judged(agent, files, SLOW, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
     assert found["MINE-SLOW JSONRPC"]["status"] == "passed"
+
+
+def _breaking(request: Request) -> list[bytes]:
+    error = {"jsonrpc": "2.0", "id": request.json["id"], "error": {"code": -32603, "message": "no"}}
+    status = {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+    return [stream_head(), event({"statusUpdate": status}, request), b"data: " + json.dumps(error).encode() + b"\n\n"]
+
+
+def test_a_stream_that_ends_in_an_error_is_told(files: Path) -> None:
+    raw = STREAM_BY_HAND.replace("MINE-RAW", "MINE-WANTED").replace(
+        "min_count: 1", "final_event: {error: {code: -32603}}"
+    )
+    handler = scripted(lambda r: _breaking(r) if r.json["method"] == "SendStreamingMessage" else rpc(MESSAGE, r))
+    with raw_agent(handler) as agent:
+        agent.card["capabilities"] = {"streaming": True}
+        found = judged(agent.url, files, STREAM + STREAM_BY_HAND + raw)
+    assert statuses(found) == {
+        "MINE-STREAM JSONRPC": "failed",
+        "MINE-RAW JSONRPC": "failed",
+        "MINE-WANTED JSONRPC": "passed",
+    }
+    told = found["MINE-STREAM JSONRPC"]["findings"][0]["found"]
+    assert told == "step a: the stream is ended by error InternalError -32603: no; 1 events had come"
 
 
 @pytest.mark.parametrize(

@@ -265,9 +265,16 @@ def _wrong_stream(expect: ExpectStream, answer: Answer) -> list[Mismatch]:
     reply = answer.reply
     if reply.error is not None and not answer.events:
         return [Mismatch("", "a stream", reply.describe())]
+    # Events of a request by hand are whole documents, and an error may be what is expected of one.
+    if reply.error is not None and not any("error" in event for event in _events(expect)):
+        return [Mismatch("the stream", "no error", f"ended by {reply.describe()}; {len(reply.events)} events had come")]
     if reply.problem:
         return [Mismatch("the stream", "complete", f"not: {reply.problem}; {len(reply.events)} events had come")]
     return stream_mismatches(expect, answer.events or [])
+
+
+def _events(expect: ExpectStream) -> list[Mapping[str, Any]]:
+    return [event for event in (*expect.events, expect.final_event, expect.each_event) if event is not None]
 
 
 def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
