@@ -30,6 +30,7 @@ def wrong(assertion: Any, value: Any) -> list[str]:
         ({"gte": 1, "lte": 1, "gt": 0, "lt": 2, "type": "number"}, 1),
         ({"contains": "a"}, ["a"]),
         ({"a": None}, {"a": None}),
+        ({"a": {}, "b": {}}, {"a": {}, "b": 1}),
         ({"a": {"any_of": [{"absent": True}, {"type": "null"}]}}, {}),
     ],
 )
@@ -51,6 +52,8 @@ def test_it_holds(assertion: Any, value: Any) -> None:
         ({"all_of": [{"type": "string"}, "b"]}, "a", ["the answer is 'a'"]),
         ({"gte": 2}, "3", ["the answer is '3'"]),
         ({"a": None}, {}, ["a is nothing"]),
+        ({"task": {}}, {"message": {}}, ["task is nothing"]),
+        ({"a": {"b": {}}}, {"a": {}}, ["a.b is nothing"]),
     ],
 )
 def test_it_does_not_hold(assertion: Any, value: Any, told: list[str]) -> None:

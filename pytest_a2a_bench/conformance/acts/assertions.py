@@ -117,6 +117,9 @@ def shown(value: Any) -> str:
 def mismatches(assertion: Any, value: Any, path: str = "") -> list[Mismatch]:
     """Return what does not hold of a value, which may be :data:`~.values.MISSING`."""
     if isinstance(assertion, Mapping):
+        # Whoever writes no members means that there is something to have them.
+        if not assertion and value is MISSING:
+            return [Mismatch(path, "something", shown(value))]
         return [m for key, argument in assertion.items() for m in _keyed(key, argument, value, path)]
     if isinstance(assertion, list):
         return _by_position(assertion, value, path)
