@@ -287,6 +287,19 @@ def test_what_is_wrong_is_told_with_its_step_and_its_place(files: Path) -> None:
     assert found["MINE-DONE JSONRPC"]["status"] == "passed"  # the built-in agent completes whatever it is told
 
 
+def test_the_code_of_an_error_is_looked_at(url: str, files: Path) -> None:
+    named = "expect_error: {error_type: {one_of: [TaskNotFoundError]}, message: {matches: .}}"
+    right = UNKNOWN.replace(named, "expect: {error: {code: -32001}}")
+    wrong = UNKNOWN.replace(named, "expect: {error: {code: -32601}}").replace("MINE-UNKNOWN", "MINE-WRONG")
+    none = UNKNOWN.replace(named, "expect: {error: {absent: true}}").replace("MINE-UNKNOWN", "MINE-NONE")
+    found = judged(url, files, right + wrong + none)
+    # What is found twice for one cause is told once.
+    assert {name for name, status in statuses(found).items() if status == "passed"} == {
+        f"MINE-UNKNOWN {binding}" for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
+    }
+    assert (found["MINE-WRONG GRPC"]["status"], found["MINE-NONE JSONRPC"]["status"]) == ("failed", "failed")
+
+
 def test_an_agent_that_lacks_a_capability_is_not_blamed(files: Path) -> None:
     with full_agent(Features(streaming=False, push=False)) as narrow:
         found = judged(narrow, files, STREAMED, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")

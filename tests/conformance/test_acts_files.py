@@ -35,6 +35,7 @@ suites:
             expect_error:
               error_type: TaskNotFoundError
 """
+ERROR = "expect_error:\n              error_type: TaskNotFoundError"
 
 
 def write(path: Path, text: str, name: str = "mine.acts.yaml") -> Path:
@@ -90,13 +91,47 @@ def test_spellings_of_the_first_draft(tmp_path: Path) -> None:
     assert step.operation == "get_push_config"
     assert step.expect_error is not None
     assert step.expect_error.error_type == "TaskNotFoundError"
-    stray = TEST.replace("expect_error:\n              error_type: TaskNotFoundError", "expect: {task: {id: x}}")
+    stray = TEST.replace(ERROR, "expect: {task: {id: x}}")
     expect = only(write(tmp_path, stray)).test.steps[0].expect
     assert expect is not None
     assert expect.body == {"task": {"id": "x"}}
     refused = stray.replace("{task: {id: x}}", "{status: error, error: {exists: true}}")
     step = only(write(tmp_path, refused)).test.steps[0]
     assert (step.expect, step.expect_error is not None) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "members"),
+    [
+        ("{exists: true}", {}),
+        ("{code: -32001, message: {matches: x}, data: {type: array}}", {"code": -32001, "message": {"matches": "x"}}),
+        ("{type: object, code: TaskNotFoundError}", {"error_type": "TaskNotFoundError", "code": None}),
+        ("{code: {one_of: [-32001, -32002]}}", {"code": {"one_of": [-32001, -32002]}, "error_type": None}),
+        ("{code: {type: number}}", {"code": {"type": "number"}}),
+        ("{absent: true}", None),
+        ("{exists: false}", None),
+        ("null", None),
+    ],
+)
+def test_an_error_among_what_is_expected(tmp_path: Path, error: str, members: dict[str, Any] | None) -> None:
+    told = f"expect: {{error: {error}}}"
+    (step,) = only(write(tmp_path, TEST.replace(ERROR, told))).test.steps
+    found = None if step.expect_error is None else {name: getattr(step.expect_error, name) for name in members or ()}
+    assert (step.expect, found) == (None, members)
+
+
+def test_what_an_error_does_not_have_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path, TEST.replace(ERROR, "expect: {error: {cod: -32001}}"))
+    assert "expect_error.cod: is no key of the format here; did you mean 'code'?" in problem(path)
+
+
+def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
+    raw = TEST.replace(ERROR, "expect: {error: {absent: true}}")
+    raw = raw.replace("level: must", "level: must\n        transport: [jsonrpc]")
+    raw = raw.replace("operation: get_task", "raw: {method: GET, path: /}").replace("params: {id: nobody}", "")
+    expect = only(write(tmp_path, raw)).test.steps[0].expect
+    assert expect is not None
+    assert expect.body == {"error": {"absent": True}}
 
 
 def test_what_a_later_draft_has_is_kept_for_the_reason(tmp_path: Path) -> None:
@@ -151,6 +186,7 @@ def test_all_files_are_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (TEST.replace("id: MINE-001", "id: ''"), "mine.acts.yaml:8: the id of the test is empty"),
         ("", "it has neither suites nor include"),
         ("include: [none.acts.yaml]\n", "none.acts.yaml: it cannot be read: No such file"),
         (TEST.split("steps:")[0] + "steps: []\n", "suites.0.tests.0.steps: has no steps"),

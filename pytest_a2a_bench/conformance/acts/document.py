@@ -137,10 +137,14 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class ExpectError:
-    """What a refusal must be; without ``error_type`` any error will do."""
+    """What a refusal must be; without ``error_type`` and ``code`` any error will do.
+
+    :param code: the number of the error, which the grammar does not have and files do.
+    """
 
     __pydantic_config__ = _FORM
     error_type: Any = None
+    code: Any = None
     message: Any = None
     data: Any = None
     details: dict[str, Any] | None = None

@@ -21,7 +21,7 @@ from pytest_a2a_bench.conformance.checks.notifications import NEVER_CALLED
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import is_late
-from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, WireReply
+from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, ReplyError, WireReply
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
 TRANSPORTS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
@@ -289,6 +289,8 @@ def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
         names: list[Any] = [name for name, ours in ERROR_TYPES.items() if error.may_be(ours)]
         if all(mismatches(expect.error_type, name) for name in names or [error.name or MISSING]):
             found_here.append(Mismatch("the error", str(expect.error_type), str(error)))
+    if expect.code is not None and all(mismatches(expect.code, code) for code in _codes(error)):
+        found_here.append(Mismatch("the error", f"the code {shown(expect.code)}", str(error)))
     info = error.detail(ERROR_INFO)
     raw = error.raw if isinstance(error.raw, Mapping) else {}
     for name, assertion, value in (
@@ -299,3 +301,11 @@ def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
         if assertion is not None:
             found_here += mismatches(assertion, value, f"the error's {name}")
     return found_here
+
+
+def _codes(error: ReplyError) -> list[Any]:
+    """Return the numbers that an error has; JSON-RPC's own, where no other binding has one, are those it can be."""
+    if error.code is not None:
+        return [error.code]
+    named = [row.code for row in ERRORS.values() if error.may_be(row.name)]
+    return [*named, *([error.http_status] if error.http_status is not None else [])] or [MISSING]
