@@ -320,6 +320,23 @@ def test_scenarios_say_it_where_no_prefix_is_known(files: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("{task: {artifacts: {count_gte: 9}}}", "failed"),
+        ("{task: {artifacts: [{}, {}, {artifactId: {type: string}}]}}", "skipped"),
+        # What else is wrong is no matter of the prompt.
+        ("{task: {contextId: {starts_with: zzz}, artifacts: [{}, {}, {artifactId: {type: string}}]}}", "failed"),
+        ("{task: {artifacts: [{nobodyHasThis: {type: string}}]}}", "failed"),
+    ],
+)
+def test_a_missing_artifact_excuses_nothing_else(files: Path, body: str, status: str) -> None:
+    tests = DONE.replace("{task: {status: {state: TASK_STATE_COMPLETED}}}", body)
+    with full_agent() as agent:
+        found = judged(agent, files, tests, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
+    assert statuses(found) == {"MINE-DONE JSONRPC": status}
+
+
 def test_waivers_ids_and_the_plan_know_them(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "waivers.toml").write_text('[[waiver]]\nid = "MINE-UNKNOWN"\nreason = "why not"\n')
     options = ("--id", "MINE-UNKNOWN", "--waivers", files / "waivers.toml", "--binding", "JSONRPC")

@@ -47,6 +47,7 @@ def test_it_holds(assertion: Any, value: Any) -> None:
         ({"a": 1}, {"a": True}, ["a is True"]),
         ({"type": "number"}, True, ["the answer is True"]),
         ([1, 2], [1], ["[1] is nothing"]),
+        ({"a": [{"id": 1, "b": {"c": 2}}, {"absent": True}]}, {"a": []}, ["a[0] is nothing"]),
         ({"items": [{"id": 1}]}, {}, ["the answer is {}"]),
         ({"count": 1}, {"count": 1}, ["the answer is {'count': 1}"]),
         ({"all_of": [{"type": "string"}, "b"]}, "a", ["the answer is 'a'"]),
