@@ -173,7 +173,7 @@ async def _repeat(
         session.shared.forget_exchanges()
         session.pace.forget()
     silent: frozenset[tuple[str, str]] = frozenset()
-    for first in recurrence.in_order(held, lambda result: result.requirement.group in _ROUGH):
+    for first in recurrence.in_order(held, lambda result: is_rough(Planned(result.requirement, result.binding))):
         session = sessions[first.binding, first.requirement.version]
         if recurrence.is_known(first, silent) or not await session.health.recovers():
             yield first

@@ -275,6 +275,16 @@ def test_what_a_request_by_hand_sends(raw: dict[str, Any], operation: str) -> No
     assert sent_by(Raw(**{"method": "POST", **raw})) == operation
 
 
+@pytest.mark.parametrize(
+    ("step", "timed"), [("delay_ms: 5", True), ("repeat: {until: id == x}", True), ("delay_ms: 0", False)]
+)
+def test_what_waits_depends_on_time(tmp_path: Path, step: str, timed: bool) -> None:
+    load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
+    added = ADDED["MINE-001", "1.0"]
+    ADDED.clear()
+    assert added.is_timed is timed
+
+
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:
     path = tmp_path / "sut-behaviors.yaml"
     path.write_text('acts_version: "1.0"\nbehaviors:\n  - prefix: tck-cancel\n    response_type: task\n')

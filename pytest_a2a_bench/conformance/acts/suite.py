@@ -95,7 +95,7 @@ def _added(case: Case, behaviors: frozenset[str]) -> Added:
     test = case.test
     check = functools.partial(make, case, behaviors)
     # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
-    timed = any(step.repeat is not None or step.expect_stream is not None for step in test.steps)
+    timed = any(step.repeat is not None or step.expect_stream is not None or step.delay_ms for step in test.steps)
     messages = sum(_operation(step) in SENDING for step in test.steps)
     return Added(check, messages, risk_of(test), is_rough(test), timed or bool(_slow(case)))
 
