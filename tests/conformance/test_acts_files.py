@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.conformance.acts.asking import sent_by
-from pytest_a2a_bench.conformance.acts.document import Raw
+from pytest_a2a_bench.conformance.acts.document import Raw, Repeat
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.public import load_public
-from pytest_a2a_bench.conformance.acts.suite import load_acts
+from pytest_a2a_bench.conformance.acts.suite import LONGEST_WAIT, load_acts
 from pytest_a2a_bench.conformance.acts.yaml_file import YamlFile
 from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.engine import CHECK_SECONDS, limit_of
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
@@ -283,6 +284,31 @@ def test_what_waits_depends_on_time(tmp_path: Path, step: str, timed: bool) -> N
     added = ADDED["MINE-001", "1.0"]
     ADDED.clear()
     assert added.is_timed is timed
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds"),
+    [
+        ("delay_ms: 3000", 3.0),
+        ("repeat: {until: id == x, max_attempts: 4, delay_ms: 500}", 1.5),
+        ("repeat: {until: id == x, max_attempts: 4, delay_ms: 500, backoff: linear}", 3.0),
+        ("repeat: {until: id == x, max_attempts: 4, delay_ms: 500, backoff: exponential}", 3.5),
+        ("repeat: {until: id == x, max_attempts: 99999999999}", LONGEST_WAIT),
+        ("repeat: {until: id == x, max_attempts: 0}", 0.0),
+    ],
+)
+def test_what_a_test_waits_is_not_time_of_the_agent(tmp_path: Path, step: str, seconds: float) -> None:
+    suite = load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
+    limit = limit_of(suite.requirements[0])
+    ADDED.clear()
+    assert limit == CHECK_SECONDS + seconds
+
+
+@pytest.mark.parametrize("backoff", ["none", "linear", "exponential"])
+def test_pauses_add_up(backoff: Any) -> None:
+    for attempts in (0, 1, 2, 17, 18, 19, 40):
+        repeat = Repeat("a == b", attempts, 1000, backoff)
+        assert repeat.seconds == sum(repeat.pauses)
 
 
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:

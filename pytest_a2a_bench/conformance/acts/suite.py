@@ -22,6 +22,8 @@ from pytest_a2a_bench.errors import ConfigurationError
 
 VERSION = "1.0"
 _LEVELS: Mapping[str, Level] = {"must": "MUST", "should": "SHOULD", "may": "MAY"}
+LONGEST_WAIT = 3600.0
+"""Seconds that the waiting of one test may add to the time of a check."""
 _SLOW = ("tck-long-running", "tck-cancel")
 
 
@@ -97,7 +99,15 @@ def _added(case: Case, behaviors: frozenset[str]) -> Added:
     # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
     timed = any(step.repeat is not None or step.expect_stream is not None or step.delay_ms for step in test.steps)
     messages = sum(_operation(step) in SENDING for step in test.steps)
-    return Added(check, messages, risk_of(test), is_rough(test), timed or bool(_slow(case)))
+    seconds = min(sum(map(_waits, test.steps)), LONGEST_WAIT)
+    return Added(check, messages, risk_of(test), is_rough(test), timed or bool(_slow(case)), seconds)
+
+
+def _waits(step: Step) -> float:
+    """Return how many seconds a step may want to wait, whatever the agent does."""
+    stream = step.expect_stream.timeout_ms if step.expect_stream is not None else None
+    repeated = step.repeat.seconds if step.repeat is not None else 0.0
+    return max(step.delay_ms, 0) / 1000 + max(stream or 0, 0) / 1000 + repeated
 
 
 def _operation(step: Step) -> str:
