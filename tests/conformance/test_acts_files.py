@@ -311,6 +311,22 @@ def test_pauses_add_up(backoff: Any) -> None:
         assert repeat.seconds == sum(repeat.pauses)
 
 
+@pytest.mark.parametrize(
+    ("operation", "messages"),
+    [
+        ("operation: send_message", 1),
+        ("operation: send_message\n            repeat: {until: a == b, max_attempts: 6}", 6),
+        ("operation: send_message\n            repeat: {until: a == b, max_attempts: 0}", 1),
+        ("operation: get_task\n            repeat: {until: a == b, max_attempts: 6}", 0),
+    ],
+)
+def test_each_attempt_counts_as_a_message(tmp_path: Path, operation: str, messages: int) -> None:
+    load_acts(write(tmp_path, TEST.replace("operation: get_task", operation)))
+    added = ADDED["MINE-001", "1.0"]
+    ADDED.clear()
+    assert added.messages == messages
+
+
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:
     path = tmp_path / "sut-behaviors.yaml"
     path.write_text('acts_version: "1.0"\nbehaviors:\n  - prefix: tck-cancel\n    response_type: task\n')

@@ -98,9 +98,13 @@ def _added(case: Case, behaviors: frozenset[str]) -> Added:
     check = functools.partial(make, case, behaviors)
     # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
     timed = any(step.repeat is not None or step.expect_stream is not None or step.delay_ms for step in test.steps)
-    messages = sum(_operation(step) in SENDING for step in test.steps)
+    messages = sum(_attempts(step) for step in test.steps if _operation(step) in SENDING)
     seconds = min(sum(map(_waits, test.steps)), LONGEST_WAIT)
     return Added(check, messages, risk_of(test), is_rough(test), timed or bool(_slow(case)), seconds)
+
+
+def _attempts(step: Step) -> int:
+    return max(step.repeat.max_attempts, 1) if step.repeat is not None else 1
 
 
 def _waits(step: Step) -> float:
