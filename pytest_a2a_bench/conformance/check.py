@@ -37,6 +37,7 @@ class Added(NamedTuple):
     :param risk: why it is not for an agent in production; empty where it is.
     :param is_rough: whether it may send what is malformed, so that it comes last.
     :param is_timed: whether its verdict depends on time.
+    :param seconds: how long it may wait of its own accord, which is no time that the agent takes.
     """
 
     check: CheckFunction
@@ -44,6 +45,7 @@ class Added(NamedTuple):
     risk: str = ""
     is_rough: bool = False
     is_timed: bool = False
+    seconds: float = 0.0
 
 
 ADDED: dict[tuple[str, str], Added] = {}

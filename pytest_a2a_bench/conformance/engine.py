@@ -178,7 +178,7 @@ async def _repeat(
         session.shared.forget_exchanges()
         session.pace.forget()
     silent: frozenset[tuple[str, str]] = frozenset()
-    for first in recurrence.in_order(held, lambda result: result.requirement.group in _ROUGH):
+    for first in recurrence.in_order(held, lambda result: is_rough(Planned(result.requirement, result.binding))):
         session = sessions[first.binding, first.requirement.version]
         if recurrence.is_known(first, silent) or not await session.health.recovers():
             yield first
@@ -292,10 +292,16 @@ def _suspicious(ctx: Context) -> list[Session]:
     return [s for s in sessions if s is not None]
 
 
+def limit_of(requirement: Requirement) -> float:
+    """Return how many seconds a check may take; what it waits of its own accord is not the agent's."""
+    added = ADDED.get((requirement.id, requirement.version))
+    return CHECK_SECONDS + (added.seconds if added is not None else 0.0)
+
+
 async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     reason = ""
     try:
-        async with asyncio.timeout(CHECK_SECONDS):
+        async with asyncio.timeout(limit_of(ctx.requirement)):
             await check_of(ctx.requirement.id, ctx.requirement.version)(ctx)
         # Further cells are not what was planned for, so that a budget leaves them out.
         if ctx.target.breadth == "full" and not ctx.findings and not ctx.session.is_limited:
@@ -315,7 +321,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
             ctx.warn(reason, expected="an answer that this check can work with", replies=[error.reply])
         return "error", reason
     except TimeoutError:
-        ctx.fail(f"{recurrence.TOO_LONG} {CHECK_SECONDS:g} s", fix="answer sooner")
+        ctx.fail(f"{recurrence.TOO_LONG} {limit_of(ctx.requirement):g} s", fix="answer sooner")
     # Deep answers are the agent's doing, and Python's limit is as good a bound as any.
     except RecursionError:
         ctx.fail("the answer is nested too deeply to be judged", fix="answer with less depth")

@@ -14,6 +14,7 @@ from faulty_server import serve_faulty
 from full_agent import Features, full_agent
 from in_thread import served_in_thread
 from judged import SCRIPTED
+from raw_agent import MESSAGE, Request, event, raw_agent, rpc, scripted, stream_head
 
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.acts.loader import load_cases
@@ -176,6 +177,34 @@ NOTHING_TO_SAY = """
             operation: get_task
             params: {id: "{{nobodyKnows}}"}
 """
+STREAM = """
+      - id: MINE-STREAM
+        name: Something is streamed
+        level: must
+        steps:
+          - id: a
+            operation: send_streaming_message
+            params: {message: {role: ROLE_USER, parts: [{text: hi}]}}
+            expect_stream: {min_count: 1}
+"""
+STREAM_BY_HAND = """
+      - id: MINE-RAW
+        name: Something is streamed by hand
+        level: must
+        transport: [jsonrpc]
+        steps:
+          - id: a
+            raw:
+              method: POST
+              path: /
+              headers: {Content-Type: application/json, A2A-Version: "1.0"}
+              body:
+                jsonrpc: "2.0"
+                id: 1
+                method: SendStreamingMessage
+                params: {message: {messageId: m, role: ROLE_USER, parts: [{text: hi}]}}
+            expect_stream: {min_count: 1}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -258,6 +287,19 @@ def test_what_is_wrong_is_told_with_its_step_and_its_place(files: Path) -> None:
     assert found["MINE-DONE JSONRPC"]["status"] == "passed"  # the built-in agent completes whatever it is told
 
 
+def test_the_code_of_an_error_is_looked_at(url: str, files: Path) -> None:
+    named = "expect_error: {error_type: {one_of: [TaskNotFoundError]}, message: {matches: .}}"
+    right = UNKNOWN.replace(named, "expect: {error: {code: -32001}}")
+    wrong = UNKNOWN.replace(named, "expect: {error: {code: -32601}}").replace("MINE-UNKNOWN", "MINE-WRONG")
+    none = UNKNOWN.replace(named, "expect: {error: {absent: true}}").replace("MINE-UNKNOWN", "MINE-NONE")
+    found = judged(url, files, right + wrong + none)
+    # What is found twice for one cause is told once.
+    assert {name for name, status in statuses(found).items() if status == "passed"} == {
+        f"MINE-UNKNOWN {binding}" for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
+    }
+    assert (found["MINE-WRONG GRPC"]["status"], found["MINE-NONE JSONRPC"]["status"]) == ("failed", "failed")
+
+
 def test_an_agent_that_lacks_a_capability_is_not_blamed(files: Path) -> None:
     with full_agent(Features(streaming=False, push=False)) as narrow:
         found = judged(narrow, files, STREAMED, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
@@ -276,6 +318,23 @@ def test_scenarios_say_it_where_no_prefix_is_known(files: Path) -> None:
     assert found["MINE-DONE GRPC"]["reason"] == (
         "the prompt of the scenario 'task' was answered with a message, which is not what tck-complete-task asks for"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("{task: {artifacts: {count_gte: 9}}}", "failed"),
+        ("{task: {artifacts: [{}, {}, {artifactId: {type: string}}]}}", "skipped"),
+        # What else is wrong is no matter of the prompt.
+        ("{task: {contextId: {starts_with: zzz}, artifacts: [{}, {}, {artifactId: {type: string}}]}}", "failed"),
+        ("{task: {artifacts: [{nobodyHasThis: {type: string}}]}}", "failed"),
+    ],
+)
+def test_a_missing_artifact_excuses_nothing_else(files: Path, body: str, status: str) -> None:
+    tests = DONE.replace("{task: {status: {state: TASK_STATE_COMPLETED}}}", body)
+    with full_agent() as agent:
+        found = judged(agent, files, tests, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
+    assert statuses(found) == {"MINE-DONE JSONRPC": status}
 
 
 def test_waivers_ids_and_the_plan_know_them(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,6 +360,29 @@ def test_what_is_repeated_is_asked_until_it_holds(url: str, files: Path) -> None
     with full_agent() as agent:
         found = judged(agent, files, SLOW, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
     assert found["MINE-SLOW JSONRPC"]["status"] == "passed"
+
+
+def _breaking(request: Request) -> list[bytes]:
+    error = {"jsonrpc": "2.0", "id": request.json["id"], "error": {"code": -32603, "message": "no"}}
+    status = {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+    return [stream_head(), event({"statusUpdate": status}, request), b"data: " + json.dumps(error).encode() + b"\n\n"]
+
+
+def test_a_stream_that_ends_in_an_error_is_told(files: Path) -> None:
+    raw = STREAM_BY_HAND.replace("MINE-RAW", "MINE-WANTED").replace(
+        "min_count: 1", "final_event: {error: {code: -32603}}"
+    )
+    handler = scripted(lambda r: _breaking(r) if r.json["method"] == "SendStreamingMessage" else rpc(MESSAGE, r))
+    with raw_agent(handler) as agent:
+        agent.card["capabilities"] = {"streaming": True}
+        found = judged(agent.url, files, STREAM + STREAM_BY_HAND + raw)
+    assert statuses(found) == {
+        "MINE-STREAM JSONRPC": "failed",
+        "MINE-RAW JSONRPC": "failed",
+        "MINE-WANTED JSONRPC": "passed",
+    }
+    told = found["MINE-STREAM JSONRPC"]["findings"][0]["found"]
+    assert told == "step a: the stream is ended by error InternalError -32603: no; 1 events had come"
 
 
 @pytest.mark.parametrize(

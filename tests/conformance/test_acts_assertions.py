@@ -30,6 +30,7 @@ def wrong(assertion: Any, value: Any) -> list[str]:
         ({"gte": 1, "lte": 1, "gt": 0, "lt": 2, "type": "number"}, 1),
         ({"contains": "a"}, ["a"]),
         ({"a": None}, {"a": None}),
+        ({"a": {}, "b": {}}, {"a": {}, "b": 1}),
         ({"a": {"any_of": [{"absent": True}, {"type": "null"}]}}, {}),
     ],
 )
@@ -46,11 +47,14 @@ def test_it_holds(assertion: Any, value: Any) -> None:
         ({"a": 1}, {"a": True}, ["a is True"]),
         ({"type": "number"}, True, ["the answer is True"]),
         ([1, 2], [1], ["[1] is nothing"]),
+        ({"a": [{"id": 1, "b": {"c": 2}}, {"absent": True}]}, {"a": []}, ["a[0] is nothing"]),
         ({"items": [{"id": 1}]}, {}, ["the answer is {}"]),
         ({"count": 1}, {"count": 1}, ["the answer is {'count': 1}"]),
         ({"all_of": [{"type": "string"}, "b"]}, "a", ["the answer is 'a'"]),
         ({"gte": 2}, "3", ["the answer is '3'"]),
         ({"a": None}, {}, ["a is nothing"]),
+        ({"task": {}}, {"message": {}}, ["task is nothing"]),
+        ({"a": {"b": {}}}, {"a": {}}, ["a.b is nothing"]),
     ],
 )
 def test_it_does_not_hold(assertion: Any, value: Any, told: list[str]) -> None:

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.conformance.acts.asking import sent_by
+from pytest_a2a_bench.conformance.acts.document import Raw, Repeat
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.public import load_public
-from pytest_a2a_bench.conformance.acts.suite import load_acts
+from pytest_a2a_bench.conformance.acts.suite import LONGEST_WAIT, load_acts
 from pytest_a2a_bench.conformance.acts.yaml_file import YamlFile
 from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.engine import CHECK_SECONDS, limit_of
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
@@ -33,6 +36,7 @@ suites:
             expect_error:
               error_type: TaskNotFoundError
 """
+ERROR = "expect_error:\n              error_type: TaskNotFoundError"
 
 
 def write(path: Path, text: str, name: str = "mine.acts.yaml") -> Path:
@@ -88,13 +92,47 @@ def test_spellings_of_the_first_draft(tmp_path: Path) -> None:
     assert step.operation == "get_push_config"
     assert step.expect_error is not None
     assert step.expect_error.error_type == "TaskNotFoundError"
-    stray = TEST.replace("expect_error:\n              error_type: TaskNotFoundError", "expect: {task: {id: x}}")
+    stray = TEST.replace(ERROR, "expect: {task: {id: x}}")
     expect = only(write(tmp_path, stray)).test.steps[0].expect
     assert expect is not None
     assert expect.body == {"task": {"id": "x"}}
     refused = stray.replace("{task: {id: x}}", "{status: error, error: {exists: true}}")
     step = only(write(tmp_path, refused)).test.steps[0]
     assert (step.expect, step.expect_error is not None) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "members"),
+    [
+        ("{exists: true}", {}),
+        ("{code: -32001, message: {matches: x}, data: {type: array}}", {"code": -32001, "message": {"matches": "x"}}),
+        ("{type: object, code: TaskNotFoundError}", {"error_type": "TaskNotFoundError", "code": None}),
+        ("{code: {one_of: [-32001, -32002]}}", {"code": {"one_of": [-32001, -32002]}, "error_type": None}),
+        ("{code: {type: number}}", {"code": {"type": "number"}}),
+        ("{absent: true}", None),
+        ("{exists: false}", None),
+        ("null", None),
+    ],
+)
+def test_an_error_among_what_is_expected(tmp_path: Path, error: str, members: dict[str, Any] | None) -> None:
+    told = f"expect: {{error: {error}}}"
+    (step,) = only(write(tmp_path, TEST.replace(ERROR, told))).test.steps
+    found = None if step.expect_error is None else {name: getattr(step.expect_error, name) for name in members or ()}
+    assert (step.expect, found) == (None, members)
+
+
+def test_what_an_error_does_not_have_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path, TEST.replace(ERROR, "expect: {error: {cod: -32001}}"))
+    assert "expect_error.cod: is no key of the format here; did you mean 'code'?" in problem(path)
+
+
+def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
+    raw = TEST.replace(ERROR, "expect: {error: {absent: true}}")
+    raw = raw.replace("level: must", "level: must\n        transport: [jsonrpc]")
+    raw = raw.replace("operation: get_task", "raw: {method: GET, path: /}").replace("params: {id: nobody}", "")
+    expect = only(write(tmp_path, raw)).test.steps[0].expect
+    assert expect is not None
+    assert expect.body == {"error": {"absent": True}}
 
 
 def test_what_a_later_draft_has_is_kept_for_the_reason(tmp_path: Path) -> None:
@@ -149,6 +187,7 @@ def test_all_files_are_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (TEST.replace("id: MINE-001", "id: ''"), "mine.acts.yaml:8: the id of the test is empty"),
         ("", "it has neither suites nor include"),
         ("include: [none.acts.yaml]\n", "none.acts.yaml: it cannot be read: No such file"),
         (TEST.split("steps:")[0] + "steps: []\n", "suites.0.tests.0.steps: has no steps"),
@@ -176,6 +215,116 @@ def test_files_that_are_read_next_leave_nothing_of_these(tmp_path: Path) -> None
     suite = load_acts(write(tmp_path, TEST.replace("MINE-001", "MINE-002")))
     assert (suite.ids, set(ADDED)) == (("MINE-002",), {("MINE-002", "1.0")})
     ADDED.clear()
+
+
+HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"
+
+
+@pytest.mark.parametrize(
+    ("step", "risk", "rough"),
+    [
+        (f"operation: send_message, params: {{{HELLO}}}", "", False),
+        (f"operation: send_message, params: {{{HELLO}, taskId: '{{{{a.response.task.id}}}}'}}", "", False),
+        ("operation: get_task, params: {id: a, historyLength: 1}", "", False),
+        ("operation: get_agent_card", "", False),
+        (
+            f"operation: send_message, params: {{{HELLO}, configuration: "
+            "{taskPushNotificationConfig: {url: 'http://127.0.0.1/x'}}}",
+            "names a webhook",
+            False,
+        ),
+        ("operation: list_push_configs, params: {taskId: a}", "names a webhook", False),
+        ("operation: send_message, params: {message: {role: 17, parts: 'no'}}", "may send what is malformed", True),
+        ("operation: send_message, params: {message: {parts: [{text: hi}]}}", "may send what is malformed", True),
+        (
+            "operation: send_message, params: {message: {role: ROLE_USER, parts: [{}]}}",
+            "may send what is malformed",
+            True,
+        ),
+        ("operation: list_tasks, params: {pageSize: abc}", "may send what is malformed", True),
+        ("operation: get_task, params: {}", "may send what is malformed", True),
+        ("operation: get_task, params: {id: a}, expect_error: {}", "may send what is malformed", True),
+        ("raw: {method: GET, path: /x}", "sends requests by hand", True),
+    ],
+)
+def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, risk: str, rough: bool) -> None:
+    first = "- {id: a, operation: send_message, params: {" + HELLO + "}}"
+    load_acts(write(tmp_path, TEST.split("- id: get")[0] + first + "\n          - {id: b, " + step + "}\n"))
+    added = ADDED["MINE-001", "1.0"]
+    ADDED.clear()
+    assert (added.risk, added.is_rough) == (risk, rough)
+
+
+@pytest.mark.parametrize(
+    ("raw", "operation"),
+    [
+        ({"path": "/", "body": {"method": "SendMessage"}}, "SendMessage"),
+        ({"path": "/", "body_raw": '{"method": "SendStreamingMessage"}'}, "SendStreamingMessage"),
+        ({"path": "/", "body": {"method": "message/send"}}, "SendMessage"),
+        ({"path": "/tenant/message:send?x=1", "body": {}}, "SendMessage"),
+        ({"path": "/v1/message%3Astream", "body": {"method": "GetTask"}}, "SendStreamingMessage"),
+        ({"path": "/", "body": [{"method": "GetTask"}]}, "SendMessage"),
+        ({"path": "/", "body_raw": "{"}, "SendMessage"),
+        ({"path": "/", "body": {"method": "NoSuchMethod"}}, "SendMessage"),
+        ({"path": "/", "body": {"method": "GetTask"}}, "GetTask"),
+        ({"path": "/x/tasks/1:cancel"}, "CancelTask"),
+        ({"path": "/tasks/1/pushNotificationConfigs"}, "CreateTaskPushNotificationConfig"),
+        ({"path": "/extendedAgentCard", "method": "GET"}, ""),
+    ],
+)
+def test_what_a_request_by_hand_sends(raw: dict[str, Any], operation: str) -> None:
+    assert sent_by(Raw(**{"method": "POST", **raw})) == operation
+
+
+@pytest.mark.parametrize(
+    ("step", "timed"), [("delay_ms: 5", True), ("repeat: {until: id == x}", True), ("delay_ms: 0", False)]
+)
+def test_what_waits_depends_on_time(tmp_path: Path, step: str, timed: bool) -> None:
+    load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
+    added = ADDED["MINE-001", "1.0"]
+    ADDED.clear()
+    assert added.is_timed is timed
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds"),
+    [
+        ("delay_ms: 3000", 3.0),
+        ("repeat: {until: id == x, max_attempts: 4, delay_ms: 500}", 1.5),
+        ("repeat: {until: id == x, max_attempts: 4, delay_ms: 500, backoff: linear}", 3.0),
+        ("repeat: {until: id == x, max_attempts: 4, delay_ms: 500, backoff: exponential}", 3.5),
+        ("repeat: {until: id == x, max_attempts: 99999999999}", LONGEST_WAIT),
+        ("repeat: {until: id == x, max_attempts: 0}", 0.0),
+    ],
+)
+def test_what_a_test_waits_is_not_time_of_the_agent(tmp_path: Path, step: str, seconds: float) -> None:
+    suite = load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
+    limit = limit_of(suite.requirements[0])
+    ADDED.clear()
+    assert limit == CHECK_SECONDS + seconds
+
+
+@pytest.mark.parametrize("backoff", ["none", "linear", "exponential"])
+def test_pauses_add_up(backoff: Any) -> None:
+    for attempts in (0, 1, 2, 17, 18, 19, 40):
+        repeat = Repeat("a == b", attempts, 1000, backoff)
+        assert repeat.seconds == sum(repeat.pauses)
+
+
+@pytest.mark.parametrize(
+    ("operation", "messages"),
+    [
+        ("operation: send_message", 1),
+        ("operation: send_message\n            repeat: {until: a == b, max_attempts: 6}", 6),
+        ("operation: send_message\n            repeat: {until: a == b, max_attempts: 0}", 1),
+        ("operation: get_task\n            repeat: {until: a == b, max_attempts: 6}", 0),
+    ],
+)
+def test_each_attempt_counts_as_a_message(tmp_path: Path, operation: str, messages: int) -> None:
+    load_acts(write(tmp_path, TEST.replace("operation: get_task", operation)))
+    added = ADDED["MINE-001", "1.0"]
+    ADDED.clear()
+    assert added.messages == messages
 
 
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,8 +38,13 @@ NAMES: Mapping[str, str] = {
     "list_push_configs": "ListTaskPushNotificationConfigs",
     "delete_push_config": "DeleteTaskPushNotificationConfig",
 }
-_SENDING = ("SendMessage", "SendStreamingMessage")
-_PATHS = {"/message:send": "SendMessage", "/message:stream": "SendStreamingMessage"}
+SENDING = ("SendMessage", "SendStreamingMessage")
+_METHODS = {method: op.name for op in OPERATIONS.values() for method in (op.name, op.rpc03) if method}
+_PATHS = {
+    re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(op.rest[1])) + "$"): op.name
+    for op in OPERATIONS.values()
+    if op.rest[0] == "POST"
+}
 _OF_MESSAGE = ("taskId", "contextId")
 # What AIP-193 makes of a gRPC status; ACTS says of every binding what HTTP would say.
 _HTTP = {
@@ -83,11 +91,35 @@ def operation_of(name: str, params: Mapping[str, Any]) -> str:
 
 
 def sent_by(raw: Raw) -> str:
-    """Return the operation of a request by hand, as far as can be told; empty otherwise."""
-    method = raw.body.get("method") if isinstance(raw.body, Mapping) else None
-    if isinstance(method, str):
-        return method if method in OPERATIONS else ""
-    return _PATHS.get(raw.path, "")
+    """Return the operation of a request by hand; empty where it is none.
+
+    A POST that nobody knows is taken for a message: a budget must hold for whatever an agent takes for one.
+    """
+    path = urllib.parse.unquote(re.split(r"[?#]", raw.path)[0]).rstrip("/")
+    # A tenant, or the path of the interface, may stand before it.
+    by_path = next((name for end, name in _PATHS.items() if end.search(path)), "")
+    document = document_of(raw)
+    method = document.get("method") if isinstance(document, Mapping) else None
+    by_method = _METHODS.get(method, "") if isinstance(method, str) else ""
+    found = by_path if by_path in SENDING else by_method or by_path
+    return found or ("SendMessage" if raw.method == "POST" else "")
+
+
+def document_of(raw: Raw) -> Any:
+    """Return the body of a request by hand as JSON; None where it is none."""
+    if raw.body_raw is None:
+        return raw.body
+    try:
+        return json.loads(raw.body_raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def params_of(raw: Raw) -> Mapping[str, Any]:
+    """Return the parameters of a request by hand, as far as can be told."""
+    document = document_of(raw)
+    found = document.get("params") if isinstance(document, Mapping) and "method" in document else document
+    return found if isinstance(found, Mapping) else {}
 
 
 async def ask(ctx: Context, name: str, params: Mapping[str, Any], stream: ExpectStream | None) -> Answer:
@@ -95,9 +127,10 @@ async def ask(ctx: Context, name: str, params: Mapping[str, Any], stream: Expect
     operation = operation_of(name, params)
     if operation == CARD:
         return await _card(ctx)
+    sent = placed(operation, params, ctx.message("")["messageId"])
     if operation not in STREAMING:
-        return _answer(await ctx.call(operation, _params(ctx, operation, params)))
-    reply = await ctx.call(operation, _params(ctx, operation, params), **_reading(stream))
+        return _answer(await ctx.call(operation, sent))
+    reply = await ctx.call(operation, sent, **_reading(stream))
     return _answer(reply, events=[view(event) for event in reply.events])
 
 
@@ -107,11 +140,10 @@ async def ask_by_hand(ctx: Context, raw: Raw, stream: ExpectStream | None, *, au
     :param auth: whether to send the user's credentials with it.
     """
     body = raw.body_raw if raw.body_raw is not None else raw.body
-    params = raw.body.get("params") if isinstance(raw.body, Mapping) and "method" in raw.body else raw.body
     at_root = raw.path in ("", "/")
     reply = await ctx.call(
         sent_by(raw) or "Request",
-        params if isinstance(params, Mapping) else {},
+        params_of(raw),
         headers=raw.headers,
         version_header=None,
         body=body if body is not None else UNSET,
@@ -140,13 +172,15 @@ def _answer(reply: WireReply, body: Any = None, events: list[Any] | None = None)
     return Answer(reply, found, events, status)
 
 
-def _params(ctx: Context, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Put members where the request has them: ACTS writes some beside the message or the configuration they are of."""
+def placed(operation: str, params: Mapping[str, Any], message_id: str) -> dict[str, Any]:
+    """Put members where the request has them: ACTS writes some beside the message or the configuration they are of.
+
+    :param message_id: of a message that has none.
+    """
     found = dict(params)
-    if operation in _SENDING and isinstance(found.get("message"), Mapping):
+    if operation in SENDING and isinstance(found.get("message"), Mapping):
         moved = {name: found.pop(name) for name in _OF_MESSAGE if name in found}
-        made = ctx.message("")
-        found["message"] = {"messageId": made["messageId"], **moved, **found["message"]}
+        found["message"] = {"messageId": message_id, **moved, **found["message"]}
     if operation == NAMES["create_push_config"] and isinstance(found.get("pushNotificationConfig"), Mapping):
         found = {**found.pop("pushNotificationConfig"), **found}
     if operation == NAMES["get_extended_agent_card"]:

@@ -117,6 +117,9 @@ def shown(value: Any) -> str:
 def mismatches(assertion: Any, value: Any, path: str = "") -> list[Mismatch]:
     """Return what does not hold of a value, which may be :data:`~.values.MISSING`."""
     if isinstance(assertion, Mapping):
+        # Whoever writes no members means that there is something to have them.
+        if not assertion and value is MISSING:
+            return [Mismatch(path, "something", shown(value))]
         return [m for key, argument in assertion.items() for m in _keyed(key, argument, value, path)]
     if isinstance(assertion, list):
         return _by_position(assertion, value, path)
@@ -139,8 +142,10 @@ def _keyed(key: str, argument: Any, value: Any, path: str) -> list[Mismatch]:
 def _by_position(assertions: Sequence[Any], value: Any, path: str) -> list[Mismatch]:
     if not isinstance(value, list):
         return [Mismatch(path, "an array", shown(value))]
-    padded = [*value, *([MISSING] * (len(assertions) - len(value)))]
-    return [m for n, a in enumerate(assertions) for m in mismatches(a, padded[n], f"{path}[{n}]")]
+    found = [m for n, a in enumerate(assertions[: len(value)]) for m in mismatches(a, value[n], f"{path}[{n}]")]
+    # Of an element that is not there no member is told: what lacks is the element.
+    missing = ((n, a) for n, a in enumerate(assertions[len(value) :], len(value)) if mismatches(a, MISSING))
+    return found + [Mismatch(f"{path}[{n}]", shown(a), shown(MISSING)) for n, a in missing]
 
 
 def named_mismatches(assertion: NamedAssertion, source: Any) -> list[Mismatch]:

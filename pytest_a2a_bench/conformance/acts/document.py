@@ -124,6 +124,14 @@ class Repeat:
             factor = {"none": 1, "linear": attempt, "exponential": 2 ** min(attempt - 1, 16)}[self.backoff]
             yield self.delay_ms * factor / 1000
 
+    @property
+    def seconds(self) -> float:
+        """All pauses together; not by adding them up, for a file may want any number."""
+        most = max(self.max_attempts - 1, 0)
+        doubled: int = 2 ** min(most, 17) - 1 + 2**16 * max(most - 17, 0)
+        factor = {"none": most, "linear": most * (most + 1) // 2, "exponential": doubled}[self.backoff]
+        return max(self.delay_ms, 0) * factor / 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Expect:
@@ -137,10 +145,14 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class ExpectError:
-    """What a refusal must be; without ``error_type`` any error will do."""
+    """What a refusal must be; without ``error_type`` and ``code`` any error will do.
+
+    :param code: the number of the error, which the grammar does not have and files do.
+    """
 
     __pydantic_config__ = _FORM
     error_type: Any = None
+    code: Any = None
     message: Any = None
     data: Any = None
     details: dict[str, Any] | None = None

@@ -131,6 +131,8 @@ class _Loader:
             self.load(path.parent / name, known)
 
     def _add(self, case: Case) -> None:
+        if not case.test.id.strip():
+            self.problems.append(f"{case.where}: the id of the test is empty")
         other = self._ids.setdefault(case.test.id, case.where)
         if other != case.where:
             self.problems.append(f"{case.where}: the id {case.test.id!r} is that of the test in {other}, too")
@@ -179,10 +181,22 @@ def _step(step: Any) -> Any:
     operation = found.get("operation")
     if isinstance(operation, str):
         found["operation"] = _OLD_OPERATIONS.get(operation, operation)
-    error = found.get("expect_error")
-    if isinstance(error, dict) and "code" in error and "error_type" not in error:
-        found["expect_error"] = {("error_type" if name == "code" else name): v for name, v in error.items()}
+    if "expect_error" in found:
+        found["expect_error"] = _refusal(found["expect_error"])
     return _with_expectation(found)
+
+
+def _refusal(error: Any) -> Any:
+    """Return what an error must be: a code that is a name is the type of ACTS' grammar."""
+    if isinstance(error, dict) and "code" in error and "error_type" not in error and _is_named(error["code"]):
+        return {("error_type" if name == "code" else name): value for name, value in error.items()}
+    return error
+
+
+def _is_named(code: Any) -> bool:
+    if isinstance(code, dict | list):
+        return any(map(_is_named, code.values() if isinstance(code, dict) else code))
+    return isinstance(code, str) and code != "number"
 
 
 def _with_expectation(step: dict[str, Any]) -> dict[str, Any]:
@@ -192,16 +206,37 @@ def _with_expectation(step: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(expect, dict) or not stray:
         return step
     kept = {name: value for name, value in expect.items() if name in _EXPECTED}
-    rest = {name: expect[name] for name in stray if name != "error"}
+    # Of a request by hand the body is the whole document, which has the error among its members.
+    is_told = "error" in stray and "raw" not in step
+    rest = {name: expect[name] for name in stray if not (is_told and name == "error")}
     found = {name: value for name, value in step.items() if name != "expect"}
-    if "error" in stray:
+    if is_told and not _is_nothing(expect["error"]):
         # A refusal, told in the place of an answer.
-        found.setdefault("expect_error", {})
+        found["expect_error"] = _said_of_error(expect["error"], found.get("expect_error"))
         kept = {name: value for name, value in kept.items() if name != "status" or isinstance(value, int)}
     if rest:
         body = kept.get("body")
         kept["body"] = {**body, **rest} if isinstance(body, dict) else rest
     return {**found, "expect": kept} if kept else found
+
+
+def _is_nothing(error: Any) -> bool:
+    """Tell whether it says that there is no error."""
+    return error in (None, False) or (
+        isinstance(error, dict) and (error.get("absent") is True or error.get("exists") is False)
+    )
+
+
+def _said_of_error(error: Any, other: Any) -> Any:
+    """Return ``expect.error`` as ``expect_error``, beside what that says already."""
+    if error is True:
+        error = {}
+    if not isinstance(error, dict):
+        return _refusal({"code": error})
+    # That there is one goes without saying; other members are told as keys that ``expect_error`` does not have.
+    always = {"exists": True, "absent": False, "type": "object"}
+    members = {name: value for name, value in error.items() if name not in always or value != always[name]}
+    return {**_refusal(members), **(other if isinstance(other, dict) else {})}
 
 
 # --- what types do not say --------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from pytest_a2a_bench.conformance.checks.notifications import NEVER_CALLED
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import is_late
-from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, WireReply
+from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, ReplyError, WireReply
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
 TRANSPORTS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
@@ -265,9 +265,16 @@ def _wrong_stream(expect: ExpectStream, answer: Answer) -> list[Mismatch]:
     reply = answer.reply
     if reply.error is not None and not answer.events:
         return [Mismatch("", "a stream", reply.describe())]
+    # Events of a request by hand are whole documents, and an error may be what is expected of one.
+    if reply.error is not None and not any("error" in event for event in _events(expect)):
+        return [Mismatch("the stream", "no error", f"ended by {reply.describe()}; {len(reply.events)} events had come")]
     if reply.problem:
         return [Mismatch("the stream", "complete", f"not: {reply.problem}; {len(reply.events)} events had come")]
     return stream_mismatches(expect, answer.events or [])
+
+
+def _events(expect: ExpectStream) -> list[Mapping[str, Any]]:
+    return [event for event in (*expect.events, expect.final_event, expect.each_event) if event is not None]
 
 
 def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
@@ -282,6 +289,8 @@ def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
         names: list[Any] = [name for name, ours in ERROR_TYPES.items() if error.may_be(ours)]
         if all(mismatches(expect.error_type, name) for name in names or [error.name or MISSING]):
             found_here.append(Mismatch("the error", str(expect.error_type), str(error)))
+    if expect.code is not None and all(mismatches(expect.code, code) for code in _codes(error)):
+        found_here.append(Mismatch("the error", f"the code {shown(expect.code)}", str(error)))
     info = error.detail(ERROR_INFO)
     raw = error.raw if isinstance(error.raw, Mapping) else {}
     for name, assertion, value in (
@@ -292,3 +301,11 @@ def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
         if assertion is not None:
             found_here += mismatches(assertion, value, f"the error's {name}")
     return found_here
+
+
+def _codes(error: ReplyError) -> list[Any]:
+    """Return the numbers that an error has; JSON-RPC's own, where no other binding has one, are those it can be."""
+    if error.code is not None:
+        return [error.code]
+    named = [row.code for row in ERRORS.values() if error.may_be(row.name)]
+    return [*named, *([error.http_status] if error.http_status is not None else [])] or [MISSING]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.asking import operation_of, sent_by
+from pytest_a2a_bench.conformance.acts.asking import SENDING, operation_of, sent_by
 from pytest_a2a_bench.conformance.acts.document import Step
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.making import TRANSPORTS, make
+from pytest_a2a_bench.conformance.acts.risk import is_rough, risk_of
 from pytest_a2a_bench.conformance.check import ADDED, Added
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Requirement
@@ -21,7 +22,8 @@ from pytest_a2a_bench.errors import ConfigurationError
 
 VERSION = "1.0"
 _LEVELS: Mapping[str, Level] = {"must": "MUST", "should": "SHOULD", "may": "MAY"}
-_SENDING = ("SendMessage", "SendStreamingMessage")
+LONGEST_WAIT = 3600.0
+"""Seconds that the waiting of one test may add to the time of a check."""
 _SLOW = ("tck-long-running", "tck-cancel")
 
 
@@ -92,14 +94,24 @@ def _slow(case: Case) -> set[str]:
 
 
 def _added(case: Case, behaviors: frozenset[str]) -> Added:
-    operations = [_operation(step) for step in case.test.steps]
-    by_hand = any(step.raw is not None for step in case.test.steps)
-    push = any("PushNotificationConfig" in name for name in operations)
-    risk = "sends requests by hand" if by_hand else "names a webhook" if push else ""
+    test = case.test
     check = functools.partial(make, case, behaviors)
     # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
-    timed = any(step.repeat is not None or step.expect_stream is not None for step in case.test.steps)
-    return Added(check, sum(name in _SENDING for name in operations), risk, by_hand, timed or bool(_slow(case)))
+    timed = any(step.repeat is not None or step.expect_stream is not None or step.delay_ms for step in test.steps)
+    messages = sum(_attempts(step) for step in test.steps if _operation(step) in SENDING)
+    seconds = min(sum(map(_waits, test.steps)), LONGEST_WAIT)
+    return Added(check, messages, risk_of(test), is_rough(test), timed or bool(_slow(case)), seconds)
+
+
+def _attempts(step: Step) -> int:
+    return max(step.repeat.max_attempts, 1) if step.repeat is not None else 1
+
+
+def _waits(step: Step) -> float:
+    """Return how many seconds a step may want to wait, whatever the agent does."""
+    stream = step.expect_stream.timeout_ms if step.expect_stream is not None else None
+    repeated = step.repeat.seconds if step.repeat is not None else 0.0
+    return max(step.delay_ms, 0) / 1000 + max(stream or 0, 0) / 1000 + repeated
 
 
 def _operation(step: Step) -> str:
