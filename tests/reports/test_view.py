@@ -5,10 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -117,6 +121,46 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.Captur
         assert "there are no trial files" in fetch(empty.url + "report")
     assert main(["view", str(tmp_path / "nowhere")]) == 2
     assert "no such directory" in capsys.readouterr().err
+
+
+@dataclass
+class Leaving(Watched):
+    """What is asked for by a client that is gone before it has the answer."""
+
+    client: socket.socket | None = None
+
+    def report(self) -> str:
+        assert self.client is not None
+        self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.client.close()
+        return "x" * 1_000_000
+
+
+class Heard(Server):
+    """Tells what ended a request."""
+
+    error: BaseException | None = None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        super().handle_error(request, client_address)
+        self.error = sys.exception()
+        self.woken.set()
+
+
+def test_a_terminal_hears_nothing_of_whoever_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    watched = Leaving(tmp_path)
+    with Heard(watched) as server:
+        watched.client = socket.create_connection(("127.0.0.1", server.server_address[1]))
+        host = f"127.0.0.1:{server.server_address[1]}"
+        watched.client.sendall(f"GET /{server.token}/report HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert server.woken.wait(240)
+    assert isinstance(server.error, ConnectionError)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_report_that_cannot_be_read_is_a_line(run: Path) -> None:
+    with Server(Watched(run, past=run / ("x" * 300))) as server:
+        assert "name too long" in fetch(server.url + "report")
 
 
 def test_the_command_says_where_and_ends_by_ctrl_c(run: Path) -> None:

@@ -6,9 +6,11 @@ import contextlib
 import hmac
 import json
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -16,6 +18,7 @@ from pytest_a2a_bench.reports.html.explorer import safe_json
 from pytest_a2a_bench.reports.live.watched import Watched
 
 _LOOK_EVERY = 1.0
+_MOST_DIGITS = 9
 
 
 class Server(ThreadingHTTPServer):
@@ -56,6 +59,11 @@ class Server(ThreadingHTTPServer):
         self.woken.set()
         self.shutdown()
         self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Be silent about whoever left while they were answered: this terminal shows a run."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
     @contextlib.contextmanager
     def looked_at(self) -> Iterator[None]:
@@ -111,7 +119,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _talk(self) -> None:
         asked = parse_qs(self.path.partition("?")[2])
         begin = asked.get("from", ["0"])[0]
-        found = self.server.watched.talk(asked.get("id", [""])[0], int(begin) if begin.isdecimal() else 0)
+        # Nobody said so much; and Python refuses to read a number of thousands of digits.
+        first = int(begin[:_MOST_DIGITS]) if begin.isdecimal() else 0
+        found = self.server.watched.talk(asked.get("id", [""])[0], first)
         self._send(safe_json(found), {}, "application/json")
 
     def _send(self, page: str, headers: Mapping[str, str], kind: str = "text/html") -> None:

@@ -190,7 +190,7 @@ class Watched:
         try:
             past = history.read(self.past) if self.past is not None else ()
             return render(gather(self.directory, self.baseline, None, past))
-        except A2ABenchError as error:
+        except (A2ABenchError, OSError) as error:
             return page.waiting(str(error))
 
     def shell(self) -> tuple[str, str]:
