@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -50,7 +50,7 @@ class Server(ThreadingHTTPServer):
         """Where the page is."""
         return f"http://127.0.0.1:{self.server_address[1]}/{self.token}/"
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, name="a2a-live", daemon=True).start()
         return self
 
