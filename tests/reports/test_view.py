@@ -206,6 +206,17 @@ def test_the_next_run_is_seen_where_the_last_one_was(run: Path, server: Server) 
     assert (told["done"], told["last"]) == (1, ["made/even/0#0: communicate: the agent says 42"])
 
 
-def test_a_damaged_file_is_a_line(run: Path, server: Server) -> None:
-    (run / "trials").joinpath(Store(run).path(TrialKey.parse(KEYS[0])).name).write_text("{", encoding="utf-8")
-    assert "cannot be read" in str(next(events(server))["line"]) or "is no" in fetch(server.url)
+@pytest.mark.parametrize("content", ["{", "[" * 100_000, ""], ids=["truncated", "deep", "empty"])
+def test_a_damaged_file_hides_no_other(run: Path, content: str) -> None:
+    damaged = Store(run).path(TrialKey.parse(KEYS[0]))
+    damaged.write_text(content, encoding="utf-8")
+    watched = Watched(run)
+    for _ in range(2):
+        told = watched.look()
+        assert (told["done"], told["total"]) == (1, 6)
+        assert told["line"].endswith("; 1 trial file cannot be read; the run is over")
+        assert told["why"][0].startswith(str(damaged)[:200])
+        assert told["last"] == ["made/even/1#0: communicate: the agent says 42"]
+    finish(run, KEYS[0])
+    told = watched.look()
+    assert (told["done"], len(told["why"]), "cannot be read" in told["line"]) == (2, 1, False)

@@ -25,7 +25,8 @@ from pytest_a2a_bench.reports.html.records import TEXT, turn_record, why
 from pytest_a2a_bench.reports.live import page
 from pytest_a2a_bench.results import history, live, lock, manifest, mirror
 from pytest_a2a_bench.results.progress import Progress
-from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.store import Store, StoreError
 
 _LAST = 8
 _REASONS = 6
@@ -48,6 +49,7 @@ class Watched:
     _done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _last: list[str] = field(default_factory=list)
     _reasons: Counter[str] = field(default_factory=Counter)
+    _damaged: dict[str, str] = field(default_factory=dict)
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
     _manifest: tuple[tuple[int, int], manifest.Manifest] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -85,7 +87,12 @@ class Watched:
         parallel = max(1, len(held))
         line = Progress(tuple(done), len(asked.keys), age, parallel, in_flight).line.removeprefix("a2a: ")
         if not running:
-            line = line.partition(", about ")[0] + "; the run is over"
+            line = line.partition(", about ")[0]
+        if self._damaged:
+            line += f"; {count(len(self._damaged), 'trial file')} cannot be read"
+        if not running:
+            line += "; the run is over"
+        reasons = [f"{number}x {text}" for text, number in self._reasons.most_common(_REASONS)]
         return {
             "name": one_line(asked.agent or asked.endpoint, 80),
             "line": line,
@@ -95,7 +102,7 @@ class Watched:
             "running": running,
             "now": [_shown(each) for each in held[:_NOW]],
             "floors": list(self._floors(asked)),
-            "why": [f"{count}x {text}" for text, count in self._reasons.most_common(_REASONS)],
+            "why": [*list(self._damaged.values())[:_REASONS], *reasons],
         }
 
     def talk(self, id: str, begin: int) -> dict[str, Any] | None:
@@ -131,10 +138,17 @@ class Watched:
             self._last.clear()
             self._seen.clear()
             self._reasons.clear()
+            self._damaged.clear()
             self._done = {"": {"run_id": asked.run_id}}
         store = Store(self.directory)
         for key in self._fresh(asked, store):
-            result = store.read(TrialKey.parse(key))
+            self._damaged.pop(key, None)
+            try:
+                result = store.read(TrialKey.parse(key))
+            except StoreError as error:
+                # The others are shown all the same, and this one when it is written again.
+                self._damaged[key] = one_line(str(error))
+                continue
             if result is None or result.run_id not in asked.runs:
                 continue
             self._done[key] = {
