@@ -25,6 +25,7 @@ from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.live import Growing
 from pytest_a2a_bench.results.store import Store
 
 KEYS = [f"made/even/{i}#0" for i in range(6)]
@@ -220,3 +221,35 @@ def test_a_damaged_file_hides_no_other(run: Path, content: str) -> None:
     finish(run, KEYS[0])
     told = watched.look()
     assert (told["done"], len(told["why"]), "cannot be read" in told["line"]) == (2, 1, False)
+
+
+def test_a_trial_that_is_held_again_is_told_anew(run: Path, going: lock.Lock) -> None:
+    watched = Watched(run)
+    assert [watched.look()[name] for name in ("done", "last")] == [
+        2,
+        ["made/even/1#0: communicate: the agent says 42", "made/even/0#0: passed"],
+    ]
+    # A disk that was away for a while.
+    trials = Store(run).trials.rename(run / "away")
+    assert watched.look()["done"] == 0
+    trials.rename(run / "trials")
+    assert watched.look()["done"] == 2
+    # As pytest-rerunfailures has it: the file goes, the trial is held, and is written again.
+    Store(run).forget(TrialKey.parse(KEYS[1]))
+    told = watched.look()
+    assert (told["done"], told["last"], told["why"]) == (1, ["made/even/0#0: passed"], [])
+    conversation = Growing(run, TrialKey.parse(KEYS[1]), "run")
+    assert [now["key"] for now in watched.look()["now"]] == [KEYS[1]]
+    conversation.end()
+    finish(run, KEYS[1])
+    told = watched.look()
+    assert told["line"].startswith("2 of 6 trials, 2 of 2 passed (100%)")
+    assert (told["last"], told["why"]) == (["made/even/1#0: passed", "made/even/0#0: passed"], [])
+    # Also where it is replaced at once.
+    Store(run).write(made_trial(KEYS[0], success=False, run_id="run"))
+    told = watched.look()
+    assert told["last"] == ["made/even/0#0: communicate: the agent says 42", "made/even/1#0: passed"]
+    fresh = Watched(run).look()
+    assert [told[name] for name in ("done", "why", "floors")] == [fresh[name] for name in ("done", "why", "floors")]
+    Store(run).write(made_trial(KEYS[0], run_id="another"))
+    assert (watched.look()["done"], watched.look()["last"]) == (1, ["made/even/1#0: passed"])

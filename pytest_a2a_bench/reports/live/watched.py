@@ -1,6 +1,6 @@
 """A run's directory, looked at again and again: what finished, what is being held now, and why trials did not pass.
 
-Each file is read once: the directory of a long run has many thousands.
+Each file is read once, until it changes: the directory of a long run has many thousands.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ class Watched:
     run_id: str = ""
     past: Path | None = None
     _done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _last: list[str] = field(default_factory=list)
-    _reasons: Counter[str] = field(default_factory=Counter)
     _damaged: dict[str, str] = field(default_factory=dict)
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
     _manifest: tuple[tuple[int, int], manifest.Manifest] | None = None
@@ -79,6 +77,9 @@ class Watched:
             line = "the run begins" if begins else one_line(str(error))
             return {**nothing, "line": line, "running": running}
         done = [self._done[key] for key in asked.keys if key in self._done]
+        reasons = Counter(values["reason"] for values in done if values["reason"])
+        # In the order in which they were read.
+        last = [str(values["last"]) for key, values in self._done.items() if key][: -_LAST - 1 : -1]
         held = list(self._held(asked)) if running else []
         self._talks = {each.id: each for each in held}
         in_flight = len(held) or None
@@ -92,17 +93,17 @@ class Watched:
             line += f"; {count(len(self._damaged), 'trial file')} cannot be read"
         if not running:
             line += "; the run is over"
-        reasons = [f"{number}x {text}" for text, number in self._reasons.most_common(_REASONS)]
+        why_missed = [f"{number}x {text}" for text, number in reasons.most_common(_REASONS)]
         return {
             "name": one_line(asked.agent or asked.endpoint, 80),
             "line": line,
             "done": len(done),
             "total": len(asked.keys),
-            "last": self._last[: -_LAST - 1 : -1],
+            "last": last,
             "running": running,
             "now": [_shown(each) for each in held[:_NOW]],
             "floors": list(self._floors(asked)),
-            "why": [*list(self._damaged.values())[:_REASONS], *reasons],
+            "why": [*list(self._damaged.values())[:_REASONS], *why_missed],
         }
 
     def talk(self, id: str, begin: int) -> dict[str, Any] | None:
@@ -135,14 +136,12 @@ class Watched:
     def _read(self, asked: manifest.Manifest) -> None:
         """Read the trials that have finished since the last look; of another run, all."""
         if not self._done or asked.run_id != self._done.get("", {}).get("run_id"):
-            self._last.clear()
             self._seen.clear()
-            self._reasons.clear()
             self._damaged.clear()
             self._done = {"": {"run_id": asked.run_id}}
         store = Store(self.directory)
         for key in self._fresh(asked, store):
-            self._damaged.pop(key, None)
+            self._forget(key)
             try:
                 result = store.read(TrialKey.parse(key))
             except StoreError as error:
@@ -158,24 +157,27 @@ class Watched:
                 "duration_s": result.duration,
                 "reused_from": result.reused_from,
                 "groups": groups_of_result(result),
+                "last": f"{one_line(key, 80)}: {_outcome(result)}",
+                "reason": _reason(result),
             }
-            self._last.append(f"{one_line(key, 80)}: {_outcome(result)}")
-            told = diagnosis_of(result)
-            if told is not None:
-                cause = cause_of(result.key.suite, told.kind)
-                self._reasons[one_line(f"{cause.blame}: {cause.about(told.subject)}", 160)] += 1
+
+    def _forget(self, key: str) -> None:
+        """Take back what was told of a trial: it is held again (``--reruns``), or was."""
+        self._done.pop(key, None)
+        self._damaged.pop(key, None)
+        self._seen.pop(key, None)
 
     def _fresh(self, asked: manifest.Manifest, store: Store) -> Iterator[str]:
         """Yield the trials whose files have come or changed since the last look."""
         # Whoever is told which run it is shows its own process's, whose files are here.
         elsewhere = not self.run_id and mirror.place_of(self.directory) is not None
         for key in asked.keys:
-            if key in self._done:
-                continue
             try:
                 found = store.path(TrialKey.parse(key)).stat()
             except OSError:
-                if elsewhere:
+                if not elsewhere:
+                    self._forget(key)
+                elif key not in self._done:
                     yield key
                 continue
             mark = found.st_mtime_ns, found.st_ino
@@ -214,6 +216,15 @@ class Watched:
 
 def _outcome(result: TrialResult) -> str:
     return "passed" if result.success else one_line(why(result), 80) or result.status
+
+
+def _reason(result: TrialResult) -> str:
+    """Say why a trial missed, in the words that it shares with others; nothing where it did not."""
+    told = diagnosis_of(result)
+    if told is None:
+        return ""
+    cause = cause_of(result.key.suite, told.kind)
+    return one_line(f"{cause.blame}: {cause.about(told.subject)}", 160)
 
 
 def _shown(held: live.Held) -> dict[str, Any]:
