@@ -24,6 +24,7 @@ from made_trials import made_trial
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.live import Server, Watched
+from pytest_a2a_bench.reports.live.server import hosts
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.live import Growing
 from pytest_a2a_bench.results.store import Store
@@ -114,6 +115,13 @@ def test_who_does_not_know_the_token_sees_nothing(server: Server, path: str) -> 
     # A name that was made to lead here is no way in, either.
     with pytest.raises(HTTPError, match="404"):
         fetch(server.url + path, Host="evil.example")
+    with pytest.raises(HTTPError, match="404"):
+        fetch(server.url + path, Host="localhost")
+
+
+def test_browsers_leave_out_the_port_of_http() -> None:
+    assert hosts(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+    assert hosts(8080) == {"127.0.0.1:8080", "localhost:8080"}
 
 
 def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs
@@ -91,14 +92,20 @@ class Server(ThreadingHTTPServer):
             self._changed.wait_for(lambda: self._owed <= 0, seconds)
 
 
+def hosts(number: int) -> set[str]:
+    """Return what a client that was given our URL calls our host, by the port at which we listen."""
+    names = ("127.0.0.1", "localhost")
+    # That of http is left out (RFC 9110 4.2.3).
+    return {f"{name}:{number}" for name in names} | (set(names) if number == HTTP_PORT else set())
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
         # A page of another origin may have its name lead to this address: then the host is not ours.
-        host = self.headers.get("Host", "")
         _, token, path = [*self.path.partition("?")[0].split("/", 2), "", ""][:3]
-        own = host in {f"{name}:{self.server.server_address[1]}" for name in ("127.0.0.1", "localhost")}
+        own = self.headers.get("Host", "") in hosts(self.server.server_address[1])
         pages = {"": self._shell, "report": self._report, "events": self._events, "talk": self._talk}
         page: Callable[[], None] | None = pages.get(path)
         if not own or page is None or not hmac.compare_digest(token.encode(), self.server.token.encode()):
