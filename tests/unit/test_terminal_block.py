@@ -122,8 +122,8 @@ def test_what_is_longer_than_a_line_goes_on_where_it_was() -> None:
 
 
 STEPS = (
-    st.tuples(st.just("w"), st.text("ab\n", max_size=2 * WIDTH))
-    | st.tuples(st.just("s"), st.text(f"ab\n{WIDE}{ACCENT}", max_size=2 * WIDTH))
+    st.tuples(st.just("w"), st.text("ab\n", max_size=8).map(lambda text: 4 * text))
+    | st.tuples(st.just("s"), st.text(f"ab\n{WIDE}{ACCENT}", max_size=8).map(lambda text: 4 * text))
     | st.tuples(st.just("h"), st.just(""))
 )
 
