@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -98,6 +99,34 @@ def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) 
             go_on.set()
         assert process.wait(240) == 0
         reader.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_waits_for_a_page_no_longer_has_the_summary(
+    pytester: pytest.Pytester, bench: Bench, number: signal.Signals
+) -> None:
+    pytester.makepyfile(TALK)
+    # Longer than the test may take: only the signal ends the wait.
+    pytester.makeconftest("from pytest_a2a_bench.plugin.report import live\nlive._LAST_LOOK = 600.0")
+    go_on = threading.Event()
+    with (
+        raw_agent(lambda request: _held(request, go_on)) as agent,
+        bench.popen(f"--a2a-endpoint={agent.url}", "--a2a-live") as process,
+    ):
+        assert process.stdout is not None
+        url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
+        with urlopen(f"{url}events") as events:
+            _told(events)
+            go_on.set()
+            assert not _told(events, to_the_end=True)[-1]["running"]
+            # The report is not asked for.
+            process.send_signal(number)
+            said = process.stdout.read().decode()
+        assert process.wait(240) == 0
+    assert "a2a benchmark summary" in said
+    assert "1 passed" in said
+    assert "Traceback" not in said
 
 
 def _watch(url: str, go_on: threading.Event) -> None:

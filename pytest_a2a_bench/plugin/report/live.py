@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,9 @@ class LivePage:
     def pytest_sessionfinish(self) -> None:
         """Wait a little for those who look, unless somebody else waits for us."""
         if self._server is not None:
-            self._server.let_them_see(0.0 if self.run.services.is_terminated else _LAST_LOOK)
+            # Whoever ends the wait still wants the summary, which comes after this.
+            with contextlib.suppress(KeyboardInterrupt):
+                self._server.let_them_see(0.0 if self.run.services.is_terminated else _LAST_LOOK)
 
 
 def register(config: pytest.Config, run: BenchRun) -> None:
