@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import socket
 import struct
@@ -229,6 +230,19 @@ def test_a_damaged_file_hides_no_other(run: Path, content: str) -> None:
     finish(run, KEYS[0])
     told = watched.look()
     assert (told["done"], len(told["why"]), "cannot be read" in told["line"]) == (2, 1, False)
+
+
+def test_a_file_that_was_read_while_it_was_written_is_read_again(run: Path) -> None:
+    path = Store(run).path(TrialKey.parse(KEYS[0]))
+    whole, at = path.read_bytes(), path.stat().st_mtime_ns
+    path.write_bytes(whole[:100])
+    os.utime(path, ns=(at, at))
+    watched = Watched(run)
+    assert watched.look()["done"] == 1
+    path.write_bytes(whole)
+    # A clock that has not moved on in between.
+    os.utime(path, ns=(at, at))
+    assert watched.look()["done"] == 2
 
 
 def test_a_trial_that_is_held_again_is_told_anew(run: Path, going: lock.Lock) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_a2a_bench.configuration.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError
@@ -32,6 +32,8 @@ _LAST = 8
 _REASONS = 6
 _NOW = 200
 
+_Mark: TypeAlias = tuple[int, int, int]
+
 
 @dataclass
 class Watched:
@@ -48,8 +50,8 @@ class Watched:
     past: Path | None = None
     _done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _damaged: dict[str, str] = field(default_factory=dict)
-    _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _manifest: tuple[tuple[int, int], manifest.Manifest] | None = None
+    _seen: dict[str, _Mark] = field(default_factory=dict)
+    _manifest: tuple[_Mark, manifest.Manifest] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class Watched:
         self._talks = {each.id: each for each in held}
         in_flight = len(held) or None
         # Its manifest is written when a run begins.
-        age = max(0.0, time.time() - (self.directory / manifest.NAME).stat().st_mtime)
+        age = max(0.0, time.time() - self._manifest[0][0] / 1e9) if self._manifest else 0.0
         parallel = max(1, len(held))
         line = Progress(tuple(done), len(asked.keys), age, parallel, in_flight).line.removeprefix("a2a: ")
         if not running:
@@ -125,9 +127,9 @@ class Watched:
     def _asked(self) -> manifest.Manifest:
         """Return the manifest; that of a large run takes long to read."""
         try:
-            found = (self.directory / manifest.NAME).stat()
-            mark = found.st_mtime_ns, found.st_ino
+            mark = _mark(self.directory / manifest.NAME)
         except OSError:
+            self._manifest = None
             return manifest.load(self.directory)
         if self._manifest is None or self._manifest[0] != mark:
             self._manifest = mark, manifest.load(self.directory)
@@ -173,14 +175,13 @@ class Watched:
         elsewhere = not self.run_id and mirror.place_of(self.directory) is not None
         for key in asked.keys:
             try:
-                found = store.path(TrialKey.parse(key)).stat()
+                mark = _mark(store.path(TrialKey.parse(key)))
             except OSError:
                 if not elsewhere:
                     self._forget(key)
                 elif key not in self._done:
                     yield key
                 continue
-            mark = found.st_mtime_ns, found.st_ino
             if self._seen.get(key) != mark:
                 yield key
                 self._seen[key] = mark
@@ -212,6 +213,15 @@ class Watched:
     def shell(self) -> tuple[str, str]:
         """Return the page around it, and its policy."""
         return page.shell(self.look())
+
+
+def _mark(path: Path) -> _Mark:
+    """Return what tells a file from what it was before; its size, too, for one that grows within a tick of the clock.
+
+    :raises OSError: if it is not there.
+    """
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _outcome(result: TrialResult) -> str:
