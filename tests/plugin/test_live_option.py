@@ -14,7 +14,10 @@ import pytest
 from harness import Bench, wait_for
 from raw_agent import Request, fine, raw_agent
 
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.live import Watched
+from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.live import Growing
 
 TALK = """
 import pytest
@@ -59,6 +62,18 @@ def test_a_conversation_can_be_watched_while_it_is_held(pytester: pytest.Pyteste
         assert (asked.seen[0]["now"], shown) == ([], [])
     # Nothing of it stays.
     assert not (pytester.path / "a2a-results" / "live").exists()
+
+
+def test_a_run_that_holds_nothing_leaves_another_runs_conversations(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_other(): pass")
+    directory = pytester.path / "a2a-results"
+    held = lock.take(directory, "pytest")
+    conversation = Growing(directory, TrialKey.parse("made/even/1#0"), "run")
+    result = bench("-oa2a_endpoint=http://127.0.0.1:9/", "--a2a-live")
+    result.assert_outcomes(passed=1)
+    assert len(list((directory / "live").iterdir())) == 1
+    conversation.end()
+    held.release()
 
 
 def test_a_taken_port_and_a_path_in_its_place_are_usage_errors(
