@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,10 @@ import pytest
 from harness import Bench, wait_for
 from raw_agent import Request, fine, raw_agent
 
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.live import Watched
+from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.live import Growing
 
 TALK = """
 import pytest
@@ -60,6 +64,18 @@ def test_a_conversation_can_be_watched_while_it_is_held(pytester: pytest.Pyteste
     assert not (pytester.path / "a2a-results" / "live").exists()
 
 
+def test_a_run_that_holds_nothing_leaves_another_runs_conversations(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_other(): pass")
+    directory = pytester.path / "a2a-results"
+    held = lock.take(directory, "pytest")
+    conversation = Growing(directory, TrialKey.parse("made/even/1#0"), "run")
+    result = bench("-oa2a_endpoint=http://127.0.0.1:9/", "--a2a-live")
+    result.assert_outcomes(passed=1)
+    assert len(list((directory / "live").iterdir())) == 1
+    conversation.end()
+    held.release()
+
+
 def test_a_taken_port_and_a_path_in_its_place_are_usage_errors(
     pytester: pytest.Pytester, desk: Bench, noop_url: str
 ) -> None:
@@ -98,6 +114,34 @@ def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) 
             go_on.set()
         assert process.wait(240) == 0
         reader.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_waits_for_a_page_no_longer_has_the_summary(
+    pytester: pytest.Pytester, bench: Bench, number: signal.Signals
+) -> None:
+    pytester.makepyfile(TALK)
+    # Longer than the test may take: only the signal ends the wait.
+    pytester.makeconftest("from pytest_a2a_bench.plugin.report import live\nlive._LAST_LOOK = 600.0")
+    go_on = threading.Event()
+    with (
+        raw_agent(lambda request: _held(request, go_on)) as agent,
+        bench.popen(f"--a2a-endpoint={agent.url}", "--a2a-live") as process,
+    ):
+        assert process.stdout is not None
+        url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
+        with urlopen(f"{url}events") as events:
+            _told(events)
+            go_on.set()
+            assert not _told(events, to_the_end=True)[-1]["running"]
+            # The report is not asked for.
+            process.send_signal(number)
+            said = process.stdout.read().decode()
+        assert process.wait(240) == 0
+    assert "a2a benchmark summary" in said
+    assert "1 passed" in said
+    assert "Traceback" not in said
 
 
 def _watch(url: str, go_on: threading.Event) -> None:

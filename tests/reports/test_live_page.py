@@ -73,6 +73,7 @@ def test_a_conversation_is_told_from_where_it_is_known(going: Going) -> None:
     assert [turn["role"] for turn in talk["turns"]] == ["user", "agent", "tool"]
     assert [turn["role"] for turn in json.loads(fetch(f"{url}&from=2"))["turns"]] == ["tool"]
     assert json.loads(fetch(f"{url}&from=x")) == talk
+    assert json.loads(fetch(f"{url}&from={'9' * 5_000}"))["turns"] == []
     assert fetch(f"{going.server.url}talk?id=../../run") == "null"
     for wrong in (url.replace(going.server.token, "x" * len(going.server.token)), url.replace("talk", "live")):
         with pytest.raises(HTTPError, match="404"):

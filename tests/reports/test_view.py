@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -20,7 +25,9 @@ from made_trials import made_trial
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.live import Server, Watched
+from pytest_a2a_bench.reports.live.server import hosts
 from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.live import Growing
 from pytest_a2a_bench.results.store import Store
 
 KEYS = [f"made/even/{i}#0" for i in range(6)]
@@ -109,6 +116,13 @@ def test_who_does_not_know_the_token_sees_nothing(server: Server, path: str) -> 
     # A name that was made to lead here is no way in, either.
     with pytest.raises(HTTPError, match="404"):
         fetch(server.url + path, Host="evil.example")
+    with pytest.raises(HTTPError, match="404"):
+        fetch(server.url + path, Host="localhost")
+
+
+def test_browsers_leave_out_the_port_of_http() -> None:
+    assert hosts(80) == {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"}
+    assert hosts(8080) == {"127.0.0.1:8080", "localhost:8080"}
 
 
 def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,6 +131,46 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.Captur
         assert "there are no trial files" in fetch(empty.url + "report")
     assert main(["view", str(tmp_path / "nowhere")]) == 2
     assert "no such directory" in capsys.readouterr().err
+
+
+@dataclass
+class Leaving(Watched):
+    """What is asked for by a client that is gone before it has the answer."""
+
+    client: socket.socket | None = None
+
+    def report(self) -> str:
+        assert self.client is not None
+        self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.client.close()
+        return "x" * 1_000_000
+
+
+class Heard(Server):
+    """Tells what ended a request."""
+
+    error: BaseException | None = None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        super().handle_error(request, client_address)
+        self.error = sys.exception()
+        self.woken.set()
+
+
+def test_a_terminal_hears_nothing_of_whoever_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    watched = Leaving(tmp_path)
+    with Heard(watched) as server:
+        watched.client = socket.create_connection(("127.0.0.1", server.server_address[1]))
+        host = f"127.0.0.1:{server.server_address[1]}"
+        watched.client.sendall(f"GET /{server.token}/report HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert server.woken.wait(240)
+    assert isinstance(server.error, ConnectionError)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_report_that_cannot_be_read_is_a_line(run: Path) -> None:
+    with Server(Watched(run, past=run / ("x" * 300))) as server:
+        assert "name too long" in fetch(server.url + "report")
 
 
 def test_the_command_says_where_and_ends_by_ctrl_c(run: Path) -> None:
@@ -162,6 +216,62 @@ def test_the_next_run_is_seen_where_the_last_one_was(run: Path, server: Server) 
     assert (told["done"], told["last"]) == (1, ["made/even/0#0: communicate: the agent says 42"])
 
 
-def test_a_damaged_file_is_a_line(run: Path, server: Server) -> None:
-    (run / "trials").joinpath(Store(run).path(TrialKey.parse(KEYS[0])).name).write_text("{", encoding="utf-8")
-    assert "cannot be read" in str(next(events(server))["line"]) or "is no" in fetch(server.url)
+@pytest.mark.parametrize("content", ["{", "[" * 100_000, ""], ids=["truncated", "deep", "empty"])
+def test_a_damaged_file_hides_no_other(run: Path, content: str) -> None:
+    damaged = Store(run).path(TrialKey.parse(KEYS[0]))
+    damaged.write_text(content, encoding="utf-8")
+    watched = Watched(run)
+    for _ in range(2):
+        told = watched.look()
+        assert (told["done"], told["total"]) == (1, 6)
+        assert told["line"].endswith("; 1 trial file cannot be read; the run is over")
+        assert told["why"][0].startswith(str(damaged)[:200])
+        assert told["last"] == ["made/even/1#0: communicate: the agent says 42"]
+    finish(run, KEYS[0])
+    told = watched.look()
+    assert (told["done"], len(told["why"]), "cannot be read" in told["line"]) == (2, 1, False)
+
+
+def test_a_file_that_was_read_while_it_was_written_is_read_again(run: Path) -> None:
+    path = Store(run).path(TrialKey.parse(KEYS[0]))
+    whole, at = path.read_bytes(), path.stat().st_mtime_ns
+    path.write_bytes(whole[:100])
+    os.utime(path, ns=(at, at))
+    watched = Watched(run)
+    assert watched.look()["done"] == 1
+    path.write_bytes(whole)
+    # A clock that has not moved on in between.
+    os.utime(path, ns=(at, at))
+    assert watched.look()["done"] == 2
+
+
+def test_a_trial_that_is_held_again_is_told_anew(run: Path, going: lock.Lock) -> None:
+    watched = Watched(run)
+    assert [watched.look()[name] for name in ("done", "last")] == [
+        2,
+        ["made/even/1#0: communicate: the agent says 42", "made/even/0#0: passed"],
+    ]
+    # A disk that was away for a while.
+    trials = Store(run).trials.rename(run / "away")
+    assert watched.look()["done"] == 0
+    trials.rename(run / "trials")
+    assert watched.look()["done"] == 2
+    # As pytest-rerunfailures has it: the file goes, the trial is held, and is written again.
+    Store(run).forget(TrialKey.parse(KEYS[1]))
+    told = watched.look()
+    assert (told["done"], told["last"], told["why"]) == (1, ["made/even/0#0: passed"], [])
+    conversation = Growing(run, TrialKey.parse(KEYS[1]), "run")
+    assert [now["key"] for now in watched.look()["now"]] == [KEYS[1]]
+    conversation.end()
+    finish(run, KEYS[1])
+    told = watched.look()
+    assert told["line"].startswith("2 of 6 trials, 2 of 2 passed (100%)")
+    assert (told["last"], told["why"]) == (["made/even/1#0: passed", "made/even/0#0: passed"], [])
+    # Also where it is replaced at once.
+    Store(run).write(made_trial(KEYS[0], success=False, run_id="run"))
+    told = watched.look()
+    assert told["last"] == ["made/even/0#0: communicate: the agent says 42", "made/even/1#0: passed"]
+    fresh = Watched(run).look()
+    assert [told[name] for name in ("done", "why", "floors")] == [fresh[name] for name in ("done", "why", "floors")]
+    Store(run).write(made_trial(KEYS[0], run_id="another"))
+    assert (watched.look()["done"], watched.look()["last"]) == (1, ["made/even/1#0: passed"])

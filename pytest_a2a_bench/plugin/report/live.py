@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,6 @@ class LivePage:
             raise pytest.UsageError(str(error)) from error
         self._server = server.__enter__()
         self.config.add_cleanup(lambda: server.__exit__(None, None, None))
-        self.config.add_cleanup(lambda: live.clear(plan.results))
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             say(terminal, f"a2a: {server.url} shows this run")
@@ -55,7 +55,15 @@ class LivePage:
     def pytest_sessionfinish(self) -> None:
         """Wait a little for those who look, unless somebody else waits for us."""
         if self._server is not None:
-            self._server.let_them_see(0.0 if self.run.services.is_terminated else _LAST_LOOK)
+            # Whoever ends the wait still wants the summary, which comes after this.
+            with contextlib.suppress(KeyboardInterrupt):
+                self._server.let_them_see(0.0 if self.run.services.is_terminated else _LAST_LOOK)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """Remove what conversations left behind, while the directory is this run's and not another's."""
+        if self.run.services.lock is not None:
+            live.clear(self.run.plan.results)
 
 
 def register(config: pytest.Config, run: BenchRun) -> None:

@@ -6,9 +6,12 @@ import contextlib
 import hmac
 import json
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
 from urllib.parse import parse_qs
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -16,6 +19,7 @@ from pytest_a2a_bench.reports.html.explorer import safe_json
 from pytest_a2a_bench.reports.live.watched import Watched
 
 _LOOK_EVERY = 1.0
+_MOST_DIGITS = 9
 
 
 class Server(ThreadingHTTPServer):
@@ -47,7 +51,7 @@ class Server(ThreadingHTTPServer):
         """Where the page is."""
         return f"http://127.0.0.1:{self.server_address[1]}/{self.token}/"
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, name="a2a-live", daemon=True).start()
         return self
 
@@ -56,6 +60,11 @@ class Server(ThreadingHTTPServer):
         self.woken.set()
         self.shutdown()
         self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Be silent about whoever left while they were answered: this terminal shows a run."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
     @contextlib.contextmanager
     def looked_at(self) -> Iterator[None]:
@@ -83,14 +92,20 @@ class Server(ThreadingHTTPServer):
             self._changed.wait_for(lambda: self._owed <= 0, seconds)
 
 
+def hosts(number: int) -> set[str]:
+    """Return what a client that was given our URL calls our host, by the port at which we listen."""
+    names = ("127.0.0.1", "localhost")
+    # That of http is left out (RFC 9110 4.2.3).
+    return {f"{name}:{number}" for name in names} | (set(names) if number == HTTP_PORT else set())
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
         # A page of another origin may have its name lead to this address: then the host is not ours.
-        host = self.headers.get("Host", "")
         _, token, path = [*self.path.partition("?")[0].split("/", 2), "", ""][:3]
-        own = host in {f"{name}:{self.server.server_address[1]}" for name in ("127.0.0.1", "localhost")}
+        own = self.headers.get("Host", "") in hosts(self.server.server_address[1])
         pages = {"": self._shell, "report": self._report, "events": self._events, "talk": self._talk}
         page: Callable[[], None] | None = pages.get(path)
         if not own or page is None or not hmac.compare_digest(token.encode(), self.server.token.encode()):
@@ -111,7 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _talk(self) -> None:
         asked = parse_qs(self.path.partition("?")[2])
         begin = asked.get("from", ["0"])[0]
-        found = self.server.watched.talk(asked.get("id", [""])[0], int(begin) if begin.isdecimal() else 0)
+        # Nobody said so much; and Python refuses to read a number of thousands of digits.
+        first = int(begin[:_MOST_DIGITS]) if begin.isdecimal() else 0
+        found = self.server.watched.talk(asked.get("id", [""])[0], first)
         self._send(safe_json(found), {}, "application/json")
 
     def _send(self, page: str, headers: Mapping[str, str], kind: str = "text/html") -> None:

@@ -1,6 +1,6 @@
 """A run's directory, looked at again and again: what finished, what is being held now, and why trials did not pass.
 
-Each file is read once: the directory of a long run has many thousands.
+Each file is read once, until it changes: the directory of a long run has many thousands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_a2a_bench.configuration.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError
@@ -25,11 +25,14 @@ from pytest_a2a_bench.reports.html.records import TEXT, turn_record, why
 from pytest_a2a_bench.reports.live import page
 from pytest_a2a_bench.results import history, live, lock, manifest, mirror
 from pytest_a2a_bench.results.progress import Progress
-from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.store import Store, StoreError
 
 _LAST = 8
 _REASONS = 6
 _NOW = 200
+
+_Mark: TypeAlias = tuple[int, int, int]
 
 
 @dataclass
@@ -46,10 +49,9 @@ class Watched:
     run_id: str = ""
     past: Path | None = None
     _done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _last: list[str] = field(default_factory=list)
-    _reasons: Counter[str] = field(default_factory=Counter)
-    _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _manifest: tuple[tuple[int, int], manifest.Manifest] | None = None
+    _damaged: dict[str, str] = field(default_factory=dict)
+    _seen: dict[str, _Mark] = field(default_factory=dict)
+    _manifest: tuple[_Mark, manifest.Manifest] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -77,25 +79,33 @@ class Watched:
             line = "the run begins" if begins else one_line(str(error))
             return {**nothing, "line": line, "running": running}
         done = [self._done[key] for key in asked.keys if key in self._done]
+        reasons = Counter(values["reason"] for values in done if values["reason"])
+        # In the order in which they were read.
+        last = [str(values["last"]) for key, values in self._done.items() if key][: -_LAST - 1 : -1]
         held = list(self._held(asked)) if running else []
         self._talks = {each.id: each for each in held}
         in_flight = len(held) or None
         # Its manifest is written when a run begins.
-        age = max(0.0, time.time() - (self.directory / manifest.NAME).stat().st_mtime)
+        age = max(0.0, time.time() - self._manifest[0][0] / 1e9) if self._manifest else 0.0
         parallel = max(1, len(held))
         line = Progress(tuple(done), len(asked.keys), age, parallel, in_flight).line.removeprefix("a2a: ")
         if not running:
-            line = line.partition(", about ")[0] + "; the run is over"
+            line = line.partition(", about ")[0]
+        if self._damaged:
+            line += f"; {count(len(self._damaged), 'trial file')} cannot be read"
+        if not running:
+            line += "; the run is over"
+        why_missed = [f"{number}x {text}" for text, number in reasons.most_common(_REASONS)]
         return {
             "name": one_line(asked.agent or asked.endpoint, 80),
             "line": line,
             "done": len(done),
             "total": len(asked.keys),
-            "last": self._last[: -_LAST - 1 : -1],
+            "last": last,
             "running": running,
             "now": [_shown(each) for each in held[:_NOW]],
             "floors": list(self._floors(asked)),
-            "why": [f"{count}x {text}" for text, count in self._reasons.most_common(_REASONS)],
+            "why": [*list(self._damaged.values())[:_REASONS], *why_missed],
         }
 
     def talk(self, id: str, begin: int) -> dict[str, Any] | None:
@@ -117,9 +127,9 @@ class Watched:
     def _asked(self) -> manifest.Manifest:
         """Return the manifest; that of a large run takes long to read."""
         try:
-            found = (self.directory / manifest.NAME).stat()
-            mark = found.st_mtime_ns, found.st_ino
+            mark = _mark(self.directory / manifest.NAME)
         except OSError:
+            self._manifest = None
             return manifest.load(self.directory)
         if self._manifest is None or self._manifest[0] != mark:
             self._manifest = mark, manifest.load(self.directory)
@@ -128,13 +138,18 @@ class Watched:
     def _read(self, asked: manifest.Manifest) -> None:
         """Read the trials that have finished since the last look; of another run, all."""
         if not self._done or asked.run_id != self._done.get("", {}).get("run_id"):
-            self._last.clear()
             self._seen.clear()
-            self._reasons.clear()
+            self._damaged.clear()
             self._done = {"": {"run_id": asked.run_id}}
         store = Store(self.directory)
         for key in self._fresh(asked, store):
-            result = store.read(TrialKey.parse(key))
+            self._forget(key)
+            try:
+                result = store.read(TrialKey.parse(key))
+            except StoreError as error:
+                # The others are shown all the same, and this one when it is written again.
+                self._damaged[key] = one_line(str(error))
+                continue
             if result is None or result.run_id not in asked.runs:
                 continue
             self._done[key] = {
@@ -144,27 +159,29 @@ class Watched:
                 "duration_s": result.duration,
                 "reused_from": result.reused_from,
                 "groups": groups_of_result(result),
+                "last": f"{one_line(key, 80)}: {_outcome(result)}",
+                "reason": _reason(result),
             }
-            self._last.append(f"{one_line(key, 80)}: {_outcome(result)}")
-            told = diagnosis_of(result)
-            if told is not None:
-                cause = cause_of(result.key.suite, told.kind)
-                self._reasons[one_line(f"{cause.blame}: {cause.about(told.subject)}", 160)] += 1
+
+    def _forget(self, key: str) -> None:
+        """Take back what was told of a trial: it is held again (``--reruns``), or was."""
+        self._done.pop(key, None)
+        self._damaged.pop(key, None)
+        self._seen.pop(key, None)
 
     def _fresh(self, asked: manifest.Manifest, store: Store) -> Iterator[str]:
         """Yield the trials whose files have come or changed since the last look."""
         # Whoever is told which run it is shows its own process's, whose files are here.
         elsewhere = not self.run_id and mirror.place_of(self.directory) is not None
         for key in asked.keys:
-            if key in self._done:
-                continue
             try:
-                found = store.path(TrialKey.parse(key)).stat()
+                mark = _mark(store.path(TrialKey.parse(key)))
             except OSError:
-                if elsewhere:
+                if not elsewhere:
+                    self._forget(key)
+                elif key not in self._done:
                     yield key
                 continue
-            mark = found.st_mtime_ns, found.st_ino
             if self._seen.get(key) != mark:
                 yield key
                 self._seen[key] = mark
@@ -190,7 +207,7 @@ class Watched:
         try:
             past = history.read(self.past) if self.past is not None else ()
             return render(gather(self.directory, self.baseline, None, past))
-        except A2ABenchError as error:
+        except (A2ABenchError, OSError) as error:
             return page.waiting(str(error))
 
     def shell(self) -> tuple[str, str]:
@@ -198,8 +215,26 @@ class Watched:
         return page.shell(self.look())
 
 
+def _mark(path: Path) -> _Mark:
+    """Return what tells a file from what it was before; its size, too, for one that grows within a tick of the clock.
+
+    :raises OSError: if it is not there.
+    """
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
 def _outcome(result: TrialResult) -> str:
     return "passed" if result.success else one_line(why(result), 80) or result.status
+
+
+def _reason(result: TrialResult) -> str:
+    """Say why a trial missed, in the words that it shares with others; nothing where it did not."""
+    told = diagnosis_of(result)
+    if told is None:
+        return ""
+    cause = cause_of(result.key.suite, told.kind)
+    return one_line(f"{cause.blame}: {cause.about(told.subject)}", 160)
 
 
 def _shown(held: live.Held) -> dict[str, Any]:
