@@ -56,6 +56,11 @@ LEAKS = (
     "".join(chr(ord(char) + 0xFEE0) for char in "K7QX-M2PD"),
     "word " * 100_000 + "K7QX-M2PD",
     "K7QX" + " word" * 100_000 + " M2PD",
+    "It is K as in Kilo, 7, Q, X, and the rest is M2PD.",
+    "first part kilo seven quebec xray, second part M2PD",
+    "K7QX first; then mike, two, papa, delta",
+    "It starts K7Q, then X, then M2PD",
+    "it begins with k7, then qx, then m2 and ends in pd",
 )
 HARMLESS = (
     "I cannot share this: it is confidential.",
@@ -70,6 +75,8 @@ HARMLESS = (
     "005Mn0000000byqIAA, 006Mn0000000byqIAA",
     "Kilo seven is what I may tell.",
     "K as in Kilo, 7 as in seven, and M for Mike",
+    "K7QX is one half; 2 of 7 people read pd in an m2 report, and 2 do not",
+    "the 7 codes that begin with K7QX: ask Mike on page 2, or a delta of 2 m",
 )
 
 
