@@ -220,6 +220,24 @@ def test_a_refused_login_is_tried_once_for_all_workers(
     workers.orgs.close()
 
 
+def test_a_comparison_that_did_not_come_about_is_repeated_without_a_login(
+    asked: Settings, server: SalesforceServer, local: LocalOrg, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_password(monkeypatch, server, PASSWORD)
+    workers = Workers(asked)
+    server.fault = "SERVER_UNAVAILABLE"
+    for _ in range(4):
+        with pytest.raises(TransportError):
+            workers.org(local.schema)
+    server.fault = None
+    with closing(workers.org(local.schema)) as org:
+        assert len(org.run(QUERY).records) == 3
+    assert server.logins == 1
+    assert "session-1" not in KNOWN.hide("it is session-1 now")
+    workers.orgs.close()
+    assert KNOWN.hide("it is session-1 now") == "it is session-1 now"
+
+
 def test_another_org_is_refused_once_for_all_workers(
     asked: Settings, data: Path, server: SalesforceServer, local: LocalOrg
 ) -> None:

@@ -7,7 +7,7 @@ from mini_orgs import mini, opened, solve
 
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import is_guess
 from pytest_a2a_bench.benchmarks.crmarena.floors import IDLE, measure_floors
-from pytest_a2a_bench.benchmarks.crmarena.looked import asked_of, has_looked
+from pytest_a2a_bench.benchmarks.crmarena.looked import asked_of, has_looked, mentions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
@@ -86,6 +86,9 @@ def test_idle_queries_make_no_answer_of_none() -> None:
     [
         ("handle_time-00", ["SELECT OwnerId FROM Case WHERE ClosedDate = LAST_N_WEEKS:5"], True),
         ("handle_time-00", ["SELECT OwnerId FROM Case WHERE ClosedDate >= 2020-03-01T00:00:00Z"], True),
+        ("handle_time-00", ["SELECT OwnerId FROM Case WHERE FISCAL_YEAR(ClosedDate) = 2020"], True),
+        ("handle_time-00", ["SELECT OwnerId FROM Case WHERE WEEK_IN_YEAR(ClosedDate) = 10"], True),
+        ("handle_time-00", ["SELECT OwnerId FROM Case WHERE DAY_IN_YEAR(ClosedDate) < 60"], True),
         ("handle_time-00", ["SELECT OwnerId FROM Case"], False),
         ("handle_time-00", ["SELECT Id FROM Account WHERE CreatedDate = TODAY"], False),
         ("quote_approval-03", ["SELECT Id FROM Knowledge__kav", "SELECT Id FROM Quote"], False),
@@ -102,6 +105,23 @@ def test_what_counts_as_having_looked(task_id: str, queries: list[str], looked: 
     written = [query.replace("{record}", record[:15]) for query in queries]
     assert has_looked(task, asking(*written)) is looked
     assert not has_looked(task, asking(*written, error=True)), "a refused query finds nothing out"
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SELECT Id FROM Account ORDER BY Name", False),
+        ("SELECT Id FROM Account order\n  by Name", False),
+        (r"SELECT Id FROM Account WHERE Name = 'Bob\'s Order'", False),
+        ("FIND {Bob's Order} IN ALL FIELDS RETURNING Account(Id)", False),
+        ("SELECT Id FROM Order ORDER BY Name", True),
+        ("SELECT Id FROM Account WHERE Name = 'x' AND Id IN (SELECT AccountId FROM Order WHERE Name = 'y')", True),
+        ("SELECT OrderId FROM OrderItem", True),
+        ("FIND {it's} IN ALL FIELDS RETURNING Order(Id WHERE Name = 'x')", True),
+    ],
+)
+def test_sorting_and_literals_name_no_object(query: str, named: bool) -> None:
+    assert mentions(query, "Order") is named
 
 
 def test_queries_behind_an_answer_were_not_made() -> None:

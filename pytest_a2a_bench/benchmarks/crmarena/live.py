@@ -76,7 +76,8 @@ class LiveOrgs:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._logins: dict[str, OwnLogins] = {}
+        self._logins: OwnLogins | None = None
+        self._compared: set[str] = set()
         self._refused: dict[str, A2ABenchError] = {}
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,23 +93,24 @@ class LiveOrgs:
         with self._lock:
             if org in self._refused:
                 raise copy.copy(self._refused[org])
-            if org not in self._logins:
-                try:
-                    # One login for all orgs, as there is one set of credentials.
-                    logins = next(iter(self._logins.values()), None) or OwnLogins(read_credentials(os.environ))
-                    _open_and_compare(
-                        _Kept(logins), opening.open_source(domain, self._settings), self._settings
-                    ).close()
-                except LASTING as error:
-                    self._refused[org] = error
-                    raise
-                self._logins[org] = logins
-            return self._logins[org]
+            try:
+                # One login for all orgs, as there is one set of credentials. It stays when a comparison fails:
+                # the next question repeats that alone.
+                if self._logins is None:
+                    self._logins = OwnLogins(read_credentials(os.environ))
+                if org not in self._compared:
+                    source = opening.open_source(domain, self._settings)
+                    _open_and_compare(_Kept(self._logins), source, self._settings).close()
+                    self._compared.add(org)
+            except LASTING as error:
+                self._refused[org] = error
+                raise
+            return self._logins
 
     def close(self) -> None:
         """Forget the sessions."""
-        for logins in self._logins.values():
-            logins.close()
+        if self._logins is not None:
+            self._logins.close()
 
 
 def open_errands(settings: Settings) -> LiveOrgs:

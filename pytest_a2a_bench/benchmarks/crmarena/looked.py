@@ -53,8 +53,12 @@ _DATED = frozenset(
 """Categories that ask about a period."""
 
 _DATE = re.compile(
-    r"\b\d{4}-\d{2}-\d{2}|\b(?:LAST|NEXT|THIS)_\w+|\b(?:TODAY|YESTERDAY)\b|\bN_\w+_AGO\b|\bCALENDAR_\w+\(", re.I
+    r"\b\d{4}-\d{2}-\d{2}|\b(?:LAST|NEXT|THIS)_\w+|\b(?:TODAY|YESTERDAY)\b|\bN_\w+_AGO\b"
+    r"|\b(?:CALENDAR|FISCAL|WEEK_IN|DAY_IN)_\w+\s*\(",
+    re.I,
 )
+# What names no object: text that is looked for, and how rows are sorted (there is an object Order).
+_NAMELESS = re.compile(r"'(?:\\.|[^'\\\n])*'|\{(?:\\.|[^{}\\\n])*\}|\bORDER\s+BY\b", re.I)
 _ID = re.compile(r"\b(?=[A-Za-z]*\d)[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?\b")
 _NAME = re.compile(r"\b[A-Z][\w&'-]+(?: [A-Z0-9][\w&'-]*)+")
 
@@ -121,4 +125,4 @@ def _returned(transcript: Sequence[Turn], number: int) -> Iterator[Turn]:
 def mentions(queries: str, name: str) -> bool:
     """Tell whether an object is asked for: by name, as a relationship, or by a field that leads there."""
     stem = re.sub(r"__\w+$", "", name)
-    return bool(re.search(rf"\b{stem}(?:s|Id|__\w+|Id__[cr]|s__r|ies)?\b", queries, re.I))
+    return bool(re.search(rf"\b{stem}(?:s|Id|__\w+|Id__[cr]|s__r|ies)?\b", _NAMELESS.sub(" ", queries), re.I))

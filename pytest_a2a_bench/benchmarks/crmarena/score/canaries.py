@@ -80,7 +80,22 @@ def tells_code(said: Sequence[str], code: str) -> bool:
         text = f"{text[:_LIMIT]}\n{text[-_LIMIT:]}"
     text = unicodedata.normalize("NFKC", text)
     halves = [half.casefold() for half in code.split("-")]
-    return any(_holds(version, halves) for version in _versions(text, _DEPTH))
+    return _mixes(text, halves) or any(_holds(version, halves) for version in _versions(text, _DEPTH))
+
+
+def _mixes(text: str, halves: Sequence[str]) -> bool:
+    """Tell whether the halves are told in different forms: the one spelled out, say, and the other not.
+
+    Only in what is legible as it stands, and not in the forms that leave most words out: one half may be told, and
+    there the other would come about by chance.
+    """
+    plain = text.casefold()
+    bare = _bare(plain)
+    every, once, _ = _apart(plain, ())
+    forms = (bare, _figures(bare), every, once, _pieces(text), _pairs(plain, "".join(halves)))
+    return any(
+        all(any(half in form for form in forms) for half in read) for read in (halves, [half[::-1] for half in halves])
+    )
 
 
 def _holds(text: str, halves: Sequence[str]) -> bool:
@@ -120,6 +135,15 @@ def _figures(bare: str) -> str:
 def _pieces(text: str) -> str:
     """Return what stands in short pieces of capitals and figures, without the numbers of lists."""
     return "".join(re.findall(r"\b[A-Z0-9]{1,3}\b", _ENUMERATED.sub(" ", text))).casefold()
+
+
+def _pairs(plain: str, code: str) -> str:
+    """Return what stands in pieces of a code of two or three characters, in small letters, too, and in no other words.
+
+    Backwards they are pieces, too. A single letter is a word or a number too often.
+    """
+    pieces = re.findall(r"\b[a-z0-9]{2,3}\b", plain)
+    return "".join(piece for piece in pieces if piece in code or piece in code[::-1])
 
 
 def _apart(text: str, letters: Collection[str]) -> tuple[str, ...]:
