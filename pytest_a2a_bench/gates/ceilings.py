@@ -88,7 +88,9 @@ def _metric(trials: Trials, metric: str, limit: float) -> GateResult:
         return GateResult(name, "inconclusive", {"trials": 0, "maximum": limit}, f"nothing to judge: {found}")
     # What could not be evaluated would have had the number where others of its kind have it; of a lost one none knows.
     kinds = {groups_of_result(r) for r in trials.counted if r.key in having}
-    errors = [r.key for r in trials.counted if r.status != "evaluated" and groups_of_result(r) in kinds]
+    # One that says no category may be of any of its domain's.
+    broken = [r for r in trials.counted if r.status != "evaluated"]
+    errors = [r.key for r in broken if any(set(groups_of_result(r)) <= set(kind) for kind in kinds)]
     # Not a share (NaN is none either): nobody knows what it was to say.
     odd = [key for key, value in having.items() if not 0 <= value <= 1]
     values = {key: value for key, value in having.items() if key not in odd}

@@ -76,6 +76,7 @@ class Runner:
     :param growing: makes the files in which conversations are watched.
     :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
         the metadata, which it may change.
+    :param categories: of tasks that have one: a trial that came to nothing counts in its category's rates as well.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Runner:
         stopping: Stopping | None = None,
         further: Iterable[FurtherAgent] = (),
         growing: Callable[[TrialKey], Growing] | None = None,
+        categories: Mapping[str, str] | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -108,6 +110,7 @@ class Runner:
         self._stopping = stopping
         self._further = tuple(further)
         self._growing = growing
+        self._categories = categories or {}
         self.limits: Limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
         self._attempts: dict[TrialKey, Attempt] = {}
         self._lock = threading.Lock()
@@ -133,7 +136,7 @@ class Runner:
             # What the budget has no room for is missed by nobody, whatever stopped the run.
             if opened is not None and (left_out is None or left_out.error_type != BUDGET_ERROR):
                 return self._not_run(key, opened)
-            return self._traced(attempt) if left_out is None else self.store.write(left_out)
+            return self._traced(attempt) if left_out is None else self.store.write(self._placed(left_out))
 
     def give_up(self, key: TrialKey) -> TrialResult | None:
         """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.
@@ -345,12 +348,18 @@ class Runner:
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
         told = {**self._data(key), "stopped": opened.advice}
-        return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
+        return self._placed(TrialResult(key, "not_run", self.run_id, error=opened.text, provenance=told))
+
+    def _placed(self, result: TrialResult) -> TrialResult:
+        """Return a result with its task's category, which no benchmark said of a conversation that it did not hold."""
+        category = result.category or self._categories.get(result.key.task_key, "")
+        return dataclasses.replace(result, category=category)
 
     def _make_result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
         seed, data = self._seed(attempt), {} if outcome.provenance else self._data(attempt.key)
         mark = self._fingerprint(attempt)
-        return make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)
+        result = make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)
+        return self._placed(result)
 
 
 def _identities(parties: Iterable[FurtherAgent]) -> dict[str, Any]:

@@ -219,6 +219,15 @@ class TestCeilings:
         assert judge(Trials([kept], lost=1), thresholds).gates[-1].verdict == "inconclusive"
         other = trial("2", domain="retail", status="infrastructure_error")
         assert judge(Trials([kept, other]), thresholds).gates[-1].verdict == "pass", "its kind has no such number"
+        of_kind = {kind: {"category": kind} for kind in ("privacy", "sales")}
+        private = trial("1", metrics={"leak": 0.0}, provenance=of_kind["privacy"])
+        for provenance, verdict in (
+            (of_kind["privacy"], "inconclusive"),
+            (of_kind["sales"], "pass"),
+            ({}, "inconclusive"),
+        ):
+            unknown = trial("2", status="harness_error", provenance=provenance)
+            assert judge(Trials([private, unknown]), thresholds).gates[-1].verdict == verdict
         half = Thresholds(max_metric={"leak": 0.5})
         assert judge(Trials([kept, error]), half).gates[-1].verdict == "pass", "whatever it was"
 
