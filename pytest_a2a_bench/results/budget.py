@@ -86,7 +86,10 @@ def allot(
 
 
 def worth(allotted: Mapping[str, int], known: Mapping[str, Known]) -> int:
-    """Return about how many trials, as many of each task and judged by Wilson's interval, say as much of the rate."""
+    """Return about how many trials, as many of each task and judged by Wilson's interval, say as much of the rate.
+
+    :return: 0 where that is not known, because all that is known ended alike.
+    """
     rates = guesses(known, allotted)
     variances = {n: _variance(rates[n], known.get(n, Known(0, 0)).trials, "uncertain") for n in allotted}
     spread = [_Spread(variances[n] / trials, 0.0) for n, trials in allotted.items()]

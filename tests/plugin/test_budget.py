@@ -135,6 +135,16 @@ def test_weak_tasks_may_come_first(pytester: pytest.Pytester, bench: Bench) -> N
 
 
 @pytest.mark.slow
+def test_a_baseline_that_never_failed_says_nothing_of_what_a_budget_gains(
+    pytester: pytest.Pytester, bench: Bench
+) -> None:
+    write_baseline(pytester, {name: [1, 1, 1] for name in SURE + UNSURE})
+    result = bench("--a2a-baseline=b.json", "--a2a-budget=16")
+    result.stdout.fnmatch_lines(["*16 of 64 trials: 8 tasks, 2 each; these tasks are too few, or too alike, for a*"])
+    result.stdout.no_fnmatch_line("*spread evenly*")
+
+
+@pytest.mark.slow
 def test_dollars_are_conversations_at_the_baselines_cost(pytester: pytest.Pytester, bench: Bench) -> None:
     write_baseline(pytester, {name: [1, 0] for name in SURE + UNSURE}, cost_usd=0.25)
     bench("--a2a-baseline=b.json", "--a2a-budget=$3")
