@@ -61,7 +61,7 @@ def run(namespace: Namespace) -> int:
         raise ConfigurationError(str(error)) from error
     settings = _settings(namespace, found)
     read = files.read(settings, Path(), directory)
-    results = [*found.results, *map(_absent, found.absent)]
+    results = [*found.results, *(_absent(key, found.manifest.categories) for key in found.absent)]
     problems = [*read.problems, *_unknown(settings, results)]
     if problems:
         raise ConfigurationError("; ".join(problems))
@@ -126,11 +126,11 @@ def _project() -> Mapping[str, Any]:
     return {**pytest, **pytest.get("ini_options", {})}
 
 
-def _absent(key: str) -> TrialResult:
+def _absent(text: str, categories: Mapping[str, str]) -> TrialResult:
     # It was asked for, and never leaves the denominator.
-    return TrialResult(
-        TrialKey.parse(key), "infrastructure_error", "", error="there is no result of it", error_type="Absent"
-    )
+    key, error = TrialKey.parse(text), "there is no result of it"
+    category = categories.get(key.task_key, "")
+    return TrialResult(key, "infrastructure_error", error=error, error_type="Absent", category=category)
 
 
 def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:

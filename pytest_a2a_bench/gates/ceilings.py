@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, groups_of_result, metric_name
-from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.model import TrialKey, TrialResult, percentile
+from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.stats import count
 
 
@@ -78,28 +80,59 @@ def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateRe
 
 
 def _metric(trials: Trials, metric: str, limit: float) -> GateResult:
-    """Judge the mean of a number over the trials whose rewards have it."""
+    """Judge the mean of a number over the trials whose rewards have it; over tasks, where a budget gave trials out."""
     name = metric_name(metric)
-    having = [r for r in trials.counted if r.reward_info is not None and metric in r.reward_info.metrics]
-    values = [r.reward_info.metrics[metric] for r in having if r.reward_info is not None]
-    # What could not be evaluated would have had the number where others of its kind have it; of a lost one none knows.
-    kinds = {groups_of_result(r) for r in having}
-    errors = sum(r.status != "evaluated" and groups_of_result(r) in kinds for r in trials.counted) + trials.lost
-    if not values:
+    having = {r.key: r.reward_info.metrics[metric] for r in trials.counted if _has(r, metric) and r.reward_info}
+    if not having:
         found = f"no reward of {count(len(trials.counted), 'trial')} has a number {metric}"
         return GateResult(name, "inconclusive", {"trials": 0, "maximum": limit}, f"nothing to judge: {found}")
-    total = sum(values)
-    value = total / len(values)
-    numbers = {"trials": len(values), "errors": errors, "value": value, "maximum": limit}
-    what = f"the mean {metric} of {count(len(values), 'trial')} is {value:.4g}; the maximum is {limit:g}"
+    # What could not be evaluated would have had the number where others of its kind have it; of a lost one none knows.
+    kinds = {groups_of_result(r) for r in trials.counted if r.key in having}
+    # One that says no category may be of any of its domain's.
+    broken = [r for r in trials.counted if r.status != "evaluated"]
+    errors = [r.key for r in broken if any(set(groups_of_result(r)) <= set(kind) for kind in kinds)]
+    # Not a share (NaN is none either): nobody knows what it was to say.
+    odd = [key for key, value in having.items() if not 0 <= value <= 1]
+    values = {key: value for key, value in having.items() if key not in odd}
+    is_odd = f"of {count(len(odd), 'trial')} it is no number from 0 to 1 ({odd[0]}: {having[odd[0]]:g})" if odd else ""
+    if not values:
+        found = f"nothing to judge: a number {metric} is there, and {is_odd}; mend what evaluates it"
+        return GateResult(name, "inconclusive", {"trials": 0, "maximum": limit}, found)
+    numbers: dict[str, Any] = {"trials": len(values), "errors": len(errors) + trials.lost}
+    numbers |= {"value": _mean(trials, values), "maximum": limit}
+    if trials.is_weighted:
+        numbers |= {"weighted": "by task", "tasks": len({task_name(key) for key in values})}
+    shown = f"the mean {metric} of {count(len(values), 'trial')} is {numbers['value']:.4g}"
+    if trials.is_weighted:
+        shown += f", each of {count(numbers['tasks'], 'task')} weighted the same whatever its trials (a budget)"
+    what = f"{shown}; the maximum is {limit:g}"
     # Shares that are equal on paper may differ in the last bit.
-    if value > limit + 1e-12:
+    if _mean(trials, values | dict.fromkeys(odd, 0.0)) > limit + 1e-12:
         # Every value at least 0: a ceiling of 0 that is broken stays so.
         return GateResult(name, "failed", numbers, what, settled=limit == 0, word=_ABOVE)
-    if errors and (total + errors) / (len(values) + errors) > limit + 1e-12:
-        could = f"{what}; {errors} could not be evaluated, and with {'it' if errors == 1 else 'them'} it may be more"
+    if odd:
+        return GateResult(name, "inconclusive", numbers, f"{what}; {is_odd}; mend what evaluates it")
+    if _mean(trials, values | dict.fromkeys(errors, 1.0), trials.lost) > limit + 1e-12:
+        number = numbers["errors"]
+        could = f"{what}; {number} could not be evaluated, and with {'it' if number == 1 else 'them'} it may be more"
         return GateResult(name, "inconclusive", numbers, could)
     return GateResult(name, "pass", numbers, what)
+
+
+def _has(result: TrialResult, metric: str) -> bool:
+    return result.reward_info is not None and metric in result.reward_info.metrics
+
+
+def _mean(trials: Trials, values: Mapping[TrialKey, float], lost: int = 0) -> float:
+    """Return the mean of trials' values; of tasks' means, where a budget gave these unequal numbers of trials.
+
+    :param lost: trials with the value 1 of which nothing else is known.
+    """
+    own: dict[str, list[float]] = defaultdict(list)
+    for key, value in values.items():
+        own[task_name(key) if trials.is_weighted else str(key)].append(value)
+    means = [sum(each) / len(each) for each in own.values()] + [1.0] * lost
+    return sum(means) / len(means)
 
 
 def _infra_errors(trials: Trials, limit: int | float) -> GateResult:

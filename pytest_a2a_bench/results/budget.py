@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.inference import LEVEL, Interval, PairedTask, student, wilson
-from pytest_a2a_bench.results.stats import BUDGET_ERROR, count, is_weighted
+from pytest_a2a_bench.results.stats import BUDGET_ERROR, count
 
 First = Literal["uncertain", "weak"]
 """Which tasks get more: those whose outcome is least certain, or those that the baseline seldom solved."""
@@ -86,7 +86,10 @@ def allot(
 
 
 def worth(allotted: Mapping[str, int], known: Mapping[str, Known]) -> int:
-    """Return about how many trials, as many of each task and judged by Wilson's interval, say as much of the rate."""
+    """Return about how many trials, as many of each task and judged by Wilson's interval, say as much of the rate.
+
+    :return: 0 where that is not known, because all that is known ended alike.
+    """
     rates = guesses(known, allotted)
     variances = {n: _variance(rates[n], known.get(n, Known(0, 0)).trials, "uncertain") for n in allotted}
     spread = [_Spread(variances[n] / trials, 0.0) for n, trials in allotted.items()]
@@ -172,14 +175,15 @@ def estimate(tasks: Sequence[Stratum], confidence: float = 0.95) -> Estimate:
     return Estimate(rate, max(0.0, plain.low), min(1.0, plain.high))
 
 
-def rate_of(results: Sequence[TrialResult], confidence: float = 0.95) -> Estimate:
+def rate_of(results: Sequence[TrialResult], weighted: bool, confidence: float = 0.95) -> Estimate:
     """Return the success rate of counted trials: Wilson's interval, or the tasks' average where a budget gave them out.
 
     :param results: may have trials that were skipped, which count in no rate.
+    :param weighted: whether a budget gave them out, as all of the run's trials say.
     :raises ValueError: if no trial counts.
     """
     counted = [r for r in results if r.status != "skipped"]
-    if is_weighted(results):
+    if weighted:
         return estimate(strata_of(counted), confidence)
     ok = sum(r.success for r in counted)
     return Estimate(ok / max(1, len(counted)), *wilson(ok, len(counted), confidence))

@@ -36,7 +36,7 @@ class Manifest:
     :param durations: hash of the durations that the parts were balanced by.
     :param merged: run ids of the runs that were joined.
     :param order: what the order of the trials was drawn from, where gates may be decided early.
-    :param categories: of tasks that have one, likewise.
+    :param categories: of tasks that have one: a trial that has no result counts in its category's rates.
     :param nodeids: the item of each trial -> its key, so that a controller knows what a crashed worker was doing.
     """
 

@@ -88,7 +88,11 @@ def _check_place(output: Path, directories: Sequence[Path]) -> None:
 def _whole(parts: Sequence[Part]) -> Manifest:
     first = parts[0].manifest
     runs = tuple(sorted({run for part in parts for run in (part.manifest.merged or (part.manifest.run_id,))}))
-    return dataclasses.replace(first, run_id=f"merged-{runs[0]}", keys=first.whole, shard=None, merged=runs)
+    # Each knows its own tasks'.
+    categories = {task: name for part in parts for task, name in part.manifest.categories.items()}
+    return dataclasses.replace(
+        first, run_id=f"merged-{runs[0]}", keys=first.whole, shard=None, merged=runs, categories=categories
+    )
 
 
 def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:

@@ -93,17 +93,21 @@ which lies above this room."""
 
 def summarise(results: Iterable[TrialResult], variant_of: VariantOf) -> list[DomainSummary]:
     """Return one summary per suite, domain and variant, sorted by name: changed benchmarks are never averaged in."""
-    return [_summary(*name, group) for name, group in _grouped(results, variant_of)]
+    every = list(results)
+    weighted = is_weighted(every)
+    return [_summary(*name, group, weighted) for name, group in _grouped(every, variant_of)]
 
 
 def summarise_categories(results: Iterable[TrialResult], variant_of: VariantOf) -> list[dict[str, DomainSummary]]:
     """Return, for each suite, domain and variant whose tasks have categories, the summary of each category."""
-    found = []
-    for name, group in _grouped((result for result in results if result.category), variant_of):
+    found, every = [], list(results)
+    # Of the whole run: what was not held says neither its category nor how the benchmark was changed.
+    weighted = is_weighted(every)
+    for name, group in _grouped((result for result in every if result.category), variant_of):
         by_category: dict[str, list[TrialResult]] = defaultdict(list)
         for result in group:
             by_category[result.category].append(result)
-        found.append({category: _summary(*name, part) for category, part in by_category.items()})
+        found.append({category: _summary(*name, part, weighted) for category, part in by_category.items()})
     return found
 
 
@@ -116,7 +120,7 @@ def _grouped(
     return sorted(groups.items())
 
 
-def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) -> DomainSummary:
+def _summary(suite: str, domain: str, variant: str, results: list[TrialResult], weighted: bool) -> DomainSummary:
     evaluated = [r for r in results if r.status == "evaluated"]
     # The same task under two labels is two tests, and their trials are no draws from one.
     by_task: dict[tuple[str, str | None], list[bool]] = defaultdict(list)
@@ -140,7 +144,7 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
         harness_errors=sum(r.status == "harness_error" for r in results),
         not_run=sum(r.status == "not_run" for r in results),
         user_faults=sum(r.user_fault is not None for r in evaluated),
-        mean_reward=mean_reward(results),
+        mean_reward=mean_reward(results, weighted),
         successes=sum(r.success for r in evaluated),
         pass_hat_k=pass_hat_k_by_k(by_task.values()),
         turns_mean=_mean([float(r.turns) for r in evaluated]),
@@ -158,10 +162,13 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def mean_reward(results: Sequence[TrialResult]) -> float | None:
-    """Return the average over evaluated trials; over tasks, where a budget gave these unequal numbers of trials."""
+def mean_reward(results: Sequence[TrialResult], weighted: bool) -> float | None:
+    """Return the average over evaluated trials.
+
+    :param weighted: whether a budget gave these trials out (:func:`is_weighted` of the whole run); then over tasks.
+    """
     evaluated = [r for r in results if r.status == "evaluated"]
-    if not is_weighted(results):
+    if not weighted:
         return _mean([r.reward for r in evaluated])
     rewards: dict[tuple[str, str | None], list[float]] = defaultdict(list)
     for result in evaluated:

@@ -24,6 +24,7 @@ from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.errors import A2ABenchError, TrialTimeoutError, TurnTimeoutError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.fingerprint import fingerprint
+from pytest_a2a_bench.results.stats import BUDGET_ERROR
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
@@ -75,6 +76,7 @@ class Runner:
     :param growing: makes the files in which conversations are watched.
     :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
         the metadata, which it may change.
+    :param categories: of tasks that have one: a trial that came to nothing counts in its category's rates as well.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Runner:
         stopping: Stopping | None = None,
         further: Iterable[FurtherAgent] = (),
         growing: Callable[[TrialKey], Growing] | None = None,
+        categories: Mapping[str, str] | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -107,6 +110,7 @@ class Runner:
         self._stopping = stopping
         self._further = tuple(further)
         self._growing = growing
+        self._categories = categories or {}
         self.limits: Limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
         self._attempts: dict[TrialKey, Attempt] = {}
         self._lock = threading.Lock()
@@ -128,10 +132,11 @@ class Runner:
                 if stored is not None and self._is_reusable(stored, attempt):
                     origin = stored.reused_from or stored.run_id
                     return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
-            if opened is not None:
-                return self._not_run(key, opened)
             left_out = self._stopping.left_out(key) if self._stopping is not None else None
-            return self._traced(attempt) if left_out is None else self.store.write(left_out)
+            # What the budget has no room for is missed by nobody, whatever stopped the run.
+            if opened is not None and (left_out is None or left_out.error_type != BUDGET_ERROR):
+                return self._not_run(key, opened)
+            return self._traced(attempt) if left_out is None else self.store.write(self._placed(left_out))
 
     def give_up(self, key: TrialKey) -> TrialResult | None:
         """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.
@@ -343,12 +348,18 @@ class Runner:
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
         told = {**self._data(key), "stopped": opened.advice}
-        return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
+        return self._placed(TrialResult(key, "not_run", self.run_id, error=opened.text, provenance=told))
+
+    def _placed(self, result: TrialResult) -> TrialResult:
+        """Return a result with its task's category, which no benchmark said of a conversation that it did not hold."""
+        category = result.category or self._categories.get(result.key.task_key, "")
+        return dataclasses.replace(result, category=category)
 
     def _make_result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
         seed, data = self._seed(attempt), {} if outcome.provenance else self._data(attempt.key)
         mark = self._fingerprint(attempt)
-        return make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)
+        result = make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)
+        return self._placed(result)
 
 
 def _identities(parties: Iterable[FurtherAgent]) -> dict[str, Any]:

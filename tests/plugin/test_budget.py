@@ -9,6 +9,7 @@ import pytest
 from harness import Bench, junit_cases
 
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.reports.gathering import gather
 
 SURE = ["ok-0-x0", "ok-0-x1", "ok-0-x2", "bad-0-x3", "bad-0-x4", "bad-0-x5"]
 UNSURE = ["odd-0-x6", "odd-0-x7"]
@@ -60,7 +61,7 @@ def held(pytester: pytest.Pytester) -> dict[str, int]:
     ],
 )
 def test_a_budget_goes_where_the_baseline_is_uncertain(
-    pytester: pytest.Pytester, bench: Bench, process: tuple[str, ...]
+    pytester: pytest.Pytester, bench: Bench, process: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = bench.apart(*process, *BUDGET, "--a2a-min-pass=0.45", "--junitxml=j.xml", "--a2a-html=page.html")
     found = held(pytester)
@@ -83,6 +84,15 @@ def test_a_budget_goes_where_the_baseline_is_uncertain(
     skipped = [c for c in junit_cases(pytester.path / "j.xml").values() for child in c if child.tag == "skipped"]
     assert sum("beyond the budget" in (child.get("message") or "") for case in skipped for child in case) == 36
     assert "36 of 64 trials were beyond the budget" in (pytester.path / "page.html").read_text()
+    # Whoever compares afterwards gets the limits of the gate.
+    capsys.readouterr()
+    main(["compare", "b.json", "a2a-results", "--format=json"])
+    overall = json.loads(capsys.readouterr().out)["overall"]
+    assert overall["drop_interval"] == baseline["numbers"]["drop_interval"]
+    page = gather(pytester.path / "a2a-results", pytester.path / "b.json", None).comparison
+    assert page is not None
+    assert page.overall is not None
+    assert [page.overall.low, page.overall.high] == overall["drop_interval"]
 
 
 @pytest.mark.slow
@@ -122,6 +132,16 @@ def test_weak_tasks_may_come_first(pytester: pytest.Pytester, bench: Bench) -> N
     found = held(pytester)
     assert min(found[name] for name in SURE[3:]) > max(found[name] for name in UNSURE)
     assert {found[name] for name in SURE[:3]} == {2}
+
+
+@pytest.mark.slow
+def test_a_baseline_that_never_failed_says_nothing_of_what_a_budget_gains(
+    pytester: pytest.Pytester, bench: Bench
+) -> None:
+    write_baseline(pytester, {name: [1, 1, 1] for name in SURE + UNSURE})
+    result = bench("--a2a-baseline=b.json", "--a2a-budget=16")
+    result.stdout.fnmatch_lines(["*16 of 64 trials: 8 tasks, 2 each; these tasks are too few, or too alike, for a*"])
+    result.stdout.no_fnmatch_line("*spread evenly*")
 
 
 @pytest.mark.slow

@@ -103,6 +103,12 @@ def test_limits_hold_as_often_as_they_say() -> None:
     assert held["drop"] >= 280
 
 
+@pytest.mark.parametrize("ok", [0, 4])
+def test_what_a_budget_is_worth_is_not_known_where_all_ended_alike(ok: int) -> None:
+    known = dict.fromkeys("abcde", Known(ok, 4))
+    assert worth(dict.fromkeys(known, 4), known) == 0
+
+
 def test_what_a_budget_is_worth_depends_on_the_tasks() -> None:
     unlike = {f"a{i}": Known(8 * (i % 2), 8) for i in range(40)} | {f"b{i}": Known(4, 8) for i in range(10)}
     alike = {f"a{i}": Known(4, 8) for i in range(50)}

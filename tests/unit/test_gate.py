@@ -219,8 +219,43 @@ class TestCeilings:
         assert judge(Trials([kept], lost=1), thresholds).gates[-1].verdict == "inconclusive"
         other = trial("2", domain="retail", status="infrastructure_error")
         assert judge(Trials([kept, other]), thresholds).gates[-1].verdict == "pass", "its kind has no such number"
+        of_kind = {kind: {"category": kind} for kind in ("privacy", "sales")}
+        private = trial("1", metrics={"leak": 0.0}, provenance=of_kind["privacy"])
+        for provenance, verdict in (
+            (of_kind["privacy"], "inconclusive"),
+            (of_kind["sales"], "pass"),
+            ({}, "inconclusive"),
+        ):
+            unknown = trial("2", status="harness_error", provenance=provenance)
+            assert judge(Trials([private, unknown]), thresholds).gates[-1].verdict == verdict
         half = Thresholds(max_metric={"leak": 0.5})
         assert judge(Trials([kept, error]), half).gates[-1].verdict == "pass", "whatever it was"
+
+    def test_under_a_budget_a_number_counts_each_task_the_same(self) -> None:
+        leaking = [trial("leaky", i, metrics={"leak": 1.0}) for i in range(2)]
+        results = [*leaking, *(trial("tight", i, metrics={"leak": 0.0}) for i in range(8))]
+        thresholds = Thresholds(max_metric={"leak": 0.3})
+        assert judge(Trials(results), thresholds).gates[-1].verdict == "pass"
+        beyond = dataclasses.replace(trial("leaky", 2, status="skipped"), error_type="Budget")
+        gate = judge(Trials([*results, beyond]), thresholds).gates[-1]
+        assert (gate.verdict, gate.numbers["value"], gate.numbers["weighted"]) == ("failed", 0.5, "by task")
+        assert (
+            "the mean leak of 10 trials is 0.5, each of 2 tasks weighted the same whatever its trials" in gate.sentence
+        )
+        # An error counts as one more trial of its task.
+        error = trial("tight", 8, status="infrastructure_error")
+        bounds = [judge(Trials([*results, beyond, error]), Thresholds(max_metric={"leak": x})) for x in (0.54, 0.56)]
+        assert [found.gates[-1].verdict for found in bounds] == ["inconclusive", "pass"]
+
+    @pytest.mark.parametrize("odd", [float("nan"), -1.0, 1.5, float("inf")])
+    def test_what_is_no_share_is_below_no_ceiling(self, odd: float) -> None:
+        results = [trial("1", metrics={"leak": 1.0}), trial("2", metrics={"leak": odd})]
+        for limit, verdict in ((0.4, "failed"), (0.9, "inconclusive"), (1.0, "inconclusive")):
+            gate = judge(Trials(results), Thresholds(max_metric={"leak": limit})).gates[-1]
+            assert gate.verdict == verdict
+            assert "of 1 trial it is no number from 0 to 1 (tau2/airline/2#0: " in gate.sentence or verdict == "failed"
+        alone = judge(Trials(results[1:]), Thresholds(max_metric={"leak": 1.0})).gates[-1]
+        assert (alone.verdict, alone.numbers["trials"]) == ("inconclusive", 0)
 
     def test_a_number_that_no_reward_has_is_not_below_its_ceiling(self) -> None:
         verdict = judge(Trials([trial("1", metrics={"leak": 0.0})]), Thresholds(max_metric={"leek": 0.0}))

@@ -90,7 +90,7 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         settings=settings,
         nodeids=nodeids,
         order=run.plan.order,
-        categories=_categories(session) if run.plan.order else {},
+        categories=categories_of(session),
     )
     try:
         manifest.write(run.plan.results)
@@ -98,7 +98,8 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         raise pytest.UsageError(str(error)) from None
 
 
-def _categories(session: pytest.Session) -> dict[str, str]:
+def categories_of(session: pytest.Session) -> dict[str, str]:
+    """Return what the tasks of this process's items are about, as far as they have a category."""
     trials = [item.stash[TRIAL] for item in session.items if TRIAL in item.stash]
     return {trial.key.task_key: trial.task.category for trial in trials if trial.task.category}
 

@@ -59,8 +59,8 @@ def _budget_line(run: BenchRun, shares: Mapping[str, int], planned: int) -> str:
     )
     known = {name: Known(*found) for name, found in run.plan.known.items()}
     same = worth(shares, known)
-    text = (
-        f"the budget holds {held:,} of {count(planned, 'trial')}: {count(len(shares), 'task')}, {each}; "
-        f"the rate will be known as well as from about {same:,} spread evenly"
-    )
-    return text + (": these tasks are too few, or too alike, for a budget to gain anything" if same < held else "")
+    # Nothing where all of the baseline's trials ended alike: then it has no spread that could be gone by.
+    known_as = f"the rate will be known as well as from about {same:,} spread evenly: " if same else ""
+    text = f"the budget holds {held:,} of {count(planned, 'trial')}: {count(len(shares), 'task')}, {each}; {known_as}"
+    gains = "" if same >= held else "these tasks are too few, or too alike, for a budget to gain anything"
+    return (text + gains).rstrip(": ")

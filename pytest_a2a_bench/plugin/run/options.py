@@ -249,6 +249,11 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.stop == "decided" and not (settings.min_pass or settings.min_pass_k or settings.baseline):
         asked = "--a2a-min-pass RATE or --a2a-baseline FILE"
         problems.append(f"--a2a-stop decided (or --a2a-trials auto) needs a gate that can be decided: add {asked}")
+    if settings.stop == "decided" and settings.max_metric:
+        problems.append(
+            "--a2a-max-metric and --a2a-stop decided (or --a2a-trials auto) exclude each other: the mean of a number "
+            "is not decided early, and would be of the trials that were held by then; leave one of them out"
+        )
     if settings.budget is not None:
         problems += _budget_problems(settings)
     if settings.otel == "on" and not is_installed():

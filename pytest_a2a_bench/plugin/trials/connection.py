@@ -19,6 +19,7 @@ from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.plugin.collect.shards import categories_of
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
@@ -57,6 +58,7 @@ def start_schedule(
     store = Store(run.plan.results)
     tracing = _start_tracing(run)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
+    categories = categories_of(session)
 
     def runner_of(name: str | None) -> Runner:
         connection = connections[name]
@@ -76,6 +78,7 @@ def start_schedule(
             stopping=_stopping(run, connection, name),
             further=(*further, *_further(run, connections)),
             growing=_growing(run),
+            categories=categories,
         )
 
     runner = SideBySide({name: runner_of(name) for name in run.settings.under_test})

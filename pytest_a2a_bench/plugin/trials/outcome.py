@@ -53,14 +53,16 @@ def _wait(item: pytest.Item, key: TrialKey, schedule: Schedule) -> TrialResult:
         trouble = error
     if isinstance(trouble, StoreError):
         # There is no file that could be counted; without this it would be missing from every denominator.
-        set_properties(item, properties(unstored(key, trouble), None))
+        found = unstored(key, trouble, item.stash[state.TRIAL].task.category)
+        set_properties(item, properties(found, None))
     # Outside of the handler, whose chain of exceptions would only say the same again.
     pytest.fail(sanitise(f"{key}: {trouble}"), pytrace=False)
 
 
-def unstored(key: TrialKey, error: Exception) -> TrialResult:
+def unstored(key: TrialKey, error: Exception, category: str = "") -> TrialResult:
     """Return what is to be reported of a trial whose result could not be stored."""
-    return TrialResult(key, "infrastructure_error", "", error=str(error), error_type=type(error).__name__)
+    kind = type(error).__name__
+    return TrialResult(key, "infrastructure_error", error=str(error), error_type=kind, category=category)
 
 
 def forget(item: pytest.Item) -> None:

@@ -230,12 +230,14 @@ class Controller:
         found = self._manifest()
         if found is None or nodeid not in found.nodeids:
             return []
+        key = TrialKey.parse(found.nodeids[nodeid])
         result = TrialResult(
-            key=TrialKey.parse(found.nodeids[nodeid]),
+            key=key,
             status="infrastructure_error",
             run_id=self.run.plan.run_id,
             error="its worker crashed",
             error_type="WorkerCrashed",
+            category=found.categories.get(key.task_key, ""),
         )
         # The report says it even where no file can be written.
         with contextlib.suppress(StoreError):

@@ -13,7 +13,7 @@ from pytest_a2a_bench.reports.html.markup import Html, dollars, el, number, rate
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.budget import rate_of
-from pytest_a2a_bench.results.stats import mean_reward, summarise
+from pytest_a2a_bench.results.stats import is_weighted, mean_reward, summarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,16 @@ def by_domain(trials: Sequence[TrialResult]) -> Html:
         el("th", t, scope="col", class_=_classes(i, is_wide))
         for i, (t, is_wide) in enumerate(zip(head, wide, strict=True))
     ]
-    body = [_row(g) for g in groups(trials)]
+    weighted = is_weighted(trials)
+    body = [_row(g, weighted) for g in groups(trials)]
+    method = "Each task counts the same (a budget)" if weighted else "The interval is Wilson's"
     return el(
         "section",
         el("h2", "Domains"),
         el("table", el("thead", el("tr", titles)), el("tbody", body), class_="domains"),
         el(
             "p",
-            "The interval is Wilson's. A trial that ended in an error counts as not passed; "
-            "one that was skipped does not count.",
+            f"{method}. A trial that ended in an error counts as not passed; one that was skipped does not count.",
             class_="note",
         ),
         id="domains",
@@ -65,16 +66,16 @@ def groups(trials: Iterable[TrialResult]) -> list[Group]:
     return found
 
 
-def _row(group: Group) -> Html:
+def _row(group: Group, weighted: bool) -> Html:
     judged = [r for r in group.trials if r.status == "evaluated"]
     # Errors stay in the denominator.
     counted = sum(r.status != "skipped" for r in group.trials)
     passed = sum(r.success for r in judged)
-    mean = mean_reward(group.trials)
+    mean = mean_reward(group.trials, weighted)
     errors = sum(r.status not in ("evaluated", "skipped") for r in group.trials)
     skipped = sum(r.status == "skipped" for r in group.trials)
     chart: Html | str = "all were skipped"
-    found = rate_of(group.trials) if counted else None
+    found = rate_of(group.trials, weighted) if counted else None
     if found is not None:
         said = f"{rate(found.rate)} passed, 95 % interval {rate(found.low)} to {rate(found.high)}"
         chart = charts.bar(found.rate, found.low, found.high, said)

@@ -72,8 +72,9 @@ def _gate(gate: StoredGate) -> Html:
 def _headline(trials: Sequence[TrialResult]) -> Html:
     counted = [r for r in trials if r.status != "skipped"]
     passed = sum(r.success for r in counted)
-    found = rate_of(trials) if counted else None
-    weighted = "each task counts the same; " if is_weighted(trials) else ""
+    weighted = is_weighted(trials)
+    found = rate_of(trials, weighted) if counted else None
+    how = "each task counts the same; " if weighted else ""
     # Over all trials: turns before an error were real ones.
     turns = sorted(s for r in trials for s in r.turn_latencies)
     costs = [r.cost for r in trials if r.cost is not None]
@@ -86,7 +87,7 @@ def _headline(trials: Sequence[TrialResult]) -> Html:
         _figure(
             "Trials passed",
             rate(found.rate) if found else "\u2013",
-            f"{weighted}{passed:,} of {len(counted):,}; 95 % interval {rate(found.low)} to {rate(found.high)}"
+            f"{how}{passed:,} of {len(counted):,}; 95 % interval {rate(found.low)} to {rate(found.high)}"
             if found
             else "all were skipped",
         ),
