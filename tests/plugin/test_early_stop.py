@@ -11,8 +11,8 @@ from harness import Bench, junit_cases, log_of
 
 
 def named(kind: str, process: tuple[str, ...] = ()) -> str:
-    """Return thirty tasks; those that are held ahead take longer than their items, as conversations do."""
-    seconds = 0.3 if "concurrency" in "".join(process) else 0.02
+    """Return thirty tasks; those held ahead or by workers take longer than what decides, as conversations do."""
+    seconds = 0.3 if process else 0.02
     return " ".join(f"{kind}-{seconds}-x{i}" for i in range(30))
 
 
