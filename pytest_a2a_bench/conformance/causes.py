@@ -28,6 +28,8 @@ _REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
 _BROKEN_GRPC = (2, 13)  # UNKNOWN, INTERNAL
 _INTERNAL_ERROR = -32603
 _NO_METHOD = -32601
+_CALL_ID = re.compile(r'"id": ?(?:\d+|"[^"]*"), ?(?="method")')
+_LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
 
 Key = tuple[str, ...]
 
@@ -126,10 +128,6 @@ def _request(exchange: Exchange) -> Key:
     return exchange.binding, exchange.method, _CALL_ID.sub("", exchange.request or exchange.url)
 
 
-_CALL_ID = re.compile(r'"id": ?(?:\d+|"[^"]*"), ?(?="method")')
-_LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
-
-
 def _with_last_cause(result: CheckResult, by_name: Mapping[str, CheckResult]) -> CheckResult:
     """Name the cause that is told, where that of a result was explained in turn."""
     while (above := by_name.get(result.cause)) is not None and above.cause:
@@ -158,26 +156,26 @@ def _weighty(result: CheckResult) -> list[Finding]:
     return [f for f in result.findings if f.severity != "note"]
 
 
+def _each_ends(result: CheckResult, in_what: Callable[[Exchange], bool]) -> bool:
+    """Tell whether there are findings that weigh and each was made of such an exchange."""
+    found = _weighty(result)
+    return bool(found) and all(f.exchanges and in_what(f.exchanges[-1]) for f in found)
+
+
 def _by_envelope(result: CheckResult) -> Key:
     """Group what an interface shows that answers in JSON, and not in JSON-RPC: there is something else."""
-    found = _weighty(result)
-    is_one = bool(found) and all(f.exchanges and _is_foreign(f.exchanges[-1]) for f in found)
-    return ("no JSON-RPC", result.requirement.version, result.binding) if is_one else ()
+    return ("no JSON-RPC", result.requirement.version, result.binding) if _each_ends(result, _is_foreign) else ()
 
 
 def _by_method(result: CheckResult) -> Key:
     """Group what comes of operations that are not there at all."""
-    found = _weighty(result)
-    is_one = bool(found) and all(f.exchanges and _error_of(f.exchanges[-1]).get("code") == _NO_METHOD for f in found)
+    is_one = _each_ends(result, lambda exchange: _error_of(exchange).get("code") == _NO_METHOD)
     return ("no method", result.requirement.version, result.binding) if is_one else ()
 
 
 def _by_server_error(result: CheckResult) -> Key:
     """Group what was to be refused and made the server fail instead."""
-    found = _weighty(result)
-    is_one = bool(found) and all(
-        f.exchanges and _REFUSAL.search(f.expected) and _is_server_error(f.exchanges[-1]) for f in found
-    )
+    is_one = _each_ends(result, _is_server_error) and all(_REFUSAL.search(f.expected) for f in _weighty(result))
     return ("server error", result.requirement.version) if is_one else ()
 
 
@@ -206,9 +204,7 @@ def _by_header(result: CheckResult, name: str, is_telling: Callable[[str], bool]
 
 def _by_task_id(result: CheckResult) -> Key:
     """Group what shows that the ``taskId`` of a message is not looked at: another task answers."""
-    found = _weighty(result)
-    is_one = bool(found) and all(f.exchanges and _is_other_task(f.exchanges[-1]) for f in found)
-    return ("taskId", result.requirement.version, result.binding) if is_one else ()
+    return ("taskId", result.requirement.version, result.binding) if _each_ends(result, _is_other_task) else ()
 
 
 def _by_refusal(result: CheckResult) -> Key:
@@ -225,9 +221,8 @@ def _by_refusal(result: CheckResult) -> Key:
 
 def _by_validation(result: CheckResult) -> Key:
     """Group mistakes in a message that are all accepted: nobody looks at messages."""
-    found = _weighty(result)
-    is_one = bool(found) and all(f.exchanges and _is_accepted(f.exchanges[-1]) for f in found)
-    return ("validation", result.requirement.version) if is_one and result.requirement.id.startswith("VAL-") else ()
+    is_one = result.requirement.id.startswith("VAL-") and _each_ends(result, _is_accepted)
+    return ("validation", result.requirement.version) if is_one else ()
 
 
 def _by_answer(result: CheckResult) -> Key:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.context import Context
+    from pytest_a2a_bench.conformance.finding import Requirement
     from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 CheckFunction = Callable[["Context"], Awaitable[None]]
@@ -67,13 +68,18 @@ class NoAnswer(Exception):
         super().__init__(message)
 
 
-def check_of(id: str, version: str) -> CheckFunction:
+def added_of(requirement: Requirement) -> Added | None:
+    """Return what was added for a requirement, where it is none of a catalogue."""
+    return ADDED.get((requirement.id, requirement.version))
+
+
+def check_of(requirement: Requirement) -> CheckFunction:
     """Return a check, of the catalogue or added.
 
     :raises KeyError: if there is none.
     """
-    added = ADDED.get((id, version))
-    return added.check if added is not None else CHECKS[id, version]
+    added = added_of(requirement)
+    return added.check if added is not None else CHECKS[requirement.id, requirement.version]
 
 
 def check(*ids: str, version: str = "1.0", timed: bool = False) -> Callable[[F], F]:

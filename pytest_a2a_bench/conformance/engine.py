@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Container, Iterable, Mappi
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance import recurrence
-from pytest_a2a_bench.conformance.check import ADDED, CHECKS, UNCHECKABLE, NoAnswer, SkipCheck, check_of
+from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, NoAnswer, SkipCheck, added_of, check_of
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.crossed import cross
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
@@ -202,7 +202,7 @@ def _planned(targets: Sequence[Target]) -> list[Planned]:
 
 def is_rough(planned: Planned) -> bool:
     """Tell whether a check sends what is malformed: that may break an agent, so all others come first."""
-    added = ADDED.get((planned.requirement.id, planned.requirement.version))
+    added = added_of(planned.requirement)
     return planned.requirement.group in _ROUGH or (added is not None and added.is_rough)
 
 
@@ -294,7 +294,7 @@ def _suspicious(ctx: Context) -> list[Session]:
 
 def limit_of(requirement: Requirement) -> float:
     """Return how many seconds a check may take; what it waits of its own accord is not the agent's."""
-    added = ADDED.get((requirement.id, requirement.version))
+    added = added_of(requirement)
     return CHECK_SECONDS + (added.seconds if added is not None else 0.0)
 
 
@@ -302,7 +302,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     reason = ""
     try:
         async with asyncio.timeout(limit_of(ctx.requirement)):
-            await check_of(ctx.requirement.id, ctx.requirement.version)(ctx)
+            await check_of(ctx.requirement)(ctx)
         # Further cells are not what was planned for, so that a budget leaves them out.
         if ctx.target.breadth == "full" and not ctx.findings and not ctx.session.is_limited:
             # In a time of their own: what a slow agent could not be asked any more is no finding.

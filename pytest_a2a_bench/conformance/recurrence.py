@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from pytest_a2a_bench.conformance.check import ADDED, TIMED
+from pytest_a2a_bench.conformance.check import TIMED, added_of
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.session.allowance import is_spent
 from pytest_a2a_bench.conformance.wire.exchange import is_late
@@ -22,8 +22,8 @@ SHOWN = 3
 
 def is_timed(requirement: Requirement) -> bool:
     """Tell whether a check's verdict depends on time by its nature."""
-    key = requirement.id, requirement.version
-    return key in TIMED or (key in ADDED and ADDED[key].is_timed)
+    added = added_of(requirement)
+    return (requirement.id, requirement.version) in TIMED or (added is not None and added.is_timed)
 
 
 def late_methods(result: CheckResult) -> frozenset[tuple[str, str]]:

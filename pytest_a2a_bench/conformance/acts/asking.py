@@ -14,7 +14,7 @@ from pytest_a2a_bench.conformance.acts.document import ExpectStream, Raw
 from pytest_a2a_bench.conformance.acts.streams import view
 from pytest_a2a_bench.conformance.acts.values import MISSING
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING, STREAMING
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.http import HttpWire
@@ -38,7 +38,6 @@ NAMES: Mapping[str, str] = {
     "list_push_configs": "ListTaskPushNotificationConfigs",
     "delete_push_config": "DeleteTaskPushNotificationConfig",
 }
-SENDING = ("SendMessage", "SendStreamingMessage")
 _METHODS = {method: op.name for op in OPERATIONS.values() for method in (op.name, op.rpc03) if method}
 _PATHS = {
     re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(op.rest[1])) + "$"): op.name

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.asking import SENDING, operation_of, sent_by
+from pytest_a2a_bench.conformance.acts.asking import operation_of, sent_by
 from pytest_a2a_bench.conformance.acts.document import Step
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.making import TRANSPORTS, make
@@ -16,6 +16,7 @@ from pytest_a2a_bench.conformance.acts.risk import is_rough, risk_of
 from pytest_a2a_bench.conformance.check import ADDED, Added
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Requirement
+from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.target import declared
 from pytest_a2a_bench.errors import ConfigurationError

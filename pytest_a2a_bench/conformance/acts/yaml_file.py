@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 
 from pytest_a2a_bench.conformance.acts.document import known_keys
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stored import adapter_of, described
 
@@ -150,8 +150,7 @@ def _explain(error: Any) -> str:
     if kind == "missing":
         return "is missing"
     if kind == "unexpected_keyword_argument" or kind == "extra_forbidden":
-        near = difflib.get_close_matches(str(error["loc"][-1]), known_keys(), 1)
-        return f"is no key of the format here{f'; did you mean {near[0]!r}?' if near else ''}"
+        return f"is no key of the format here{did_you_mean(str(error['loc'][-1]), known_keys())}"
     if kind == "dataclass_type":
         message = "should be a mapping"
     return f"{message[0].lower()}{message[1:]}, found {described(error['input'])}"

@@ -29,6 +29,7 @@ from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.checks.versioning import HEADER, VERSION
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.crossing import STATE_PROMPTS
+from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, nothing_after_terminal, read_events
 from pytest_a2a_bench.conformance.session import states
@@ -169,7 +170,7 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     """Another user can neither answer for a task nor touch its configurations."""
     task = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
     task_id = str(task.get("id"))
-    for operation in ("SendMessage", "SendStreamingMessage")[: 1 + ctx.target.declares("streaming")]:
+    for operation in SENDING[: 1 + ctx.target.declares("streaming")]:
         params = ctx.send_params(ctx.target.scenarios.get("input_answer"), task_id=task_id)
         hidden(ctx, await as_other(ctx, operation, params), f"another user's {operation} to a task")
     if not ctx.target.declares("pushNotifications"):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.check import added_of
 from pytest_a2a_bench.conformance.cost.facts import Facts, facts_of
 from pytest_a2a_bench.conformance.cost.table import SELF, CostTable, Use, load_table
 from pytest_a2a_bench.conformance.engine import Planned, is_rough
@@ -148,7 +148,7 @@ def make_plan(
         limits.append((f"{LEFT_OUT}beyond the {STANDARD_MESSAGES} messages of the profile {profile}", _is_standard))
     if budget is not None:
         limits.append((f"{LEFT_OUT}beyond the budget of {budget} messages", lambda total: total.total <= budget))
-    measured = [p for p in wanted if _key(p) not in ADDED]
+    measured = [p for p in wanted if not added_of(p.requirement)]
     left |= _beyond(measured, table, facts, limits)
     if budget is not None:
         left |= _unpaid(wanted, left, _Estimate(table, facts), budget)
@@ -163,8 +163,8 @@ def _is_standard(total: Sum) -> bool:
 
 def _risk(planned: Planned, table: CostTable) -> str:
     """Return why a check is not for an agent in production; empty where it is."""
-    if _key(planned) in ADDED and ADDED[_key(planned)].risk:
-        return ADDED[_key(planned)].risk
+    if (added := added_of(planned.requirement)) and added.risk:
+        return added.risk
     if is_rough(planned):
         return "sends what is malformed"
     # A task that works for seconds stays behind, working, where a run is killed.
@@ -175,16 +175,12 @@ def _risk(planned: Planned, table: CostTable) -> str:
     return table.unsafe.get((planned.requirement.version, planned.requirement.id), "")
 
 
-def _key(planned: Planned) -> tuple[str, str]:
-    return planned.requirement.id, planned.requirement.version
-
-
 def _unpaid(wanted: Sequence[Planned], left: Mapping[str, str], estimate: _Estimate, budget: int) -> dict[str, str]:
     """Return the added checks for which a budget has nothing left; they were asked for, so no other limit is theirs."""
-    total = sum((estimate.add(p) for p in wanted if p.name not in left and _key(p) not in ADDED), Sum())
+    total = sum((estimate.add(p) for p in wanted if p.name not in left and not added_of(p.requirement)), Sum())
     found: dict[str, str] = {}
     for planned in wanted:
-        if _key(planned) in ADDED:
+        if added_of(planned.requirement):
             cost, _ = estimate.cost(planned)
             if (total + cost).total > budget:
                 found[planned.name] = f"{LEFT_OUT}beyond the budget of {budget} messages"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 STREAMING = frozenset({"SendStreamingMessage", "SubscribeToTask"})
+SENDING = ("SendMessage", "SendStreamingMessage")
 
 
 @dataclass(frozen=True, slots=True)

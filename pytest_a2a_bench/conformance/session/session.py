@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.protocol.operations import to_v03_params
+from pytest_a2a_bench.conformance.protocol.operations import SENDING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import (
     config_ids,
     configures,
@@ -41,7 +41,6 @@ _PAGES = 5
 # A busy agent may not have begun with a message yet, so it is looked for until it was sent this long ago.
 _BEGUN_SECONDS = 1.5
 _PAUSES = (0.3, _BEGUN_SECONDS)
-_SENDING = ("SendMessage", "SendStreamingMessage")
 # Below the connections of the client (64): what is left is for streams, which take no slot.
 _IN_FLIGHT = 24
 # Another worker gives the port back as soon as its checks of push notifications are over.
@@ -97,7 +96,7 @@ class Session:
         return reply
 
     async def _call_noting(self, request: WireRequest) -> WireReply:
-        if self._allowance is not None and request.operation in _SENDING:
+        if self._allowance is not None and request.operation in SENDING:
             self._allowance.take()
         try:
             reply = await self._call(request)
@@ -112,7 +111,7 @@ class Session:
         return reply
 
     def _note(self, request: WireRequest, reply: WireReply) -> None:
-        if request.operation in _SENDING:
+        if request.operation in SENDING:
             self._remember(reply, configures(request.params))
         elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
             self.created_configs |= {(task_id_in(request.params), id) for id in config_ids(reply.result)}
@@ -289,7 +288,7 @@ class Session:
 
 def _message_id(request: WireRequest) -> str:
     """Return the id of the message that a request sends; empty where it sends none."""
-    message = request.params.get("message") if request.operation in _SENDING else None
+    message = request.params.get("message") if request.operation in SENDING else None
     # Malformed messages are sent on purpose, and may have no id or one that is no text.
     name = message.get("messageId") if isinstance(message, Mapping) else None
     return name if isinstance(name, str) else ""
