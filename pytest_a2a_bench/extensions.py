@@ -99,13 +99,13 @@ def offer(kind: str, references: Mapping[str, str], source: str) -> None:
     ):
         raise ConfigurationError(f"pytest_a2a_bench_{kind} of {source} must return names and 'module:OBJECT' for each")
     _offered.extend(Extension(kind, name, reference, source) for name, reference in references.items())
-    _loaded.cache_clear()
+    load_all.cache_clear()
 
 
 def withdraw() -> None:
     """Forget what hooks returned."""
     _offered.clear()
-    _loaded.cache_clear()
+    load_all.cache_clear()
 
 
 def passed_on() -> list[list[str]]:
@@ -116,7 +116,7 @@ def passed_on() -> list[list[str]]:
 def take_over(passed: list[list[str]]) -> None:
     """Add what another process passed on."""
     _offered.extend(Extension(*one) for one in passed)
-    _loaded.cache_clear()
+    load_all.cache_clear()
 
 
 def places() -> list[str]:
@@ -170,18 +170,14 @@ def load(kind: str, name: str, taken: Collection[str] = ()) -> Any:
 
 
 @functools.cache
-def _loaded(kind: str) -> tuple[tuple[Extension, Any], ...]:
-    return tuple(
-        (extension, extension.load()) for extension in map(functools.partial(find, kind), names(kind)) if extension
-    )
-
-
 def load_all(kind: str) -> tuple[tuple[Extension, Any], ...]:
     """Return all extensions of a kind, each with its object.
 
     :raises ConfigurationError: if one of them cannot be had.
     """
-    return _loaded(kind)
+    return tuple(
+        (extension, extension.load()) for extension in map(functools.partial(find, kind), names(kind)) if extension
+    )
 
 
 def _all(kind: str) -> list[Extension]:

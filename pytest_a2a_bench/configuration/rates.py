@@ -22,8 +22,8 @@ def read_rates(text: str) -> dict[str, float]:
     rates: dict[str, float] = {}
     marks: dict[str, str] = {}
     for name, value in _pairs(text, example):
-        mark = value[-1:] if value[-1:] in TIERS else ""
-        rate = _number(value.removesuffix(mark), example)
+        value, mark = _marked(value)
+        rate = _number(value, example)
         if not 0 <= rate <= 1:
             raise ValueError(f"{value!r} is not a rate between 0 and 1")
         _once(rates, name, rate)
@@ -46,8 +46,13 @@ TIERS: Mapping[str, Tier] = {"!": "critical", "?": "advisory"}
 
 def split_tier(name: str) -> tuple[str, Tier]:
     """Return the group that a key of :func:`read_rates` names, and the tier of its gate."""
-    mark = name[-1:] if name[-1:] in TIERS else ""
-    return name.removesuffix(mark), TIERS.get(mark, "supporting")
+    group, mark = _marked(name)
+    return group, TIERS.get(mark, "supporting")
+
+
+def _marked(text: str) -> tuple[str, str]:
+    mark = text[-1:] if text[-1:] in TIERS else ""
+    return text.removesuffix(mark), mark
 
 
 def read_pass_k(text: str) -> dict[str, float]:
@@ -104,8 +109,7 @@ def read_metrics(text: str) -> dict[str, float]:
     limits: dict[str, float] = {}
     marks: dict[str, str] = {}
     for name, value in _pairs(text, example):
-        mark = value[-1:] if value[-1:] in TIERS else ""
-        share = value.removesuffix(mark)
+        share, mark = _marked(value)
         rate = _number(share.removesuffix("%"), example) / (100 if share.endswith("%") else 1)
         if not re.fullmatch(r"[A-Za-z][\w.-]{0,60}", name, re.ASCII) or not 0 <= rate <= 1:
             raise ValueError(f"{name}={value} is not the name of a number and a rate between 0 and 1; write {example}")

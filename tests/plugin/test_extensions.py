@@ -35,10 +35,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     extensions._installed.cache_clear()
-    extensions._loaded.cache_clear()
+    extensions.load_all.cache_clear()
     yield tmp_path
     extensions._installed.cache_clear()
-    extensions._loaded.cache_clear()
+    extensions.load_all.cache_clear()
     for name in set(sys.modules) - before:
         if name.startswith("ext_"):
             del sys.modules[name]

@@ -15,7 +15,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -191,12 +191,8 @@ def shell_problems(text: str, config: pytest.Config) -> Iterator[str]:
         command, *rest = [_meant(word) for word in words if word != "..." and not word.startswith("@")]
         if command in ("if", "then", "else", "while", "do"):
             command, *rest = rest or [""]
-        if command == "pytest":
-            yield from pytest_problems(rest, config)
-        elif command == "a2a-bench":
-            yield from command_problems(rest)
-        elif command == "pip":
-            yield from _pip_problems(rest)
+        if command in _LOOKED_AT:
+            yield from _LOOKED_AT[command](rest, config)
         elif command == "python" and rest and rest[0].endswith(".py"):
             if not any((ROOT / place / rest[0]).exists() for place in ("", *_example_places())):
                 yield f"there is no {rest[0]}"
@@ -239,7 +235,7 @@ def pytest_problems(words: list[str], config: pytest.Config) -> Iterator[str]:
             yield f"{option.cli}: {error}"
 
 
-def command_problems(words: list[str]) -> Iterator[str]:
+def command_problems(words: list[str], config: pytest.Config) -> Iterator[str]:
     """Say what ``a2a-bench`` refuses of a command line."""
     said = io.StringIO()
     try:
@@ -250,10 +246,18 @@ def command_problems(words: list[str]) -> Iterator[str]:
             yield said.getvalue().strip()
 
 
-def _pip_problems(words: list[str]) -> Iterator[str]:
+def _pip_problems(words: list[str], config: pytest.Config) -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for names in re.findall(r"(?:pytest-a2a-bench|^\.)\[([\w,]+)\]", "\n".join(words), re.MULTILINE):
         yield from (f"there is no extra {n!r}" for n in names.split(",") if n not in project["optional-dependencies"])
+
+
+_LOOKED_AT: Mapping[str, Callable[[list[str], pytest.Config], Iterator[str]]] = {
+    "pytest": pytest_problems,
+    "a2a-bench": command_problems,
+    "pip": _pip_problems,
+}
+"""What reads the words behind a command."""
 
 
 def _python_problems(text: str) -> Iterator[str]:
@@ -298,12 +302,8 @@ def _yaml_problems(text: str, config: pytest.Config) -> Iterator[str]:
     for script in _scripts(found):
         for words in commands(script):
             command, *rest = [_meant(word) for word in words]
-            if command == "pytest":
-                yield from pytest_problems(rest, config)
-            elif command == "a2a-bench":
-                yield from command_problems(rest)
-            elif command == "pip":
-                yield from _pip_problems(rest)
+            if command in _LOOKED_AT:
+                yield from _LOOKED_AT[command](rest, config)
 
 
 def _scripts(found: Any) -> Iterator[str]:

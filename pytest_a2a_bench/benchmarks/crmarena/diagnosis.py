@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import Execute, read_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
-from pytest_a2a_bench.benchmarks.crmarena.looked import NEEDED, mentions
+from pytest_a2a_bench.benchmarks.crmarena.looked import COUNTED, NEEDED, mentions
 from pytest_a2a_bench.benchmarks.crmarena.solve.shortcuts import SHORTCUTS
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
@@ -46,13 +46,6 @@ CAUSES: Mapping[str, Cause] = {
         "told nothing, not even what the customer may know", "let it answer what is public or the customer's own"
     ),
 }
-
-_COUNTED = frozenset(
-    {"handle_time", "transfer_count", "best_region_identification", "top_issue_identification"}
-    | {"monthly_trend_analysis", "sales_amount_understanding", "sales_cycle_understanding"}
-    | {"conversion_rate_comprehension"}
-)
-"""Categories that ask for the most or the least of something."""
 
 
 def diagnose(result: TrialResult) -> Diagnosis | None:
@@ -122,7 +115,7 @@ def _misread(info: Mapping[str, object], answer: str, category: str) -> str:
     if info.get("nothing_read"):
         return "wrong-format"
     # Of whom there is most is among the rows, whatever was asked for.
-    match None if category in _COUNTED else info.get("expected_shown"):
+    match None if category in COUNTED else info.get("expected_shown"):
         case True:
             return "wrong-choice"
         case False:

@@ -45,12 +45,12 @@ _NEARBY: Mapping[str, tuple[str, ...]] = {
 }
 """Categories in which it is enough that one of the needed objects, or of these, has nothing: no order, no item."""
 
-_DATED = frozenset(
+COUNTED = frozenset(
     {"handle_time", "transfer_count", "best_region_identification", "top_issue_identification"}
     | {"monthly_trend_analysis", "sales_amount_understanding", "sales_cycle_understanding"}
     | {"conversion_rate_comprehension"}
 )
-"""Categories that ask about a period."""
+"""Categories that ask for the most or the least of something, each of a period."""
 
 _DATE = re.compile(
     r"\b\d{4}-\d{2}-\d{2}|\b(?:LAST|NEXT|THIS)_\w+|\b(?:TODAY|YESTERDAY)\b|\bN_\w+_AGO\b"
@@ -83,7 +83,7 @@ def has_looked(task: CrmTask, transcript: Sequence[Turn], *, renamed: bool = Fal
     text = "\n".join(queries)
     if not queries or not (renamed or _names_objects(text, task.category)):
         return False
-    if task.category in _DATED and not _DATE.search(text):
+    if task.category in COUNTED and not _DATE.search(text):
         return False
     told = f"{task.query}\n{task.required}"
     # An id of 15 characters is one of 18.

@@ -42,8 +42,10 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         state.refuse(session, run, "\n".join(problems))
         return
     if run.collected.used or run.settings.shard:
-        # Of the whole, so that all shards come to the same.
-        run.collected.beyond = budget.beyond_budget(run, [i.stash[TRIAL].key for i in census(session.items).trials])
+        if run.plan.budget:
+            # Of the whole, so that all shards come to the same.
+            keys = [item.stash[TRIAL].key for item in census(session.items).trials]
+            run.collected.beyond = budget.beyond_budget(run, keys)
         shards.divide(session, run)
         order.draw(session, run)
         # A part without trials is a part of the run, too: it leaves a file that says so, with the agent's name in it.

@@ -41,12 +41,14 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
     ordered = sorted(contents.trials, key=records.order)
     contents = dataclasses.replace(contents.with_known_endpoint(), trials=ordered)
     script, style = asset(_SCRIPTS), asset(_STYLES)
+    # By the letter of the standard files of a disk are of no place, and so none is 'self'.
+    framed = ["frame-src 'self' file:"] if keep is not None else []
     name = contents.agent or contents.endpoint or "results"
     head = el(
         "head",
         el("meta", charset="utf-8"),
         # Before the styles: a policy holds for what follows it.
-        el("meta", http_equiv="Content-Security-Policy", content=policy(script, style, framed=keep is not None)),
+        el("meta", http_equiv="Content-Security-Policy", content=policy(script, style, *framed)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="referrer", content="no-referrer"),
         el("meta", name="robots", content="noindex"),
@@ -74,17 +76,16 @@ def render_chunk(packed: str) -> str:
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
-def policy(script: str, style: str = "", *, framed: bool = False) -> str:
+def policy(script: str, style: str = "", *more: str) -> str:
     """Return the content security policy that lets exactly this script and this style in.
 
-    :param framed: whether frames may show pages of the same place.
+    :param more: further rules, of what else may be loaded or shown.
     """
     rules = (
         "default-src 'none'",
         f"script-src '{digest(script)}'",
         *([f"style-src '{digest(style)}'"] if style else []),
-        # By the letter of the standard files of a disk are of no place, and so none is 'self'.
-        *(["frame-src 'self' file:"] if framed else []),
+        *more,
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",

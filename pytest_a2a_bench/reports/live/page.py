@@ -11,10 +11,11 @@ from typing import Any
 
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.html.markup import Html, el, verbatim
-from pytest_a2a_bench.reports.html.page import asset, digest
+from pytest_a2a_bench.reports.html.page import asset, policy
 
 _SCRIPTS = ("dom.js", "transcript.js", "live.js")
 _STYLES = ("page.css", "viewer.css", "live.css")
+_POLICY = ("frame-src 'self'", "connect-src 'self'", "frame-ancestors 'none'")
 
 
 def shell(told: Mapping[str, Any]) -> tuple[str, str]:
@@ -43,7 +44,7 @@ def shell(told: Mapping[str, Any]) -> tuple[str, str]:
         class_="live",
         data_done=told["done"],
     )
-    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n", _policy(script, style)
+    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n", policy(script, style, *_POLICY)
 
 
 def _header(name: str, told: Mapping[str, Any]) -> Html:
@@ -119,22 +120,6 @@ def _report(told: Mapping[str, Any]) -> Html:
         role="tabpanel",
         aria_labelledby="tab-report",
     )
-
-
-def _policy(script: str, style: str) -> str:
-    rules = (
-        "default-src 'none'",
-        f"script-src '{digest(script)}'",
-        f"style-src '{digest(style)}'",
-        "frame-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-    return "; ".join(rules)
 
 
 def waiting(why: str) -> str:

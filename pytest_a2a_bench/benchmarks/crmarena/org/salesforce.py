@@ -161,7 +161,7 @@ class SalesforceOrg:
         :raises OrgError: if Salesforce refuses what was asked.
         :raises InfrastructureError: if it did not answer it.
         """
-        client, generation = self._client(), self._local.generation
+        client, generation = self._client(), self._local.login.generation
         try:
             return self._send(client, path, parameters)
         except _ExpiredError:
@@ -203,7 +203,7 @@ class SalesforceOrg:
         if known is None or known.generation <= expired:
             login = self._logins.newer_than(expired)
             self._local.client = self._client_of(login)
-            self._local.login, self._local.generation = login, login.generation
+            self._local.login = login
         return self._local.client
 
     def _client_of(self, login: Login) -> Any:
