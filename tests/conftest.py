@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -67,6 +68,16 @@ def _servers_end_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("uvicorn.server.Server.main_loop", _attentive)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay_whose_they_are() -> Iterator[None]:
+    """Fail what leaves another handler of SIGTERM than it found: tests that follow in this process would inherit it."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    after = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, before)
+    assert after == before
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

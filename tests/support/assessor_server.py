@@ -22,6 +22,7 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageRequest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
+from quiet_server import QuietServer
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.guard import Guard
@@ -31,11 +32,6 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 LOCAL = Guard.of(["127.0.0.0/8"])
-
-
-class _Beside(uvicorn.Server):  # type: ignore[misc]
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
 
 
 @contextlib.contextmanager
@@ -60,7 +56,7 @@ async def _serving(terms: Terms, callers: Callers | None, place: Place, tracing:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     async with assessor(place, terms, callers, url, tracing) as app:
-        server = _Beside(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        server = QuietServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started:
             await asyncio.sleep(0.005)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
 import uvicorn
+from quiet_server import QuietServer
 
 from pytest_a2a_bench.agents.faulty.grpc_binding import handlers
 from pytest_a2a_bench.agents.faulty.serving import FaultyServer
@@ -28,20 +29,13 @@ class Running(NamedTuple):
     server: FaultyServer
 
 
-class _Quiet(uvicorn.Server):  # type: ignore[misc]
-    """Leaves the signals of the test run alone."""
-
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
-
 @contextlib.asynccontextmanager
 async def serve_app(app: Callable[..., Any], listener: socket.socket | None = None) -> AsyncIterator[str]:
     """Serve an ASGI application and give its URL."""
     listener = listener or socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-    server = _Quiet(config)
+    server = QuietServer(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         await asyncio.sleep(0.002)

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import uvicorn
 from plain_agent import CALLERS, CODES, DONE, EXTENSION, KINDS, MODES, OPERATIONS, Json, Plain, Trouble
 from plain_faults import rewritten
+from quiet_server import QuietServer
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -436,7 +437,7 @@ class Port:
         ]
         app = Starlette(routes=routes)
         config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
-        self.server = uvicorn.Server(config)
+        self.server = QuietServer(config)
         self.serving = asyncio.create_task(self.server.serve())
         while not self.server.started:
             await asyncio.sleep(0.01)
