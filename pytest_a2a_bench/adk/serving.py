@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, guarded
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.rates import Limit
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.quiet_server import QuietServer
 
 SESSIONS = "sessions.db"
 TASKS = "a2a-tasks.db"
@@ -104,22 +104,11 @@ def serve(
         )
         # Who connects from here on waits until it answers.
         on_ready(url)
-        asyncio.run(_serve(_Server(config), listener))
+        asyncio.run(_serve(QuietServer(config), listener))
 
 
-class _Server(uvicorn.Server):  # type: ignore[misc]
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-        # uvicorn's own handlers raise the signal again when it has ended: a service that is stopped did not fail.
-        return contextlib.nullcontext()
-
-
-async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    def stop() -> None:
-        server.force_exit = server.should_exit  # asked twice, it waits for nobody
-        server.should_exit = True
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+async def _serve(server: QuietServer, listener: socket.socket) -> None:
+    server.stop_by_signal()
     await server.serve(sockets=[listener])
 
 

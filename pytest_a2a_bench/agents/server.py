@@ -31,6 +31,7 @@ from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
 from pytest_a2a_bench.agents.faulty.serving import FaultyServer
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.quiet_server import QuietServer
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.grpc_server import GrpcServer
@@ -77,7 +78,7 @@ async def running(options: AgentOptions, brain: Brain | None = None) -> AsyncIte
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
     prepared = await _prepare(options, brain)
-    http_server = _Beside(_http_config(prepared.app))
+    http_server = QuietServer(_http_config(prepared.app))
     ready: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
     announcing = asyncio.create_task(_announce(http_server, prepared.url, ready.set_result))
     serving = asyncio.create_task(http_server.serve(sockets=[prepared.listener]))
@@ -90,11 +91,6 @@ async def running(options: AgentOptions, brain: Brain | None = None) -> AsyncIte
         await serving
         if prepared.grpc_server:
             await prepared.grpc_server.stop(grace=0)
-
-
-class _Beside(uvicorn.Server):  # type: ignore[misc]
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
 
 
 class _Prepared(NamedTuple):

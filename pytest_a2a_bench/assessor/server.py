@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -41,6 +40,7 @@ from pytest_a2a_bench.assessor.strict import StrictContextBuilder
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import StoreError
@@ -102,28 +102,13 @@ async def serve(
             timeout_keep_alive=_KEPT_ALIVE,
             server_header=False,
         )
-        server = _Server(config)
-        _stop_by_signal(server)
+        server = QuietServer(config)
+        server.stop_by_signal()
         announcing = asyncio.create_task(_announce(server, url, on_ready))
         try:
             await server.serve(sockets=[listener])
         finally:
             announcing.cancel()
-
-
-class _Server(uvicorn.Server):  # type: ignore[misc]
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-        # uvicorn's own handlers raise the signal again when it has ended, before anything else can be put away.
-        return contextlib.nullcontext()
-
-
-def _stop_by_signal(server: uvicorn.Server) -> None:
-    def stop() -> None:
-        server.force_exit = server.should_exit  # asked twice, it waits for nobody
-        server.should_exit = True
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
 @contextlib.asynccontextmanager

@@ -25,6 +25,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.platforms.agent import Kept, KeptAgent, running
 from pytest_a2a_bench.platforms.cards import is_loopback
 from pytest_a2a_bench.platforms.proxy import MAX_BODY, BrokenAnswer, Proxy, Receive, Scope, Send
+from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.secret import KNOWN, Secret
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -114,7 +115,7 @@ async def standing(options: ControllerOptions, kept: Kept) -> AsyncIterator[Serv
     agent = KeptAgent(kept, public)
     proxy = Proxy(max_body=options.max_body)
     app = _guarded(_application(agent, kept, proxy), options, public)
-    server = _Server(
+    server = QuietServer(
         uvicorn.Config(
             app,
             log_level="critical",
@@ -137,12 +138,6 @@ async def standing(options: ControllerOptions, kept: Kept) -> AsyncIterator[Serv
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=True)
         await proxy.aclose()
-
-
-class _Server(uvicorn.Server):  # type: ignore[misc]
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-        # Uvicorn would raise SIGTERM again when it has stopped, and the agent would not be ended in order.
-        return contextlib.nullcontext()
 
 
 def _application(agent: KeptAgent, kept: Kept, proxy: Proxy) -> Starlette:

@@ -34,6 +34,7 @@ from pytest_a2a_bench.a2a.place import Place, authority, family
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, ReplyLimitError
 from pytest_a2a_bench.model import ToolAccess
 from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.secret import KNOWN, KnownSecret
 from pytest_a2a_bench.tool_door.desk import OVER_META, Answer, Desk
 
@@ -170,7 +171,7 @@ class ToolServer:
         self.url = self._place.url_at(port)
         self._security = TransportSecurityMiddleware(_allowed(host, port, self.url))
         config = uvicorn.Config(self, lifespan="off", ws="none", access_log=False, log_level="error")
-        self._server = _Beside(config)
+        self._server = QuietServer(config)
         task = asyncio.create_task(self._server.serve(sockets=[listener]))
         self._holding.add(task)
         task.add_done_callback(self._holding.discard)
@@ -218,11 +219,6 @@ async def _read_body(request: Request, receive: Receive, desk: Desk) -> bytes:
     finally:
         # Beyond the bound this ends the conversation.
         desk.take(len(body))
-
-
-class _Beside(uvicorn.Server):  # type: ignore[misc]
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
 
 
 def _allowed(host: str, port: int, url: str) -> TransportSecuritySettings:

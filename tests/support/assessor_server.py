@@ -22,13 +22,13 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageRequest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
-from quiet_server import QuietServer
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.server import Place, assessor
 from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 LOCAL = Guard.of(["127.0.0.0/8"])

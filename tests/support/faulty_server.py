@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
 import uvicorn
-from quiet_server import QuietServer
 
 from pytest_a2a_bench.agents.faulty.grpc_binding import handlers
 from pytest_a2a_bench.agents.faulty.serving import FaultyServer
 from pytest_a2a_bench.agents.grpc_server import GrpcServer
 from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.quiet_server import QuietServer
 
 TOKENS = ("first-token", "second-token")
 

@@ -14,11 +14,12 @@ from urllib.parse import unquote
 import uvicorn
 from plain_agent import CALLERS, CODES, DONE, EXTENSION, KINDS, MODES, OPERATIONS, Json, Plain, Trouble
 from plain_faults import rewritten
-from quiet_server import QuietServer
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+
+from pytest_a2a_bench.quiet_server import QuietServer
 
 TENANTS = ("north", "south")
 
