@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import os
@@ -175,12 +176,17 @@ def test_a_report_that_cannot_be_read_is_a_line(run: Path) -> None:
 
 def test_the_command_says_where_and_ends_by_ctrl_c(run: Path) -> None:
     command = [sys.executable, "-m", "pytest_a2a_bench.cli", "view", str(run)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        url = process.stdout.readline().split()[0]
-        assert "the run is over" in fetch(url)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+    # A shell's background job, as CI may be, ignores Ctrl-C, and its children inherit that.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().split()[0]
+            assert "the run is over" in fetch(url)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow
