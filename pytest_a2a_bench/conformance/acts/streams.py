@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.conformance.acts.assertions import Mismatch, mismatches
-from pytest_a2a_bench.conformance.acts.document import ExpectStream
+from pytest_a2a_bench.conformance.acts.document import StreamAssertions
 
 _KINDS = {
     "task": "task",
@@ -32,7 +32,7 @@ def view(event: Any) -> Any:
     return event
 
 
-def stream_mismatches(expect: ExpectStream, views: Sequence[Any]) -> list[Mismatch]:
+def stream_mismatches(expect: StreamAssertions, views: Sequence[Any]) -> list[Mismatch]:
     """Return what does not hold of the events that came, as :func:`view` gives them."""
     found: list[Mismatch] = []
     count = len(views)
