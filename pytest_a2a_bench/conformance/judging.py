@@ -12,7 +12,7 @@ from typing import Any
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
-from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.presence import CARD_RULES
@@ -156,7 +156,8 @@ class Judge:
     async def _causes_elsewhere(self, held: Iterable[CheckResult]) -> list[CheckResult]:
         """Make the checks which explain why others were not made, where another process makes them for the report.
 
-        What that one sees of an interface that comes and goes may be that all is well: then nobody would tell.
+        What that one sees of an interface that comes and goes may be that all is well: then nobody would tell. Those
+        that find what they should are left out: they lead nothing here, and are told there.
         """
         found = tuple(held)
         wanted = {r.cause for r in found if r.outcome == "explained" and not r.findings} - {r.name for r in found}
@@ -169,9 +170,11 @@ class Judge:
         missing = [p for p in planned if p.name in wanted]
         if not missing:
             return []
-        running = run_checks(self._targets, planned=missing, left=self.left, allowance=self._allowance)
+        running = run_checks(
+            self._targets, planned=missing, left=self.left, allowance=self._allowance, patience=self._patience
+        )
         async with contextlib.aclosing(running) as results:
-            return [result async for result in results]
+            return [result async for result in results if result.outcome not in FOUND]
 
     def _give_up(self, planned: list[Planned], error: HarnessError | None) -> None:
         for p in planned:

@@ -22,7 +22,7 @@ from pytest_a2a_bench.conformance.acts.document import (
 )
 from pytest_a2a_bench.conformance.acts.loader import ERROR_TYPES, Case
 from pytest_a2a_bench.conformance.acts.public import doubt
-from pytest_a2a_bench.conformance.acts.streams import stream_mismatches, view
+from pytest_a2a_bench.conformance.acts.streams import of_cut, stream_mismatches, view
 from pytest_a2a_bench.conformance.acts.telling import Telling
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at, replaced
 from pytest_a2a_bench.conformance.check import NoAnswer
@@ -198,12 +198,14 @@ class _Run:
         """Return what is wrong with each of several streams: by what is said of all, and of the one."""
         found: list[Mismatch] = []
         for number, (stream, answer) in enumerate(zip(step.streams, answers, strict=True)):
-            shared = step.expect_stream
-            if shared is not None and stream.disconnect_after is not None:
-                # It has no end, nor as many events, for whoever hung up.
-                shared = dataclasses.replace(shared, final_event=None, min_count=None)
-            wrong = self._judged(dataclasses.replace(step, expect_stream=shared), answer)
-            wrong = wrong or _wrong_stream(_filled(stream, self._scope.fill, self._telling.texts), answer)
+            wrong: list[Mismatch] = []
+            for said in (step.expect_stream, stream):
+                expect = _filled(said, self._scope.fill, self._telling.texts)
+                if said is not stream and stream.disconnect_after is not None:
+                    expect = of_cut(expect, stream.disconnect_after)
+                wrong = wrong or _wrong_stream(expect, answer)
+            if step.expect is not None and not wrong:
+                wrong = _wrong_answer(_filled(step.expect, self._scope.fill, self._telling.texts), answer)
             found += [dataclasses.replace(one, path=f"stream {number}: {one.path or 'the answer'}") for one in wrong]
         return found
 
@@ -221,10 +223,11 @@ class _Run:
             ends = wanted is None or bool(came and not mismatches(wanted, view(came[-1].json)))
             return len(came) >= expect.min_count and ends
 
-        await self._hook.wait(enough, timeout=expect.timeout_ms / 1000)
+        seconds = await self._ctx.allow(expect.timeout_ms / 1000)
+        await self._hook.wait(enough, timeout=seconds)
         came, everything = about(self._hook.deliveries), len(self._hook.deliveries)
         if len(came) < expect.min_count:
-            there = f"{len(came)}, of {everything} that came within {expect.timeout_ms} ms"
+            there = f"{len(came)}, of {everything} that came within {seconds:.1f} s"
             return [Mismatch("notifications of the task", f"at least {expect.min_count}", there)]
         found: list[Mismatch] = []
         for number, one in enumerate(came):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.conformance.acts.assertions import Mismatch, mismatches
@@ -51,6 +52,13 @@ def stream_mismatches(expect: StreamAssertions, views: Sequence[Any]) -> list[Mi
         for number, seen in enumerate(views[1:], 1):
             found += _one(expect.each_event, [seen], f"event {number}")
     return found
+
+
+def of_cut(expect: StreamAssertions, cut: int) -> StreamAssertions:
+    """Return what is asked of a stream that is hung up after some events: nothing of those that nobody reads."""
+    placed = [{"index": number, **event} for number, event in enumerate(expect.events)]
+    read = [event for event in placed if event.get("match") != "any_position" and event["index"] in range(cut)]
+    return replace(expect, events=read, final_event=None, min_count=None)
 
 
 def _one(assertion: Mapping[str, Any], views: Sequence[Any], where: str) -> list[Mismatch]:
