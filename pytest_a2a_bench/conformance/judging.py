@@ -12,7 +12,8 @@ from typing import Any
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
-from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Requirement
+from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.presence import CARD_RULES
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
@@ -141,8 +142,9 @@ class Judge:
                     if not waiting and self._fold is not None:
                         # In the order of the plan, so that the same check is the cause in every run.
                         held.sort(key=lambda result: order[result.name])
-                        for folded in self._fold(held):
-                            self._results[folded.name].set_result(folded)
+                        for folded in self._fold([*held, *await self._causes_elsewhere(held)]):
+                            if folded.name in order:
+                                self._results[folded.name].set_result(folded)
         # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
         # missing.
         except Exception as error:
@@ -150,6 +152,29 @@ class Judge:
         finally:
             self._give_up(planned, None)
             over.set()
+
+    async def _causes_elsewhere(self, held: Iterable[CheckResult]) -> list[CheckResult]:
+        """Make the checks which explain why others were not made, where another process makes them for the report.
+
+        What that one sees of an interface that comes and goes may be that all is well: then nobody would tell. Those
+        that find what they should are left out: they lead nothing here, and are told there.
+        """
+        found = tuple(held)
+        wanted = {r.cause for r in found if r.outcome == "explained" and not r.findings} - {r.name for r in found}
+        planned = [
+            Planned(requirement, target.binding)
+            for target in self._targets
+            for requirement in load_requirements(target.version)
+            if requirement.id == CARD_RULES[target.version]
+        ]
+        missing = [p for p in planned if p.name in wanted]
+        if not missing:
+            return []
+        running = run_checks(
+            self._targets, planned=missing, left=self.left, allowance=self._allowance, patience=self._patience
+        )
+        async with contextlib.aclosing(running) as results:
+            return [result async for result in results if result.outcome not in FOUND]
 
     def _give_up(self, planned: list[Planned], error: HarnessError | None) -> None:
         for p in planned:

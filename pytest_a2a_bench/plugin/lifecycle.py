@@ -34,10 +34,14 @@ _HANDLER = pytest.StashKey[Any]()
 class _Brevity:
     """Keeps the end after SIGTERM short."""
 
+    def __init__(self, plugins: pytest.PytestPluginManager) -> None:
+        self._plugins = plugins
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Leave the source code out: pytest looks for it in every module, half a second of CPU that nobody reads."""
         if isinstance(excinfo.value, Terminated):
+            shim.drop_unused_hypothesis(self._plugins)
             excinfo.traceback = excinfo.traceback[-1:]
             excinfo.getrepr = partial(excinfo.getrepr, style="native")  # type: ignore[method-assign]
 
@@ -296,4 +300,4 @@ def _catch_sigterm(config: pytest.Config) -> None:
         raise Terminated("SIGTERM")
 
     config.stash[_HANDLER] = signal.signal(signal.SIGTERM, stop)
-    config.pluginmanager.register(_Brevity(), "a2a-bench-terminated")
+    config.pluginmanager.register(_Brevity(config.pluginmanager), "a2a-bench-terminated")

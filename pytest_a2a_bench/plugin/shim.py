@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -226,3 +227,13 @@ def conceal(value: Any, hide: Callable[[str], str]) -> Any:
         for name, inner in vars(value).items():
             setattr(value, name, conceal(inner, hide))
     return value
+
+
+def drop_unused_hypothesis(plugins: pytest.PytestPluginManager) -> None:
+    """Keep Hypothesis' plugin from a summary where no test of this process imported Hypothesis.
+
+    To look whether anything was observed it imports all of it: up to half a second of CPU, for who has to end soon.
+    """
+    name = "hypothesispytest"
+    if "hypothesis" not in sys.modules and plugins.has_plugin(name):
+        plugins.unregister(name=name)

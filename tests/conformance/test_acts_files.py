@@ -135,11 +135,6 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
     assert expect.body == {"error": {"absent": True}}
 
 
-def test_what_a_later_draft_has_is_kept_for_the_reason(tmp_path: Path) -> None:
-    later = TEST.replace("operation: get_task", "expect_webhook: {min_count: 1}").replace("params: {id: nobody}", "")
-    assert only(write(tmp_path, later)).test.steps[0].unread == ["expect_webhook"]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -162,6 +157,25 @@ def test_what_a_later_draft_has_is_kept_for_the_reason(tmp_path: Path) -> None:
         ("- id: get\n", "- id: get\n            repeat: {until: done}\n", "'done' is no condition"),
         ("- id: get\n", "- id: get\n            raw: {method: GET, path: /}\n", "found operation and raw"),
         ("level: must", "level: must\n        level: may", ":10: 'level' is there twice"),
+        (
+            "operation: get_task",
+            "expect_webhook: {task_id: t, min_count: 0}",
+            "expect_webhook.min_count: should be 1 or more",
+        ),
+        ("- id: get\n", "- id: get\n            expect_webhook: {task_id: t}\n", "found operation and expect_webhook"),
+        (ERROR, "expect_stream: {streams: [{disconnect_after: 0}]}", "streams.0.disconnect_after: should be 1 or more"),
+        (
+            ERROR,
+            "expect_stream: {streams: [{}, {disconnect_after: 1, min_count: 2}]}",
+            "streams.1.min_count: 2 events cannot come where 1 are read",
+        ),
+        (
+            ERROR,
+            "expect_stream: {streams: [{disconnect_after: 1, max_count: 2}]}",
+            "streams.0.max_count: says nothing of a stream that is hung up",
+        ),
+        (ERROR, "expect_stream: {streams: [{}, {}]}\n            capture: {a: b}", "is not captured or repeated"),
+        (ERROR, "expect_stream: {streams: [{timeout_ms: 5}]}", "streams.0.timeout_ms: is no key of the format"),
         ("name: Mine", "name: [Mine", "it is not YAML"),
         ("name: Mine", "name: &a [*a]", "it has more than"),
         ('"1.0"\nsuites', '"9.9"\nsuites', "spec_version: should be '1.0', found '9.9'"),
@@ -205,9 +219,10 @@ def test_what_no_type_says(tmp_path: Path, text: str, told: str) -> None:
     assert told in problem(write(tmp_path, text))
 
 
-def test_an_id_of_ours_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="'SEND-003': the id is that of a requirement of this package"):
-        load_acts(write(tmp_path, TEST.replace("MINE-001", "SEND-003")))
+@pytest.mark.parametrize("ours", ["SEND-003", "DECLARED"])
+def test_an_id_of_ours_is_refused(tmp_path: Path, ours: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"mine.acts.yaml:8: '{ours}': the id is one of this package's own"):
+        load_acts(write(tmp_path, TEST.replace("MINE-001", ours)))
 
 
 def test_files_that_are_read_next_leave_nothing_of_these(tmp_path: Path) -> None:
@@ -304,6 +319,15 @@ def test_what_a_test_waits_is_not_time_of_the_agent(tmp_path: Path, step: str, s
     assert limit == CHECK_SECONDS + seconds
 
 
+def test_what_is_waited_for_at_a_webhook_is_not_time_of_the_agent(tmp_path: Path) -> None:
+    heard = "expect_webhook: {task_id: t, timeout_ms: 7000}"
+    step = TEST.replace("operation: get_task", heard).replace("params: {id: nobody}", "").replace(ERROR, "")
+    suite = load_acts(write(tmp_path, step))
+    limit, is_timed = limit_of(suite.requirements[0]), ADDED["MINE-001", "1.0"].is_timed
+    ADDED.clear()
+    assert (limit, is_timed) == (CHECK_SECONDS + 7.0, True)
+
+
 @pytest.mark.parametrize("backoff", ["none", "linear", "exponential"])
 def test_pauses_add_up(backoff: Any) -> None:
     for attempts in (0, 1, 2, 17, 18, 19, 40):
@@ -325,6 +349,14 @@ def test_each_attempt_counts_as_a_message(tmp_path: Path, operation: str, messag
     added = ADDED["MINE-001", "1.0"]
     ADDED.clear()
     assert added.messages == messages
+
+
+def test_each_stream_counts_as_a_message(tmp_path: Path) -> None:
+    two = "expect_stream: {streams: [{}, {}]}"
+    load_acts(write(tmp_path, TEST.replace("get_task", "send_streaming_message").replace(ERROR, two)))
+    added = ADDED["MINE-001", "1.0"]
+    ADDED.clear()
+    assert (added.messages, added.is_timed) == (2, True)
 
 
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ BAD_1_0: list[tuple[str, str, str, Break]] = [
     ("private address", "CARD-017", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://192.168.1.4/")),
     ("key in a text", "CARD-017", "/description", put("description", value=f"Use {AWS} to log in.")),
     ("key in an unknown member", "CARD-017", "/x/0", put("x", value=["-----BEGIN RSA PRIVATE KEY-----"])),
+    ("secret by its member", "CARD-017", "/x/clientSecret", put("x", value={"clientSecret": "hunter2hunter2"})),
+    ("password of a skill", "CARD-017", "/skills/0/password", put("skills", 0, "password", value="hunter2hunter2")),
     ("scheme of no kind", "CARD-018", "/securitySchemes/s", scheme({"type": "http", "scheme": "bearer"})),
     ("scheme of two kinds", "CARD-018", "/securitySchemes/s", scheme({"mtlsSecurityScheme": {}, "httpAuthSecurityScheme": {"scheme": "x"}})),
     ("api key without name", "CARD-018", "/securitySchemes/s/apiKeySecurityScheme/name", scheme({"apiKeySecurityScheme": {"location": "query"}})),
@@ -334,6 +336,17 @@ def test_a_card_of_0_3_without_a_preferred_transport_is_correct_by_its_schema() 
     card = minimal_0_3()
     del card["preferredTransport"]
     assert [(f.rule, f.severity) for f in check_card(card)] == [("V03-CARD-003", "note")]
+
+
+@pytest.mark.parametrize(
+    "said", ["required", "<your client secret>", "", {"type": "string", "minLength": 12}, 12345678]
+)
+def test_what_is_named_for_a_secret_need_not_be_one(said: Any) -> None:
+    card = full_1_0()
+    card["skills"][0]["examples"] = ["Forget my password"]
+    assert (
+        check_card({**card, "x": {"password": said, "client_secret": said, "passwordUrl": "https://a.b/4567890"}}) == []
+    )
 
 
 def test_secrets_are_never_shown() -> None:

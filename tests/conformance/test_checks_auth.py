@@ -8,6 +8,7 @@ import pytest
 from broken_rpc import broken_rpc, make_card
 from full_agent import EXTENSION, Features, full_agent
 from judged import SCRIPTED, faults, judge, passed
+from raw_agent import Handler, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.finding import CheckResult
@@ -102,6 +103,54 @@ def test_tenants_that_see_each_other() -> None:
     assert faults(results) == {"TEN-002[JSONRPC]": "failed"}
     (finding,) = results["1.0/TEN-002[JSONRPC]"].findings
     assert '"tenant": "two"' in finding.exchanges[0].request
+
+
+def test_tenants_at_addresses_of_their_own_may_be_told_apart_by_these() -> None:
+    with broken_rpc(TASK, []) as url:
+        card = make_card(url)
+        one = card["supportedInterfaces"][0]
+        two = {**one, "url": f"{one['url']}/two", "tenant": "two"}
+        card["supportedInterfaces"] = [
+            {**one, "tenant": "one"},
+            two,
+            {**one, "tenant": "old", "protocolVersion": "0.3"},
+        ]
+        results = judge(url, groups=["tenant"], card=card)
+    assert faults(results) == {}
+    assert results["1.0/TEN-002[JSONRPC]"].reason == "the card has no two tenants on this binding"
+
+
+def _apart(*served: str) -> Handler:
+    """Answer as an agent that keeps the tasks of its tenants apart, and knows no others."""
+
+    def answer(request: Request) -> bytes:
+        call = request.json
+        tenant, asked = call["params"].get("tenant"), call["params"].get("id")
+        error = {"code": -32001, "message": "Task not found"} if tenant in served else {"code": -32602, "message": "no"}
+        if tenant in served and call["method"] == "SendMessage":
+            return rpc({"task": TASK}, request)
+        if (tenant, asked) == ("one", TASK["id"]):
+            return rpc(TASK, request)
+        return response({"jsonrpc": "2.0", "id": call["id"], "error": error})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("served", "wrong"), [(("one", "two"), {}), (("one",), {"TEN-001[JSONRPC]": "failed"}), (("two",), None)]
+)
+def test_every_tenant_that_the_card_names_is_served(served: tuple[str, ...], wrong: dict[str, str] | None) -> None:
+    with raw_agent(_apart(*served)) as agent:
+        interface = {"url": f"{agent.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        tenants = [{**interface, "tenant": name} for name in ("one", "two")]
+        results = judge(agent.url, groups=["tenant"], card={**make_card(agent.url), "supportedInterfaces": tenants})
+    if wrong is None:
+        assert faults(results)["TEN-001[JSONRPC]"] == "failed"
+        return
+    assert faults(results) == wrong
+    for finding in results["1.0/TEN-001[JSONRPC]"].findings:
+        assert finding.found.startswith("an unknown task, asked of the tenant 'two', which the card names, too: error")
+        assert finding.expected == "TaskNotFoundError, as of 'one'"
 
 
 def test_plain_http_on_a_public_address() -> None:

@@ -6,11 +6,13 @@ from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any
 
 import pytest
+from raw_agent import Request, raw_agent, response, scripted
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance import judging
+from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge, RawWire, check_all
@@ -120,6 +122,30 @@ def test_a_run_that_broke_is_told_anew_to_each_check(
         seen.append(caught.value)
     judge.close()
     assert len({id(error) for error in seen}) == len(seen)
+
+
+@pytest.mark.parametrize(("comes_back", "outcome"), [(True, "error"), (False, "explained")])
+def test_what_another_process_judges_explains_nothing_that_is_not_so_here(comes_back: bool, outcome: str) -> None:
+    nowhere = response("no such page", "404 Not Found", "text/html")
+
+    def there(request: Request) -> bytes:
+        error = {"code": -32001, "message": "Task not found"}
+        return response({"jsonrpc": "2.0", "id": request.json["id"], "error": error})
+
+    # Nothing is there when it is looked at first, by two operations; whoever makes CARD-007 may find that it has come.
+    gone = [lambda _: nowhere] * 2
+    with raw_agent(scripted(*gone, there if comes_back else gone[0])) as agent:
+        subject = look_at(ClientConfig(agent.url))
+        targets = subject.targets(ClientConfig(agent.url), Scenarios(), 60.0)
+        every = {p.name: p for p in subject.plan()}
+        (planned,) = (p for p in every.values() if p.requirement.id == "GET-002" and p.binding == "JSONRPC")
+        judge = Judge(targets, fold=fold, elsewhere=every)
+        judge.start([planned])
+        result = judge.result(planned)
+        judge.close()
+    assert result.outcome == outcome
+    assert result.reason.startswith("the interface is not there: HTTP 404 from a server that has nothing there")
+    assert result.reason.endswith("; but CARD-007 passed, so that this was not judged") is comes_back
 
 
 def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Target, ...]) -> None:

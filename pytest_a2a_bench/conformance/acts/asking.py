@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import urllib.parse
@@ -121,21 +122,29 @@ def params_of(raw: Raw) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-async def ask(ctx: Context, name: str, params: Mapping[str, Any], stream: ExpectStream | None) -> Answer:
-    """Ask an operation."""
+async def ask(
+    ctx: Context, name: str, params: Mapping[str, Any], stream: ExpectStream | None, cut: int | None = None
+) -> Answer:
+    """Ask an operation.
+
+    :param cut: how many events of a stream are read before it is hung up; None to read it to its end.
+    """
     operation = operation_of(name, params)
     if operation == CARD:
         return await _card(ctx)
     sent = placed(operation, params, ctx.message("")["messageId"])
     if operation not in STREAMING:
         return _answer(await ctx.call(operation, sent))
-    reply = await ctx.call(operation, sent, **_reading(stream))
+    reply = await ctx.call(operation, sent, **_reading(stream, cut))
     return _answer(reply, events=[view(event) for event in reply.events])
 
 
-async def ask_by_hand(ctx: Context, raw: Raw, stream: ExpectStream | None, *, auth: bool) -> Answer:
+async def ask_by_hand(
+    ctx: Context, raw: Raw, stream: ExpectStream | None, cut: int | None = None, *, auth: bool
+) -> Answer:
     """Send a request as it is written.
 
+    :param cut: as :func:`ask` takes it.
     :param auth: whether to send the user's credentials with it.
     """
     body = raw.body_raw if raw.body_raw is not None else raw.body
@@ -151,15 +160,16 @@ async def ask_by_hand(ctx: Context, raw: Raw, stream: ExpectStream | None, *, au
         path=None if at_root and ctx.binding == "JSONRPC" else raw.path,
         auth=auth,
         spell=False,
-        **(_reading(stream) if stream is not None else {"stream": False}),
+        **(_reading(stream, cut) if stream is not None else {"stream": False}),
     )
     document = reply.document if reply.document is not None else MISSING
     return _answer(reply, body=document, events=list(reply.documents) if stream is not None else None)
 
 
-def _reading(stream: ExpectStream | None) -> dict[str, Any]:
+def _reading(stream: ExpectStream | None, cut: int | None) -> dict[str, Any]:
     seconds = stream.timeout_ms / 1000 if stream is not None and stream.timeout_ms is not None else STREAM_SECONDS
-    return {"stream": True, "timeout": seconds}
+    read = itertools.count(1)
+    return {"stream": True, "timeout": seconds, "until": (lambda _: next(read) >= cut) if cut is not None else None}
 
 
 def _answer(reply: WireReply, body: Any = None, events: list[Any] | None = None) -> Answer:

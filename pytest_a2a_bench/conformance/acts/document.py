@@ -27,6 +27,8 @@ Operation = Literal[
     "list_push_configs",
     "delete_push_config",
 ]
+STEP_KINDS = ("operation", "raw", "client_response", "expect_webhook", "assertion")
+"""The forms of a step."""
 _FORM = ConfigDict(extra="forbid")
 
 
@@ -159,13 +161,12 @@ class ExpectError:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectStream:
-    """What the events of a stream must be."""
+class StreamAssertions:
+    """What the events of one stream must be."""
 
     __pydantic_config__ = _FORM
     min_count: int | None = None
     max_count: int | None = None
-    timeout_ms: int | None = None
     ordering: Literal["monotonic_state"] | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
     final_event: dict[str, Any] | None = None
@@ -173,11 +174,50 @@ class ExpectStream:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One step; exactly one of operation, raw, client_response and assertion.
+class OneOfStreams(StreamAssertions):
+    """One of several streams, with what must be true of it besides (pull request 2227).
 
-    :param unread: names of members that a later draft has and this version does not read.
+    :param disconnect_after: how many of its events are read before it is hung up.
     """
+
+    description: str = ""
+    disconnect_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectStream(StreamAssertions):
+    """What must be true of a stream, or of each where a step opens several at once.
+
+    :param timeout_ms: for the whole step.
+    :param streams: one for each that is opened, with the step's own request (pull request 2227); empty for one stream.
+    """
+
+    timeout_ms: int | None = None
+    streams: list[OneOfStreams] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectWebhook:
+    """What must be delivered to ``{{webhookUrl}}`` about a task (pull request 2227).
+
+    :param each_event: of every notification so far; ``headers`` and ``token`` too.
+    :param final_event: of the last one.
+    :param token: of the header X-A2A-Notification-Token.
+    """
+
+    __pydantic_config__ = _FORM
+    task_id: str
+    min_count: int = 1
+    timeout_ms: int = 10_000
+    each_event: dict[str, Any] | None = None
+    final_event: dict[str, Any] | None = None
+    headers: dict[str, Any] = field(default_factory=dict)
+    token: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; exactly one of operation, raw, client_response, expect_webhook and assertion."""
 
     __pydantic_config__ = _FORM
     id: str
@@ -186,6 +226,7 @@ class Step:
     params: dict[str, Any] = field(default_factory=dict)
     raw: Raw | None = None
     client_response: ClientResponse | None = None
+    expect_webhook: ExpectWebhook | None = None
     assertion: NamedAssertion | None = None
     expect: Expect | None = None
     expect_error: ExpectError | None = None
@@ -195,13 +236,16 @@ class Step:
     assertions: list[NamedAssertion] = field(default_factory=list)
     repeat: Repeat | None = None
     delay_ms: int = 0
-    unread: list[str] = field(default_factory=list)
 
     @property
     def kinds(self) -> list[str]:
-        """Which of the four forms it has."""
-        names = ("operation", "raw", "client_response", "assertion")
-        return [name for name in names if getattr(self, name) is not None]
+        """Which of the five forms it has."""
+        return [name for name in STEP_KINDS if getattr(self, name) is not None]
+
+    @property
+    def streams(self) -> list[OneOfStreams]:
+        """The streams that it opens at once; empty where it opens one, or none."""
+        return self.expect_stream.streams if self.expect_stream is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,5 +320,6 @@ class Behaviors:
 
 def known_keys() -> set[str]:
     """Return every key of the format, to name the one that was meant."""
-    forms = (Document, Suite, Test, Step, Expect, ExpectError, ExpectStream, Raw, Repeat, NamedAssertion, Preconditions)
-    return {f.name for form in forms for f in fields(form)} - {"unread"}
+    expected = (Expect, ExpectError, ExpectStream, OneOfStreams, ExpectWebhook, NamedAssertion, Preconditions)
+    forms = (Document, Suite, Test, Step, Raw, Repeat, *expected)
+    return {f.name for form in forms for f in fields(form)}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.conformance.acts.assertions import patterns
-from pytest_a2a_bench.conformance.acts.document import Behaviors, Document, NamedAssertion, Step, Test
+from pytest_a2a_bench.conformance.acts.document import STEP_KINDS, Behaviors, Document, NamedAssertion, Step, Test
 from pytest_a2a_bench.conformance.acts.values import Until, references, steps_of
 from pytest_a2a_bench.conformance.acts.yaml_file import Place, YamlFile, shortened
 from pytest_a2a_bench.errors import ConfigurationError
@@ -43,8 +43,6 @@ _OLD_OPERATIONS = {
     "list_push_notification_configs": "list_push_configs",
     "delete_push_notification_config": "delete_push_config",
 }
-# Of pull request 2227, which is read nowhere yet: such a test is skipped and says so, while the others run.
-_LATER = frozenset({"expect_webhook", "streams", "disconnect_after"})
 _EXPECTED = ("status", "body", "headers")
 _ANSWERED = ("expect", "expect_error", "expect_stream", "capture", "repeat")
 
@@ -167,17 +165,7 @@ def _test(test: Any) -> Any:
 def _step(step: Any) -> Any:
     if not isinstance(step, dict):
         return step
-    found = {name: value for name, value in step.items() if name not in _LATER}
-    later = sorted(_LATER & set(step))
-    stream = found.get("expect_stream")
-    if isinstance(stream, dict) and _LATER & set(stream):
-        later += sorted(_LATER & set(stream))
-        found["expect_stream"] = {name: value for name, value in stream.items() if name not in _LATER}
-    if later:
-        found["unread"] = later
-        # What such a step does otherwise is of no matter, and it may have no other form.
-        if not any(name in found for name in ("operation", "raw", "client_response", "assertion")):
-            found["operation"] = "get_agent_card"
+    found = dict(step)
     operation = found.get("operation")
     if isinstance(operation, str):
         found["operation"] = _OLD_OPERATIONS.get(operation, operation)
@@ -252,7 +240,9 @@ def _problems(test: Test) -> Iterator[tuple[Place, str]]:
         if step.id in known:
             yield (*place, "id"), f"{step.id!r} is the id of an earlier step, too"
         yield from ((place, text) for text in _form_problems(step))
-        known[step.id] = {*step.capture, "response"} if step.kinds[:1] in (["operation"], ["raw"]) else set()
+        # Of several streams nobody could say which one is meant.
+        is_answered = step.kinds[:1] in (["operation"], ["raw"]) and not step.streams
+        known[step.id] = {*step.capture, "response"} if is_answered else set()
         # What is sent can know of earlier steps alone, and what is expected of this one, too.
         yield from ((place, text) for text in _value_problems(step, known))
     if test.steps and not test.transport and all(step.raw is not None for step in test.steps):
@@ -264,7 +254,7 @@ def _problems(test: Test) -> Iterator[tuple[Place, str]]:
 def _form_problems(step: Step) -> Iterator[str]:
     if len(step.kinds) != 1:
         found = " and ".join(step.kinds) or "none of them"
-        yield f"a step has one of operation, raw, client_response and assertion; found {found}"
+        yield f"a step has one of {', '.join(STEP_KINDS[:-1])} and {STEP_KINDS[-1]}; found {found}"
         return
     (kind,) = step.kinds
     if kind != "operation" and step.params:
@@ -272,8 +262,11 @@ def _form_problems(step: Step) -> Iterator[str]:
     if (kind == "client_response") != (step.expect_parsed is not None):
         yield "client_response and expect_parsed belong together"
     given = [name for name in _ANSWERED if getattr(step, name)]
-    if kind in ("client_response", "assertion") and given:
+    if kind in ("client_response", "expect_webhook", "assertion") and given:
         yield f"{', '.join(given)}: a step of {kind} asks the agent nothing"
+    if step.expect_webhook is not None and step.expect_webhook.min_count < 1:
+        yield f"expect_webhook.min_count: should be 1 or more, found {step.expect_webhook.min_count}"
+    yield from _streams_problems(step)
     if step.expect_error is not None and (step.expect_stream is not None or _has_body(step)):
         yield "an answer and an error are both expected"
     if step.raw is not None and step.raw.body is not None and step.raw.body_raw is not None:
@@ -283,6 +276,20 @@ def _form_problems(step: Step) -> Iterator[str]:
     named = step.expect_error.error_type if step.expect_error is not None else None
     if isinstance(named, str) and named not in ERROR_TYPES:
         yield f"expect_error.error_type: there is no {named!r}; there are {', '.join(ERROR_TYPES)}"
+
+
+def _streams_problems(step: Step) -> Iterator[str]:
+    """Yield what is wrong with the streams that a step opens at once."""
+    if step.streams and (step.capture or step.repeat is not None):
+        yield "expect_stream.streams: what one answer has is not captured or repeated of several streams"
+    for number, stream in enumerate(step.streams):
+        cut, where = stream.disconnect_after, f"expect_stream.streams.{number}"
+        if cut is not None and cut < 1:
+            yield f"{where}.disconnect_after: should be 1 or more, found {cut}"
+        elif cut is not None and stream.max_count is not None:
+            yield f"{where}.max_count: says nothing of a stream that is hung up after {cut} events"
+        elif cut is not None and (stream.min_count or 0) > cut:
+            yield f"{where}.min_count: {stream.min_count} events cannot come where {cut} are read"
 
 
 def _has_body(step: Step) -> bool:

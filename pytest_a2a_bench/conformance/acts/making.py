@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import re
 from collections.abc import Mapping
@@ -10,18 +11,28 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.acts.asking import Answer, ask, ask_by_hand, operation_of
 from pytest_a2a_bench.conformance.acts.assertions import Mismatch, mismatches, named_mismatches, shown
-from pytest_a2a_bench.conformance.acts.document import Expect, ExpectError, ExpectStream, NamedAssertion, Repeat, Step
+from pytest_a2a_bench.conformance.acts.document import (
+    Expect,
+    ExpectError,
+    ExpectWebhook,
+    NamedAssertion,
+    Repeat,
+    Step,
+    StreamAssertions,
+)
 from pytest_a2a_bench.conformance.acts.loader import ERROR_TYPES, Case
 from pytest_a2a_bench.conformance.acts.public import doubt
-from pytest_a2a_bench.conformance.acts.streams import stream_mismatches
+from pytest_a2a_bench.conformance.acts.streams import of_cut, stream_mismatches, view
 from pytest_a2a_bench.conformance.acts.telling import Telling
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at, replaced
 from pytest_a2a_bench.conformance.check import NoAnswer
-from pytest_a2a_bench.conformance.checks.notifications import NEVER_CALLED
+from pytest_a2a_bench.conformance.checks.notifications import NEVER_CALLED, receiver
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING
+from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, ReplyError, WireReply
+from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
 TRANSPORTS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
@@ -30,6 +41,7 @@ _PUSH = "TaskPushNotificationConfig"
 _SECRET_NAME = re.compile(r"token|secret|passw|credential|key", re.IGNORECASE)
 # Credentials are what these tests are about: what they send by hand has those that it says, and no others.
 _ABOUT_CREDENTIALS = "auth"
+_TOKEN = "X-A2A-Notification-Token"
 _GIVEN = ("SUT_BASE_URL", "baseUrl")
 
 
@@ -53,13 +65,11 @@ async def make(case: Case, behaviors: frozenset[str], ctx: Context) -> None:
 
 def _check_form(case: Case, ctx: Context) -> None:
     for step in case.test.steps:
-        if step.unread:
-            ctx.skip(f"step {step.id} has {', '.join(step.unread)} of A2A pull request 2227, which is not read yet")
         if step.client_response is not None:
             ctx.skip("it is about how a client reads answers, and not about an agent")
         if step.raw is not None and ctx.binding == "GRPC":
             ctx.skip("it sends HTTP requests by hand, which gRPC has no form for")
-    provided = {"header_inspection", "webhook_endpoint"}
+    provided = {"header_inspection", "webhook_endpoint", "concurrent_streams", "stream_disconnect"}
     auth = ctx.target.auth
     if auth.headers or auth.query or auth.cookies:
         provided.add("auth_credentials")
@@ -115,11 +125,17 @@ def _texts(value: Any, member: str) -> list[Any]:
 class _Run:
     def __init__(self, case: Case, ctx: Context, telling: Telling) -> None:
         self._case, self._ctx, self._telling = case, ctx, telling
+        self._hook: Hook | None = None
         self._scope = Scope(case.variables, self._given, self._environment)
 
     async def run(self) -> None:
         try:
-            await self._steps()
+            if not any(step.expect_webhook is not None for step in self._case.test.steps):
+                await self._steps()
+                return
+            async with receiver(self._ctx) as hooks:
+                self._hook = hooks.hook()
+                await self._steps()
         except Unresolved as error:
             # What could not be asked has shown nothing about the agent.
             self._ctx.skip(f"{error}; give it in the environment, under that name")
@@ -129,9 +145,9 @@ class _Run:
         for step in test.steps:
             if step.delay_ms:
                 await asyncio.sleep(step.delay_ms / 1000)
-            found, answer = await self._step(step)
-            if answer is not None:
-                replies = [answer.reply]
+            found, answers = await self._step(step)
+            if answers:
+                replies = [answer.reply for answer in answers]
             if found:
                 # What follows builds on this one, and would tell the same once more.
                 self._tell(f"step {step.id}", found, replies, step)
@@ -140,23 +156,30 @@ class _Run:
             if found := self._named(assertion):
                 self._tell(f"assertion {assertion.id or assertion.source}", found, replies)
 
-    async def _step(self, step: Step) -> tuple[list[Mismatch], Answer | None]:
+    async def _step(self, step: Step) -> tuple[list[Mismatch], list[Answer]]:
         if step.assertion is not None:
-            return self._named(step.assertion), None
-        answer = await self._asked(step)
-        if answer.reply.status is None and not (answer.events or is_late(answer.reply.exchange)):
-            raise NoAnswer(f"step {step.id}: {answer.reply.describe()}", answer.reply)
+            return self._named(step.assertion), []
+        if step.expect_webhook is not None:
+            return await self._notified(_filled(step.expect_webhook, self._scope.fill, self._telling.texts)), []
+        cuts = [stream.disconnect_after for stream in step.streams] or [None]
+        # Together, for what one gets while another is there, or hangs up, is what is looked at.
+        answers = list(await asyncio.gather(*(self._asked(step, cut) for cut in cuts)))
+        for answer in answers:
+            if answer.reply.status is None and not (answer.events or is_late(answer.reply.exchange)):
+                raise NoAnswer(f"step {step.id}: {answer.reply.describe()}", answer.reply)
         if step.repeat is not None:
-            answer, gave_up = await self._until(step.repeat, step, answer)
+            answers[0], gave_up = await self._until(step.repeat, step, answers[0])
             if gave_up is not None:
-                return [gave_up], answer
-        self._telling.check(step, answer, self._ctx)
-        wrong = self._judged(step, answer) or self._captured(step, answer)
+                return [gave_up], answers
+        for answer in (answer for answer, cut in zip(answers, cuts, strict=True) if cut is None):
+            self._telling.check(step, answer, self._ctx)
+        wrong = self._wrong_streams(step, answers) if step.streams else self._judged(step, answers[0])
+        wrong = wrong or self._captured(step, answers[0])
         for assertion in step.assertions if not wrong else ():
             wrong += self._named(assertion)
-        return wrong, answer
+        return wrong, answers
 
-    async def _asked(self, step: Step) -> Answer:
+    async def _asked(self, step: Step, cut: int | None = None) -> Answer:
         ctx, texts = self._ctx, self._telling.texts
         stream = step.expect_stream
         if step.raw is not None:
@@ -168,8 +191,56 @@ class _Run:
                 body=self._scope.fill(replaced(step.raw.body, texts)),
                 body_raw=self._scope.fill(step.raw.body_raw) if step.raw.body_raw is not None else None,
             )
-            return await ask_by_hand(ctx, raw, stream, auth=not about_credentials)
-        return await ask(ctx, str(step.operation), self._scope.fill(replaced(step.params, texts)), stream)
+            return await ask_by_hand(ctx, raw, stream, cut, auth=not about_credentials)
+        return await ask(ctx, str(step.operation), self._scope.fill(replaced(step.params, texts)), stream, cut)
+
+    def _wrong_streams(self, step: Step, answers: list[Answer]) -> list[Mismatch]:
+        """Return what is wrong with each of several streams: by what is said of all, and of the one."""
+        found: list[Mismatch] = []
+        for number, (stream, answer) in enumerate(zip(step.streams, answers, strict=True)):
+            wrong: list[Mismatch] = []
+            for said in (step.expect_stream, stream):
+                expect = _filled(said, self._scope.fill, self._telling.texts)
+                if said is not stream and stream.disconnect_after is not None:
+                    expect = of_cut(expect, stream.disconnect_after)
+                wrong = wrong or _wrong_stream(expect, answer)
+            if step.expect is not None and not wrong:
+                wrong = _wrong_answer(_filled(step.expect, self._scope.fill, self._telling.texts), answer)
+            found += [dataclasses.replace(one, path=f"stream {number}: {one.path or 'the answer'}") for one in wrong]
+        return found
+
+    async def _notified(self, expect: ExpectWebhook) -> list[Mismatch]:
+        """Wait for notifications about a task, and return what they are not."""
+        assert self._hook is not None
+        wanted = expect.final_event
+
+        def about(deliveries: list[Delivery]) -> list[Delivery]:
+            return [one for one in deliveries if read_event(one.json).task_id == expect.task_id]
+
+        def enough(deliveries: list[Delivery]) -> bool:
+            came = about(deliveries)
+            # The last one may be on its way when there are as many as must be.
+            ends = wanted is None or bool(came and not mismatches(wanted, view(came[-1].json)))
+            return len(came) >= expect.min_count and ends
+
+        seconds = await self._ctx.allow(expect.timeout_ms / 1000)
+        await self._hook.wait(enough, timeout=seconds)
+        came, everything = about(self._hook.deliveries), len(self._hook.deliveries)
+        if len(came) < expect.min_count:
+            there = f"{len(came)}, of {everything} that came within {seconds:.1f} s"
+            return [Mismatch("notifications of the task", f"at least {expect.min_count}", there)]
+        found: list[Mismatch] = []
+        for number, one in enumerate(came):
+            where = f"notification {number}"
+            if expect.each_event is not None:
+                found += mismatches(expect.each_event, view(one.json), where)
+            # The header has no place in the specification; a test that wants it says so.
+            token = [(_TOKEN, expect.token)] if expect.token is not None else []
+            for name, assertion in (*expect.headers.items(), *token):
+                found += mismatches(assertion, one.headers.get(name.lower(), MISSING), f"{where}: the header {name}")
+        if wanted is not None:
+            found += mismatches(wanted, view(came[-1].json), "the last notification")
+        return found
 
     async def _until(self, repeat: Repeat, step: Step, answer: Answer) -> tuple[Answer, Mismatch | None]:
         """Ask again until the condition holds, and return the last answer, with what it is not."""
@@ -227,7 +298,9 @@ class _Run:
     def _given(self, name: str) -> str | None:
         if name in _GIVEN:
             return self._ctx.target.url
-        return NEVER_CALLED if name == "webhookUrl" else None
+        if name != "webhookUrl":
+            return None
+        return self._hook.url if self._hook is not None else NEVER_CALLED
 
     def _environment(self, name: str) -> str | None:
         value = os.environ.get(name)
@@ -261,7 +334,7 @@ def _wrong_answer(expect: Expect, answer: Answer) -> list[Mismatch]:
     return found
 
 
-def _wrong_stream(expect: ExpectStream, answer: Answer) -> list[Mismatch]:
+def _wrong_stream(expect: StreamAssertions, answer: Answer) -> list[Mismatch]:
     reply = answer.reply
     if reply.error is not None and not answer.events:
         return [Mismatch("", "a stream", reply.describe())]
@@ -273,7 +346,7 @@ def _wrong_stream(expect: ExpectStream, answer: Answer) -> list[Mismatch]:
     return stream_mismatches(expect, answer.events or [])
 
 
-def _events(expect: ExpectStream) -> list[Mapping[str, Any]]:
+def _events(expect: StreamAssertions) -> list[Mapping[str, Any]]:
     return [event for event in (*expect.events, expect.final_event, expect.each_event) if event is not None]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.conformance.acts.assertions import Mismatch, mismatches
-from pytest_a2a_bench.conformance.acts.document import ExpectStream
+from pytest_a2a_bench.conformance.acts.document import StreamAssertions
 
 _KINDS = {
     "task": "task",
@@ -32,7 +33,7 @@ def view(event: Any) -> Any:
     return event
 
 
-def stream_mismatches(expect: ExpectStream, views: Sequence[Any]) -> list[Mismatch]:
+def stream_mismatches(expect: StreamAssertions, views: Sequence[Any]) -> list[Mismatch]:
     """Return what does not hold of the events that came, as :func:`view` gives them."""
     found: list[Mismatch] = []
     count = len(views)
@@ -51,6 +52,13 @@ def stream_mismatches(expect: ExpectStream, views: Sequence[Any]) -> list[Mismat
         for number, seen in enumerate(views[1:], 1):
             found += _one(expect.each_event, [seen], f"event {number}")
     return found
+
+
+def of_cut(expect: StreamAssertions, cut: int) -> StreamAssertions:
+    """Return what is asked of a stream that is hung up after some events: nothing of those that nobody reads."""
+    placed = [{"index": number, **event} for number, event in enumerate(expect.events)]
+    read = [event for event in placed if event.get("match") != "any_position" and event["index"] in range(cut)]
+    return replace(expect, events=read, final_event=None, min_count=None)
 
 
 def _one(assertion: Mapping[str, Any], views: Sequence[Any], where: str) -> list[Mismatch]:

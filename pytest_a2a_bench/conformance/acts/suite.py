@@ -14,7 +14,7 @@ from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_
 from pytest_a2a_bench.conformance.acts.making import TRANSPORTS, make
 from pytest_a2a_bench.conformance.acts.risk import is_rough, risk_of
 from pytest_a2a_bench.conformance.check import ADDED, Added
-from pytest_a2a_bench.conformance.engine import Planned
+from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Requirement
 from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.requirements import load_requirements
@@ -61,11 +61,10 @@ def load_acts(path: str | Path, behaviors: str | Path | None = None) -> ActsSuit
     """
     known = load_behaviors(Path(behaviors)) if behaviors is not None else frozenset[str]()
     cases = load_cases(Path(path))
-    taken = {entry.id for entry in load_requirements(VERSION)}
+    # The engine has a name of its own among them: what stands for an interface that no card declares.
+    taken = {UNDECLARED, *(entry.id for entry in load_requirements(VERSION))}
     if both := [f"{case.where}: {case.test.id!r}" for case in cases if case.test.id in taken]:
-        raise ConfigurationError(
-            f"{'; '.join(both)}: the id is that of a requirement of this package; give another one"
-        )
+        raise ConfigurationError(f"{'; '.join(both)}: the id is one of this package's own; give another one")
     # Reading other files in one process must leave nothing of these.
     ADDED.clear()
     ADDED.update({(case.test.id, VERSION): _added(case, known) for case in cases})
@@ -98,21 +97,27 @@ def _added(case: Case, behaviors: frozenset[str]) -> Added:
     test = case.test
     check = functools.partial(make, case, behaviors)
     # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
-    timed = any(step.repeat is not None or step.expect_stream is not None or step.delay_ms for step in test.steps)
+    timed = any(map(_is_timed, test.steps))
     messages = sum(_attempts(step) for step in test.steps if _operation(step) in SENDING)
     seconds = min(sum(map(_waits, test.steps)), LONGEST_WAIT)
     return Added(check, messages, risk_of(test), is_rough(test), timed or bool(_slow(case)), seconds)
 
 
+def _is_timed(step: Step) -> bool:
+    watched = (step.repeat, step.expect_stream, step.expect_webhook)
+    return step.delay_ms > 0 or any(one is not None for one in watched)
+
+
 def _attempts(step: Step) -> int:
-    return max(step.repeat.max_attempts, 1) if step.repeat is not None else 1
+    return max(step.repeat.max_attempts, 1) if step.repeat is not None else max(len(step.streams), 1)
 
 
 def _waits(step: Step) -> float:
     """Return how many seconds a step may want to wait, whatever the agent does."""
     stream = step.expect_stream.timeout_ms if step.expect_stream is not None else None
+    webhook = step.expect_webhook.timeout_ms if step.expect_webhook is not None else None
     repeated = step.repeat.seconds if step.repeat is not None else 0.0
-    return max(step.delay_ms, 0) / 1000 + max(stream or 0, 0) / 1000 + repeated
+    return sum(max(ms or 0, 0) / 1000 for ms in (step.delay_ms, stream, webhook)) + repeated
 
 
 def _operation(step: Step) -> str:

@@ -249,7 +249,8 @@ def check_secrets(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None
     """Look for credentials in every text but the signatures."""
     # A signature is random text and looks like a key.
     for path, text in texts({k: v for k, v in card.items() if k != "signatures"}):
-        kind = find_secret(text)
+        # A member that is named for a secret is judged as a text that says so: no such name stands before its value.
+        kind = find_secret(text) or (find_secret(f"password={text}") if path[-1] in _SECRET_MEMBERS else "")
         if kind:
             fix = "remove it from the card and revoke it"
             ledger.add(ids.secrets, path, f"what looks like {kind}", fix=fix, severity="error")
@@ -293,6 +294,8 @@ _SHAPES = {
     "a bearer token": r"\b[Bb]earer\s+(?=[A-Za-z0-9._\-]*\d)[A-Za-z0-9._\-]{20,}",
     "a password": r"(?i)\b(?:password|passwd|client_secret|api_key)\s*[=:]\s*(?=[^\s,;]*\d)[^\s,;]{6,}",
 }
+# Narrow: what has another name may be anything of an extension's.
+_SECRET_MEMBERS = ("clientSecret", "client_secret", "password", "passwd")
 _PATTERNS = {kind: re.compile(pattern) for kind, pattern in _SHAPES.items()}
 _LONGEST = 20_000
 

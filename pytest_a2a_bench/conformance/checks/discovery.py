@@ -157,12 +157,15 @@ async def card_has_no_secrets(ctx: Context) -> None:
 
 
 def other_tenants(ctx: Context) -> list[str]:
-    """Return the card's other tenants of this binding."""
+    """Return the card's other tenants of this interface: those with its binding, version and address."""
     found = ctx.target.card.get("supportedInterfaces")
     items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
     # Of another binding nothing is known here: this check asks one interface.
     same = [item for item in items if str(item.get("protocolBinding", "")).upper() == ctx.binding]
-    return sorted({str(item.get("tenant") or "") for item in same} - {ctx.target.tenant, ""})
+    own = next((item for item in same if item.get("tenant") == ctx.target.tenant), {})
+    # No client sends the tenant of another address here: a server may go by its addresses alone.
+    places = [item for item in same if all(item.get(n) == own.get(n) for n in ("url", "protocolVersion"))]
+    return sorted({str(item.get("tenant") or "") for item in places} - {ctx.target.tenant, ""})
 
 
 @check("TEN-001")
@@ -182,6 +185,26 @@ async def tenant_is_served(ctx: Context) -> None:
         if not again.ok:
             found = f"the tenant's own task: {again.describe()}"
             ctx.fail(found, expected="the Task", replies=(reply, again))
+    await _others_are_served(ctx)
+
+
+async def _others_are_served(ctx: Context) -> None:
+    """Ask each other tenant of the interface for an unknown task."""
+    others = other_tenants(ctx)
+    nobody = {"id": ctx.unknown_id()}
+    # Where that is not told here, either, other requirements say so.
+    if not others or not _says_not_found(own := await ctx.call("GetTask", nobody)):
+        return
+    for tenant in others:
+        reply = await ctx.call("GetTask", {**nobody, "tenant": tenant})
+        # The credentials may be those of one tenant.
+        if not reply.is_refused and not _says_not_found(reply):
+            found = f"an unknown task, asked of the tenant {tenant!r}, which the card names, too: {reply.describe()}"
+            ctx.fail(found, expected=f"TaskNotFoundError, as of {ctx.target.tenant!r}", replies=(reply, own))
+
+
+def _says_not_found(reply: WireReply) -> bool:
+    return reply.error is not None and reply.error.may_be("TaskNotFoundError")
 
 
 @check("TEN-002")

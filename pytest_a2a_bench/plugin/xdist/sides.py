@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run import partition, state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
@@ -28,7 +29,7 @@ from pytest_a2a_bench.results.store import Store, StoreError
 # For files that are being written when the controller has died.
 _GRACE = 2.0
 # After SIGTERM, for workers that judge: what they clear away takes a second at most.
-_STOPPING = 1.4
+_STOPPING = 1.2
 _LOST = "a2a_lost"
 
 
@@ -87,6 +88,9 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell the controller whether anything used the agent, and what was left out."""
+        if session.shouldstop:
+            # The controller gives its workers little time to end, and nobody sees their summaries.
+            shim.drop_unused_hypothesis(session.config.pluginmanager)
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
         output.setdefault(WORKER_INPUT, {}).update(used=self.run.collected.used, left_out=self.run.collected.left_out)
 
