@@ -13,8 +13,11 @@ from harness import Bench
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.configuration.readers import one_of_kind, read_reports
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.own_models import read_model
 from pytest_a2a_bench.plugin import hookspecs
+from pytest_a2a_bench.settings import DIALECTS
+from pytest_a2a_bench.translate import auto, detect_request
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "example_suites" / "extensions"
@@ -34,8 +37,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory that distributions are installed into; what is installed here is looked at anew."""
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
-    extensions._installed.cache_clear()
-    extensions._loaded.cache_clear()
+    for cached in (extensions._installed, extensions._loaded, auto._recogniser, auto._warn_once):
+        cached.cache_clear()
     yield tmp_path
     extensions._installed.cache_clear()
     extensions._loaded.cache_clear()
@@ -103,6 +106,27 @@ def test_the_name_of_a_built_in_one_is_refused(site: Path) -> None:
     install(site, "greedy", "[pytest_a2a_bench.dialects]\nauto = a:X\n")
     with pytest.raises(ValueError, match=r"dialect 'auto' of distribution greedy 1\.2 has the name of a built-in one"):
         one_of_kind("dialects", "auto")("yaml")
+
+
+def test_broken_dialects_of_others_cost_the_others_nothing(site: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (site / "ext_bad.py").write_text("with open(__file__ + '.log', 'a') as log: log.write('!')\nraise SystemExit(0)\n")
+    (site / "ext_odd.py").write_text("class X:\n    def recognises(self, parts): raise SystemExit(0)\nX = X()\n")
+    (site / "ext_good.py").write_text(
+        "class X:\n    def recognises(self, parts): return parts[0].text[0] == '!'\nX = X()\n"
+    )
+    for name, points in {
+        "bad": "a = ext_bad:X", "greedy": "auto = ext_good:X", "odd": "b = ext_odd:X", "twin": "c = ext_good:X",
+        "other": "c = ext_odd:X", "good": "z = ext_good:X",
+    }.items():  # fmt: skip
+        install(site, name, f"[pytest_a2a_bench.dialects]\n{points}\n")
+    plain, meant = [Part.of_text("Hello.")], [Part.of_text("!")]
+    assert [detect_request(parts) for parts in (plain, meant, plain)] == ["tool_call", "z", "tool_call"]
+    assert one_of_kind("dialects", *DIALECTS)("z") == "z"
+    assert (site / "ext_bad.py.log").read_text() == "!"
+    assert [record.message for record in caplog.records if record.name == auto.__name__] == [
+        "the dialect 'a' of distribution bad 1.2 cannot be loaded from 'ext_bad:X': SystemExit: 0; it is left out",
+        "the dialect 'b' of distribution odd 1.2 is left out: its recognises() raised SystemExit",
+    ]
 
 
 def test_what_a_hook_must_return(site: Path) -> None:
