@@ -22,7 +22,7 @@ from pytest_a2a_bench.translate.org_official import OFFICIAL, is_first
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 from pytest_a2a_bench.translate.tool_call import NATIVE_REMINDER, ToolCallDialect
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _RULES = Rules("auto")
 _ACTIONS = """\
@@ -168,4 +168,4 @@ def _recogniser(extension: extensions.Extension) -> Callable[[Sequence[Part]], o
 
 @functools.cache
 def _warn_once(text: str) -> None:
-    log.warning(text)
+    _log.warning(text)
