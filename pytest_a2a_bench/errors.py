@@ -20,7 +20,8 @@
     │   ├── TrialCancelledError   the run is stopping
     │   ├── CassetteError         a recorded conversation does not answer what is asked now
     │   ├── PartyError            an agent beside the one under test gave up, or answers what nobody can use
-    │   └── LLMError              the user simulator's or judge's model did not answer
+    │   ├── LLMError              the user simulator's or judge's model did not answer
+    │   └── OwnFunctionError      a function of somebody's own that plays the user, or judges, raised
     ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
     ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
     ├── PrerequisiteMissingError  the trial needs a key, a package or a program that is not there: a skip
@@ -50,6 +51,7 @@ __all__ = [
     "JudgeMissingError",
     "LLMError",
     "MissingExtraError",
+    "OwnFunctionError",
     "PartyError",
     "PrerequisiteMissingError",
     "ProtocolError",
@@ -201,6 +203,12 @@ class LLMError(InfrastructureError):
     def __init__(self, message: str, *, refused: bool = False) -> None:
         super().__init__(message)
         self.refused = refused
+
+
+class OwnFunctionError(InfrastructureError):
+    """A function of somebody's own in the place of a model (``a2a-user/NAME``, ``a2a-judge/NAME``) raised, or returned
+    what is no answer; the message names it, its file and its line. Held again, the trial would come to the same.
+    """
 
 
 class AgentOutcomeError(A2ABenchError):

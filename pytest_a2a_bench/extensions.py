@@ -138,16 +138,17 @@ def find(kind: str, name: str, taken: Collection[str] = ()) -> Extension | None:
     """Return an extension by its name, or None.
 
     :param taken: names of this kind that are built in.
-    :raises ConfigurationError: if two have the name, or one of the kind has the name of what is built in.
+    :raises ConfigurationError: if two have the name, or there is none, and one has the name of what is built in.
     """
     every = _all(kind)
+    found = [extension for extension in every if extension.name == name]
     for extension in every:
-        if extension.name in taken:
+        # Whoever uses another is not kept from it.
+        if extension.name in taken and (extension.name == name or not found):
             raise ConfigurationError(
                 f"the {extension} has the name of a built-in one; its author has to give it another, and until then "
                 "that distribution or plugin has to go"
             )
-    found = [extension for extension in every if extension.name == name]
     if len({extension.reference for extension in found}) > 1:
         whose = " and ".join(f"{one.source} ({one.reference})" for one in found)
         raise ConfigurationError(f"two {kind} are called {name!r}, of {whose}; uninstall one of them")

@@ -108,7 +108,7 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
         """Begin a conversation, as if what is in the history had been said in it."""
         self._finish()
         self._session = self._connection.session()
-        self.conversation = Conversation(
+        self.conversation: Conversation = Conversation(
             session=self._session,
             briefing=Briefing(self.domain_policy, tool_specs(self.tools)),
             dialect=self._settings.dialect,

@@ -35,6 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("steady")
     if hasattr(config, "workerinput"):
         return
+    # In the background of a script Ctrl-C is ignored by all that is started there, and tests send it to processes.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # pytester forgets what a run in this process imported: LiteLLM is then imported anew by itself, where nobody
     # contains it, and would ask the network for its list of prices. Workers and processes inherit it.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")

@@ -120,9 +120,9 @@ class Requests:
         self._config = config
         self.meter: Meter = Meter(config.bounds)
         self.metrics: list[ProtocolMetrics] = []
-        self.count = 0
+        self.count: int = 0
         self.limit: asyncio.Timeout | None = None
-        self.waiting_for = ""
+        self.waiting_for: str = ""
         self.turn_span: Span = NO_SPAN
 
     async def send(

@@ -81,7 +81,7 @@ class AgentSession:
         self.a2a_task_id: str | None = None
         self.history: list[HistoryEntry] = []
         self.turn_seconds: list[float] = []
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self.span: Span = NO_SPAN
         self.findings: list[DialectFinding] = []
         self.tainted: InfrastructureError | None = None

@@ -91,7 +91,7 @@ class Turn:
         self.task_id: str | None = None
         self.context_id: str | None = None
         self.state: str | None = None
-        self.final = False
+        self.final: bool = False
         self.broken = False
         self.notes: list[str] = []
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import DialectFinding, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line
 
@@ -79,6 +80,9 @@ CAUSES: Mapping[str, Cause] = {
     "delivery": Cause(
         "could not be held: {subject}", "look at the network, the agent's log and its limits", "infrastructure"
     ),
+    "own-function": Cause(
+        "could not be held or judged: a function of your own raised", "mend it where the error says", "infrastructure"
+    ),
     "harness": Cause("broke the harness: {subject}", "report it with the transcript", "harness"),
     "evaluator": Cause("broke the benchmark's own evaluator", "leave the task out, or report it upstream", "benchmark"),
     "user": Cause(
@@ -133,6 +137,8 @@ def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnos
 def _trouble(result: TrialResult) -> Diagnosis | None:
     """Return what lies outside of the task: it could not be held, or came to no proper end."""
     match result.status:
+        case "infrastructure_error" if result.error_type == OwnFunctionError.__name__:
+            return Diagnosis("own-function", "", one_line(result.error or ""))
         case "infrastructure_error":
             return Diagnosis("delivery", result.error_type or "", one_line(result.error or ""))
         case "harness_error":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_a2a_bench.errors import LLMError
+from pytest_a2a_bench.errors import A2ABenchError, LLMError
 from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
 
@@ -74,6 +74,8 @@ class ModelUser:
         try:
             response = litellm.completion(model=self._model, messages=list(self._messages), **self._arguments)
             words = response.choices[0].message.content or ""
+        except A2ABenchError:  # of a function in the model's place
+            raise
         except Exception as exc:  # LiteLLM raises some thirty types, and others where a provider misbehaves
             raise failed(f"the user simulator's model {self._model!r}", exc) from exc
         self.usage = self.usage + usage_of(litellm, response)

@@ -72,8 +72,8 @@ class Desk:
         self.bounds = bounds
         self.tools: tuple[ToolSpec, ...] = ()
         self.is_used = False
-        self.carried_out = 0
-        self.refused = 0
+        self.carried_out: int = 0
+        self.refused: int = 0
         self._on_close = on_close
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[NativeCall | None] = queue.SimpleQueue()

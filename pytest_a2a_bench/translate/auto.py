@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+import functools
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -20,6 +21,8 @@ from pytest_a2a_bench.translate.org_dialects import ActionDialect, EntropicDiale
 from pytest_a2a_bench.translate.org_official import OFFICIAL, is_first
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 from pytest_a2a_bench.translate.tool_call import NATIVE_REMINDER, ToolCallDialect
+
+_log = logging.getLogger(__name__)
 
 _RULES = Rules("auto")
 _ACTIONS = """\
@@ -132,10 +135,37 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
             if is_first(part.text):
                 return OFFICIAL.name
     # What another distribution or the project adds, where it can tell that it is meant.
-    for name in extensions.names("dialects"):
-        # One that is broken is told of where its name is used, and costs the others nothing.
-        with contextlib.suppress(ConfigurationError):
-            recognises = getattr(extensions.load("dialects", name, DIALECTS), "recognises", None)
-            if recognises is not None and recognises(parts):
-                return name
-    return default
+    own = (name for name in extensions.names("dialects") if _is_meant(name, parts))
+    return next(own, default)
+
+
+def _is_meant(name: str, parts: Sequence[Part]) -> bool:
+    """Tell whether a dialect of others recognises a request. One that is broken costs the others nothing."""
+    try:
+        extension = extensions.find("dialects", name, DIALECTS)
+    except ConfigurationError:  # told of where its name is used
+        return False
+    recognises = _recogniser(extension) if extension is not None else None
+    try:
+        return recognises is not None and bool(recognises(parts))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        _warn_once(f"the {extension} is left out: its recognises() raised {type(error).__name__}")
+        return False
+
+
+# Once: what cannot be imported would else be tried with every request.
+@functools.cache
+def _recogniser(extension: extensions.Extension) -> Callable[[Sequence[Part]], object] | None:
+    try:
+        found: Callable[[Sequence[Part]], object] | None = getattr(extension.load(), "recognises", None)
+    except ConfigurationError as error:
+        _warn_once(f"{error}; it is left out")
+        return None
+    return found
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    _log.warning(text)

@@ -11,8 +11,8 @@ Pure. Five kinds of trouble open the breaker:
 - ``model``: several trials in a row met a language model whose provider refuses us (key, permission, budget, a model
   that it does not have). The agent's card would say nothing about that, so nobody asks for it.
 
-Timeouts and overload of a model, recordings that do not fit, and trials that were stopped open nothing: they pass, or
-are somebody else's. A trial of any other end, good or bad, ends a row.
+Timeouts and overload of a model, recordings that do not fit, functions of somebody's own that raise, and trials that
+were stopped open nothing: they pass, or are somebody else's. A trial of any other end, good or bad, ends a row.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pytest_a2a_bench.errors import (
     EndpointUnreachableError,
     InfrastructureError,
     LLMError,
+    OwnFunctionError,
     PrerequisiteMissingError,
     QuotaError,
     RunTimeoutError,
@@ -136,6 +137,6 @@ def _kind(error: Exception | None) -> str:
         return "LLMError" if error.refused else ""
     if party := _party(error):
         return f"{party} is gone" if isinstance(error, EndpointUnreachableError) else ""
-    if isinstance(error, InfrastructureError | CardError) and not isinstance(error, CassetteError):
+    if isinstance(error, InfrastructureError | CardError) and not isinstance(error, CassetteError | OwnFunctionError):
         return type(error).__name__
     return ""

@@ -195,7 +195,9 @@ def test_nothing_is_left_behind() -> None:
     assert not any(configs)
 
 
-@pytest.mark.parametrize("binding", BINDINGS)
+@pytest.mark.parametrize(
+    "binding", [BINDINGS[0], *(pytest.param(binding, marks=pytest.mark.slow) for binding in BINDINGS[1:])]
+)
 def test_no_push_configuration_is_left_behind(binding: str) -> None:
     states, configs = asyncio.run(left_behind("push", step=0.05, binding=binding))
     assert set(states) <= TERMINAL

@@ -113,6 +113,7 @@ def test_renamed_columns_leave_the_oracle_alone_and_stop_who_knows_the_old_names
     assert any("INVALID_FIELD: " in str(text) and "ERROR at Row:1:Column:" in str(text) for text in told)
 
 
+@pytest.mark.slow  # test_crm_rescore has both by default, of fewer rows
 def test_drift_and_rot_go_together(run_trials: RunTrials) -> None:
     assert failed(run_trials("oracle", settings(crm_drift="high", crm_rot=50), keys(tasks=one_of_each()))) == {}
 

@@ -35,7 +35,7 @@ def finished(results: Path) -> list[Path]:
     return files
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_full_disk_loses_nothing_that_was_finished(
     small_disk: Path,
     pytester: pytest.Pytester,

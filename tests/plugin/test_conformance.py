@@ -400,7 +400,7 @@ def test_a_wrong_marker_is_a_usage_error(
     result.stderr.fnmatch_lines([f"*{complaint}*"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_wrong_marker_matters_only_where_it_is_selected(
     pytester: pytest.Pytester, bench: Bench, good_url: str, workers: tuple[str, ...]
 ) -> None:

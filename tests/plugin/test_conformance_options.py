@@ -94,7 +94,7 @@ def test_wrong_options_of_the_command_line(signed_url: str, capsys: pytest.Captu
         assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "n2"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
 def test_push_notifications_come_to_the_place_that_was_named(
     bench: Bench, signed_url: str, unused_port: int, workers: tuple[str, ...]
 ) -> None:

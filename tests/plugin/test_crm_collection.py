@@ -211,7 +211,10 @@ def test_a_live_org_without_a_login_is_one_usage_error(
     assert len(ids(bench("--co", "-q", *ORACLE, *given))) == 4
 
 
-@pytest.mark.parametrize("dialect", ["crm_action", "execute_tags", "crm_entropic"])
+@pytest.mark.parametrize(
+    "dialect",
+    ["crm_action", *(pytest.param(name, marks=pytest.mark.slow) for name in ("execute_tags", "crm_entropic"))],
+)
 def test_a_dialect_of_an_org_takes_no_other_tasks(bench: Bench, dialect: str) -> None:
     result = bench(*ORACLE, "-k", "airline or handle_time", "--a2a-dialect", dialect)
     assert result.ret == 4

@@ -16,14 +16,14 @@ def named(kind: str, process: tuple[str, ...] = ()) -> str:
     return " ".join(f"{kind}-{seconds}-x{i}" for i in range(30))
 
 
-@pytest.fixture(
-    params=[
-        pytest.param((), id="alone"),
-        pytest.param(("--a2a-concurrency=4",), id="ahead", marks=pytest.mark.slow),
-        pytest.param(("-n2",), id="workers"),
-        pytest.param(("-n2", "--a2a-concurrency=3"), id="workers-ahead", marks=pytest.mark.slow),
-    ]
-)
+WAYS = [
+    pytest.param((), id="alone"),
+    pytest.param(("--a2a-concurrency=4",), id="ahead", marks=pytest.mark.slow),
+    pytest.param(("-n2", "--a2a-concurrency=3"), id="workers-ahead", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(params=[*WAYS, pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)])
 def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     arguments: tuple[str, ...] = request.param
     return arguments
@@ -101,6 +101,7 @@ def test_a_run_that_is_never_decided_has_the_rest_of_the_error_rate_left(
     assert len(log_of(pytester)) == 40
 
 
+@pytest.mark.parametrize("process", [*WAYS, pytest.param(("-n2",), id="workers")], indirect=True)
 def test_a_large_drop_is_decided_early(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
 ) -> None:

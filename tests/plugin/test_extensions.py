@@ -13,8 +13,11 @@ from harness import Bench
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.configuration.readers import one_of_kind, read_reports
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.own_models import read_model
 from pytest_a2a_bench.plugin import hookspecs
+from pytest_a2a_bench.settings import DIALECTS
+from pytest_a2a_bench.translate import auto, detect_request
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "example_suites" / "extensions"
@@ -34,8 +37,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory that distributions are installed into; what is installed here is looked at anew."""
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
-    extensions._installed.cache_clear()
-    extensions.load_all.cache_clear()
+    for cached in (extensions._installed, extensions.load_all, auto._recogniser, auto._warn_once):
+        cached.cache_clear()
     yield tmp_path
     extensions._installed.cache_clear()
     extensions.load_all.cache_clear()
@@ -105,6 +108,27 @@ def test_the_name_of_a_built_in_one_is_refused(site: Path) -> None:
         one_of_kind("dialects", "auto")("yaml")
 
 
+def test_broken_dialects_of_others_cost_the_others_nothing(site: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (site / "ext_bad.py").write_text("with open(__file__ + '.log', 'a') as log: log.write('!')\nraise SystemExit(0)\n")
+    (site / "ext_odd.py").write_text("class X:\n    def recognises(self, parts): raise SystemExit(0)\nX = X()\n")
+    (site / "ext_good.py").write_text(
+        "class X:\n    def recognises(self, parts): return parts[0].text[0] == '!'\nX = X()\n"
+    )
+    for name, points in {
+        "bad": "a = ext_bad:X", "greedy": "auto = ext_good:X", "odd": "b = ext_odd:X", "twin": "c = ext_good:X",
+        "other": "c = ext_odd:X", "good": "z = ext_good:X",
+    }.items():  # fmt: skip
+        install(site, name, f"[pytest_a2a_bench.dialects]\n{points}\n")
+    plain, meant = [Part.of_text("Hello.")], [Part.of_text("!")]
+    assert [detect_request(parts) for parts in (plain, meant, plain)] == ["tool_call", "z", "tool_call"]
+    assert one_of_kind("dialects", *DIALECTS)("z") == "z"
+    assert (site / "ext_bad.py.log").read_text() == "!"
+    assert [record.message for record in caplog.records if record.name == auto.__name__] == [
+        "the dialect 'a' of distribution bad 1.2 cannot be loaded from 'ext_bad:X': SystemExit: 0; it is left out",
+        "the dialect 'b' of distribution odd 1.2 is left out: its recognises() raised SystemExit",
+    ]
+
+
 def test_what_a_hook_must_return(site: Path) -> None:
     with pytest.raises(ConfigurationError, match="pytest_a2a_bench_users of plugin p must return names and"):
         extensions.offer("users", {"x": "no_object"}, "plugin p")
@@ -137,6 +161,26 @@ def test_own_agent_user_judge_reporter_and_store(pytester: pytest.Pytester, own:
     (stored,) = (pytester.path / "shelf" / "run" / "trials").glob("*.json")
     told = json.loads(stored.read_text())["provenance"]
     assert (told["user_llm"], told["judge"]) == ("a2a-user/hurried", "a2a-judge/polite")
+
+
+@pytest.mark.slow
+def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(pytester: pytest.Pytester, own: Bench) -> None:
+    (pytester.path / "user.py").write_text(
+        "def hurried(messages, **arguments):\n    open('asked', 'a').write('x')\n    return messages[-1]['words']\n"
+    )
+    result = own.apart(
+        "-ppytest_rerunfailures", "--reruns=1", "--a2a-endpoint=builtin:clerk", "--a2a-user-llm=a2a-user/hurried",
+        "--a2a-judge-llm=a2a-judge/polite", "--a2a-breaker=1", "test_shop.py", "-k=hurried",
+    )  # fmt: skip
+    assert (result.ret, result.parseoutcomes()) == (1, {"errors": 1, "rerun": 1, "deselected": 2})
+    result.stdout.fnmatch_lines(
+        [
+            "* the agent was not judged: the user 'hurried' of *conftest.py* raised KeyError: 'words' in *user.py:3 "
+            "(hurried); mend the function: it is neither the agent's fault nor a model's",
+            "*a function of your own raised*",
+        ]
+    )
+    assert (pytester.path / "asked").read_text() == "x"
 
 
 @pytest.mark.slow

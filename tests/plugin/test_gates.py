@@ -17,14 +17,17 @@ TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
 WORKERS = pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)
 
 
-@pytest.fixture(
-    params=[
-        pytest.param((), id="alone"),
-        pytest.param(("-n2",), id="workers"),
-        pytest.param(("-n2", "--a2a-concurrency", "8"), id="workers-ahead", marks=pytest.mark.slow),
-        pytest.param(("-n0",), id="n0", marks=pytest.mark.slow),
-    ]
+ALONE = pytest.param((), id="alone")
+MORE = [
+    pytest.param(("-n2", "--a2a-concurrency", "8"), id="workers-ahead", marks=pytest.mark.slow),
+    pytest.param(("-n0",), id="n0", marks=pytest.mark.slow),
+]
+ALWAYS_WITH_WORKERS = pytest.mark.parametrize(
+    "process", [ALONE, pytest.param(("-n2",), id="workers"), *MORE], indirect=True
 )
+
+
+@pytest.fixture(params=[ALONE, WORKERS, *MORE])
 def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     arguments: tuple[str, ...] = request.param
     return arguments
@@ -82,6 +85,7 @@ def test_a_floor_that_is_kept_passes_with_misses(
     assert [m["key"] for m in data["missed"]] == [f"desk/front/bad-{c}#0" for c in "hij"]
 
 
+@ALWAYS_WITH_WORKERS
 def test_a_floor_that_is_not_kept_is_exactly_one_failure(
     pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]
 ) -> None:
@@ -418,7 +422,7 @@ def test_a_named_item_is_judged_by_itself(desk: Bench) -> None:
     result.assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_floor_that_cannot_be_proven_is_judged_as_measured(desk: Bench, workers: tuple[str, ...]) -> None:
     result = desk.apart(*workers, "--a2a-min-pass=0.95", "-k", "ok")
     assert result.ret == 0
@@ -627,6 +631,7 @@ class TestBaseline:
             ]
         )
 
+    @ALWAYS_WITH_WORKERS
     def test_a_regression_names_the_tasks(
         self, pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from harness import Bench
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_runs_are_added_and_compared(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ def test_wrong_values_are_usage_errors(pytester: pytest.Pytester, desk: Bench, o
     assert log_of(pytester) == []
 
 
-@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
 def test_variables_of_the_file_are_there_for_the_run(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: list[str]
 ) -> None:

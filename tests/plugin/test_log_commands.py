@@ -89,7 +89,9 @@ def hostile(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
     return desk
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2", "--a2a-concurrency=4")], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2", "--a2a-concurrency=4"), marks=pytest.mark.slow)], ids=["alone", "workers"]
+)
 @pytest.mark.parametrize("style", ["auto", "native", "line"])
 def test_no_report_of_a_run_has_a_command(
     pytester: pytest.Pytester, hostile: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], style: str

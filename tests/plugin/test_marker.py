@@ -167,7 +167,7 @@ def test_right(trial): assert trial.success
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_wrong_test_matters_only_if_it_is_selected(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:

@@ -34,7 +34,7 @@ def shop(pytester: pytest.Pytester, bench: Bench, agent_url: str) -> Bench:
     return Bench(pytester, "--a2a-endpoint", agent_url)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, workers: tuple[str, ...]) -> None:
     result = shop.apart(*workers, "--a2a-min-pass=0.3,change=0.2", "--a2a-html=page.html", "--junitxml=junit.xml")
     assert result.ret == 0

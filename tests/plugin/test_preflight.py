@@ -30,7 +30,7 @@ def test_nothing_is_asked_when_nothing_runs(desk: Bench, flag: str) -> None:
     assert desk("--a2a-endpoint", NOWHERE, flag).ret == 0
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_an_endpoint_from_the_environment_is_missed_once_used(
     pytester: pytest.Pytester, desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
@@ -40,7 +40,7 @@ def test_an_endpoint_from_the_environment_is_missed_once_used(
     assert len([line for line in result.errlines if line.startswith(f"ERROR: A2A_ENDPOINT={NOWHERE}")]) == 1
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("source", ["env", "ini"])
 def test_an_endpoint_from_environment_or_ini_serves_tests(
     pytester: pytest.Pytester,

@@ -30,7 +30,7 @@ def agent(place: Place) -> Iterator[RawAgent]:
         yield found
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_a_run_behind_mutual_tls(
     pytester: pytest.Pytester,
     bench: Bench,
@@ -79,7 +79,7 @@ def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester)
         assert part in line
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_a_variable_that_ini_names_matters_once_the_agent_is_used(
     bench: Bench, pytester: pytest.Pytester, noop_url: str, workers: tuple[str, ...]
 ) -> None:

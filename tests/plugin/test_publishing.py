@@ -18,7 +18,7 @@ def job_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: tuple[str, ...]) -> None:
     job_summary.write_text("of an earlier command\n")
     result = desk.apart(*workers)

@@ -8,7 +8,14 @@ from harness import Bench, junit_cases, junit_properties, log_of
 EVERY_KIND = "ok bad down skip bug"
 
 
-@pytest.fixture(params=[(), ("-n2",), ("--a2a-concurrency", "4"), ("-n2", "--a2a-concurrency", "8")], ids=" ".join)
+@pytest.fixture(
+    params=[
+        (),
+        *(pytest.param(way, marks=pytest.mark.slow) for way in (("-n2",), ("--a2a-concurrency", "4"))),
+        ("-n2", "--a2a-concurrency", "8"),
+    ],
+    ids=" ".join,
+)
 def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """How a run is spread: alone, over workers, with conversations ahead, both."""
     arguments: tuple[str, ...] = request.param
@@ -79,7 +86,7 @@ def test_scalars_reach_junit(pytester: pytest.Pytester, desk: Bench, process: tu
     assert "a2a.reward" not in down
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_scalars_reach_json_report_and_reportlog(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:

@@ -19,7 +19,7 @@ def elsewhere(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactor
     return tmp_path_factory.mktemp("elsewhere")
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
     pytester: pytest.Pytester, bench: Bench, elsewhere: Path, workers: tuple[str, ...], exists: bool

@@ -172,7 +172,7 @@ def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(
     assert "no test used the agent" not in named.stdout.str()
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_files_that_another_run_overwrote_cost_no_numbers(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:

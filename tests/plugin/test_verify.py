@@ -75,7 +75,11 @@ def gate(pytester: pytest.Pytester) -> dict[str, object]:
     return dict(found)
 
 
-@pytest.mark.parametrize("how", [(), ("--a2a-concurrency=3",), ("-n2",)], ids=["one", "many", "workers"])
+@pytest.mark.parametrize(
+    "how",
+    [(), pytest.param(("--a2a-concurrency=3",), marks=pytest.mark.slow), ("-n2",)],
+    ids=["one", "many", "workers"],
+)
 def test_every_finished_trial_is_verified_and_says_so(
     pytester: pytest.Pytester, verified: Bench, monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
 ) -> None:

@@ -92,7 +92,9 @@ def check_blame(result: TrialResult, what: str) -> None:
     assert all(len(f.message) < 2_000 and len(f.raw) <= RAW_LIMIT for f in result.findings)
 
 
-@pytest.mark.parametrize("what", list(HOSTILE))
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[pytest.mark.slow] * (what == "objects in text")) for what in HOSTILE]
+)
 def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
     check_blame(hold(tmp_path, HOSTILE[what]()), what)
 

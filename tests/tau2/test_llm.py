@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +11,11 @@ from fake_llm import FakeLLM, Step, call, say, status
 from llm_agent import agents_model
 from trials import RunTrials
 
+from pytest_a2a_bench import extensions
+from pytest_a2a_bench.benchmarks.model_judge import ModelJudge
+from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.settings import Settings
 
@@ -158,3 +162,78 @@ def test_a_missing_judge_is_a_skip_before_anything_is_said(run_trials: RunTrials
     [result] = run_trials("noop", Settings(), [JUDGED])
     assert (result.status, result.metrics) == ("skipped", ())
     assert "--a2a-judge-llm" in str(result.error)
+
+
+# --- functions in the place of a model --------------------------------------------------------------------------------
+
+ASKED: list[str] = []
+
+
+def broken(messages: Any, **arguments: Any) -> str:
+    ASKED.append("broken")
+    return str(json.loads("{nothing"))
+
+
+def leaving(messages: Any, **arguments: Any) -> str:
+    raise SystemExit(0)
+
+
+def mute(messages: Any, **arguments: Any) -> None:
+    pass
+
+
+@pytest.fixture
+def own_functions() -> Iterator[None]:
+    ASKED.clear()
+    mine = {name: f"{__name__}:{name}" for name in ("broken", "leaving", "mute")}
+    for kind in ("users", "judges"):
+        extensions.offer(kind, mine, "plugin mine")
+    yield
+    extensions.withdraw()
+
+
+def told_of_broken(kind: str) -> str:
+    line = broken.__code__.co_firstlineno + 2
+    return (
+        f"the {kind} 'broken' of plugin mine raised JSONDecodeError: Expecting property name enclosed in double "
+        f"quotes: line 1 column 2 (char 1) in {__file__}:{line} (broken); mend the function: it is neither the agent's "
+        "fault nor a model's"
+    )
+
+
+@pytest.mark.usefixtures("own_functions")
+def test_a_user_that_raises_is_its_own_trouble_and_is_asked_once(run_trials: RunTrials) -> None:
+    again = {"num_retries": 2}
+    user = Settings(user="llm", user_llm="a2a-user/broken", user_llm_args=again, tag_trials=True)
+    [result] = run_trials("noop", user, [index.load_tasks("mock")[0].key()])
+    assert (result.status, result.error_type) == ("infrastructure_error", "OwnFunctionError")
+    assert (result.error, ASKED) == (told_of_broken("user"), ["broken"])
+
+
+@pytest.mark.usefixtures("own_functions", "judged_task")
+def test_a_judge_that_raises_is_its_own_trouble_and_is_asked_once(run_trials: RunTrials) -> None:
+    [result] = run_trials("noop", Settings(judge_llm="a2a-judge/broken", tag_trials=True), [JUDGED])
+    assert (result.status, result.error_type) == ("infrastructure_error", "OwnFunctionError")
+    assert (result.error, ASKED) == (told_of_broken("judge"), ["broken"])
+    # The conversation was held, and can be judged again.
+    assert result.transcript
+
+
+@pytest.mark.usefixtures("own_functions")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda name: ModelUser("x", f"a2a-user/{name}", {"num_retries": 2}).open(), id="user"),
+        pytest.param(lambda name: ModelJudge(f"a2a-judge/{name}", {"num_retries": 2}).ask("x", "y"), id="judge"),
+    ],
+)
+def test_own_functions_in_every_benchmark(ask: Callable[[str], str], request: pytest.FixtureRequest) -> None:
+    kind = request.node.callspec.id
+    with pytest.raises(OwnFunctionError) as caught:
+        ask("broken")
+    assert (str(caught.value), ASKED) == (told_of_broken(kind), ["broken"])
+    with pytest.raises(OwnFunctionError, match=f"the {kind} 'leaving' of plugin mine raised SystemExit: 0 in "):
+        ask("leaving")
+    place = f"{__file__}:{mute.__code__.co_firstlineno}"
+    with pytest.raises(OwnFunctionError, match=f"'mute' .* returned NoneType, .* nor a message .{place}.; mend"):
+        ask("mute")

@@ -19,6 +19,7 @@ from pytest_a2a_bench.errors import (
     HarnessError,
     JudgeMissingError,
     LLMError,
+    OwnFunctionError,
     ProtocolError,
     RunTimeoutError,
     TransportError,
@@ -50,6 +51,7 @@ NO_KEY = LLMError("the model's key", refused=True)
         ([NO_KEY] * 3, ["go on", "go on", "stop"]),
         ([LLMError("rate limit")] * 9, ["go on"] * 9),
         ([CassetteError("x")] * 9, ["go on"] * 9),
+        ([OwnFunctionError("x")] * 9, ["go on"] * 9),
         ([ConfigurationError("x")] * 9, ["go on"] * 9),
         # An agent that asks for more credentials in the middle may do so for one task alone.
         ([AuthenticationError("auth-required")] * 3, ["go on", "go on", "ask for the card"]),

@@ -120,6 +120,7 @@ def test_what_comes_first_in_the_conversation_is_told() -> None:
     ("more", "expected"),
     [
         ({"status": "infrastructure_error", "error_type": "ConnectError"}, Diagnosis("delivery", "ConnectError")),
+        ({"status": "infrastructure_error", "error_type": "OwnFunctionError"}, Diagnosis("own-function")),
         ({"status": "harness_error", "error_type": "KeyError"}, Diagnosis("harness", "KeyError")),
         ({"status": "evaluator_error"}, Diagnosis("evaluator")),
         ({"status": "skipped"}, None),

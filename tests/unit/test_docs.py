@@ -9,7 +9,12 @@ import public_api
 import pytest
 
 import pytest_a2a_bench
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.cli import conformance, main
+from pytest_a2a_bench.plugin.collect import markers
+from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run.options import every_option
+from pytest_a2a_bench.plugin.trials import fixtures
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -28,6 +33,25 @@ def test_every_option_is_in_the_reference() -> None:
 def test_every_property_is_in_the_reference() -> None:
     text = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
     assert set(public_api.properties()) == set(re.findall(r"`(a2a\.\w+)`", text))
+
+
+def test_every_marker_and_fixture_is_in_the_reference() -> None:
+    page = (DOCS / "reference" / "markers-fixtures.md").read_text(encoding="utf-8")
+    text = " ".join(page.split())
+    signatures = [
+        line.partition(":")[0] for line in markers.lines(registry.built_in()) if "(" in line.partition(":")[0]
+    ]
+    assert len(signatures) == 4
+    assert [s for s in signatures if f"`@pytest.mark.{s}`" not in text] == []
+    known = public_api._fixtures(fixtures) | public_api._fixtures(conformance_fixtures)
+    assert dict(re.findall(r"^\| `(\w+)` \| (function|session) \|", page, re.MULTILINE)) == known
+
+
+def test_exit_codes_of_the_commands_are_in_the_reference() -> None:
+    text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^Exit codes: [^.]*\.", text, re.MULTILINE)
+    codes = {"0", str(main.USAGE_ERROR), str(main.INTERRUPTED), str(conformance.TERMINATED)}
+    assert set(re.findall(r"\d+", told)) == codes
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda p: p.stem)

@@ -160,6 +160,8 @@ def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
             kept().keep_only(asked)
             try:
                 answer = generate(*args, **kwargs)
+            except A2ABenchError:  # of a function in the model's place
+                raise
             except Exception as exc:
                 raise failed(f"the judge's model {kwargs.get('model')!r}", exc) from exc
             _count(answer)

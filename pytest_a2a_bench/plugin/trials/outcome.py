@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError
 from pytest_a2a_bench.model import Party, TrialKey, TrialResult, percentile
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, add_explanation, set_properties, shown_path
@@ -220,6 +220,8 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
             f"{result.key}: a bug in pytest-a2a-bench (or in a hook of yours), not in the agent; please report it with "
             f"this traceback\n{error}{tail}"
         )
+    if result.error_type == OwnFunctionError.__name__:
+        return f"{result.key}: the agent was not judged: {error}{tail}"
     return f"{result.key}: infrastructure error, the agent was not judged: {result.error_type}: {error}{tail}"
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_a2a_bench.errors import TrialCancelledError
-from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
+from pytest_a2a_bench.errors import OwnFunctionError, TrialCancelledError
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.run.state import TRIAL
 from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials.breaker import Opened
@@ -21,13 +21,12 @@ from pytest_a2a_bench.trials.verifying import Verifying
 
 _TICK = 0.5
 _WINDOW = 500
-_REPEATED = ("infrastructure_error",)
 
 
 class _Reported(NamedTuple):
     """What is kept of a trial that was reported: its result only where no file has it."""
 
-    status: TrialStatus
+    is_repeated: bool
     result: TrialResult | None
 
 
@@ -74,12 +73,12 @@ class Schedule:
         """Wait for a trial.
 
         Asked again (a rerun of the item), a trial is held again only if the infrastructure failed it, and trials may
-        still be held: anything else would come to the same.
+        still be held: anything else would come to the same, a function of somebody's own that raised as well.
 
         :raises TrialCancelledError: if the run is stopping.
         """
         previous = self._reported.get(key)
-        if previous is not None and (previous.status not in _REPEATED or self.opened(key) is not None):
+        if previous is not None and (not previous.is_repeated or self.opened(key) is not None):
             return self._verified(previous.result or load_trial(self._runner.store.path(key)))
         if key not in self._careful:
             self._careful.clear()
@@ -94,7 +93,8 @@ class Schedule:
         result = self._verified(future.result())
         self._pools[0].forget(key)
         # Results with their transcripts would fill the memory of a long run; what has a file is read again if need be.
-        self._reported[key] = _Reported(result.status, result if result.path is None else None)
+        is_repeated = result.status == "infrastructure_error" and result.error_type != OwnFunctionError.__name__
+        self._reported[key] = _Reported(is_repeated, result if result.path is None else None)
         self._careful.discard(key)
         self._start_ahead()
         return result
