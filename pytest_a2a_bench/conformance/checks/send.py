@@ -166,7 +166,8 @@ async def unsupported_media_type(ctx: Context) -> None:
     reply = await odd_media_type(ctx)
     if reply.ok:
         ctx.warn(
-            f"a part of the media type {_ODD_MEDIA_TYPE} was accepted, which the card does not declare",
+            f"a part of the media type {_ODD_MEDIA_TYPE} was accepted, which the card does not declare (a warning: "
+            "agents may know more than they declare)",
             expected="ContentTypeNotSupportedError (-32005)",
             fix="refuse media types that the agent ignores",
             replies=[reply],
