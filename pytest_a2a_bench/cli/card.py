@@ -18,7 +18,7 @@ from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
 from pytest_a2a_bench.conformance.card.document import Ledger
-from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
+from pytest_a2a_bench.conformance.card.fetch import MAX_BYTES, is_url, load_jwks, read_card_file
 from pytest_a2a_bench.conformance.card.judge import check_served
 from pytest_a2a_bench.conformance.card.online import declared_interfaces
 from pytest_a2a_bench.conformance.card.places import lines_of
@@ -117,9 +117,10 @@ def _text(namespace: Namespace, versions: Sequence[str], findings: Sequence[Find
         return to_text(source, versions, findings, colour=colour)
     if namespace.format == "sarif" and not is_url(namespace.source):
         lines: Mapping[str, int] = {}
-        # Standard input has been read, and what else cannot be read again has no lines to show.
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            lines = lines_of(Path(namespace.source).read_text(encoding="utf-8"))
+        # Standard input and pipes have been read, and cannot be read again.
+        if (path := Path(namespace.source)).is_file():
+            with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as file:
+                lines = lines_of(file.read(MAX_BYTES))
         return to_sarif(source, versions, findings, lines)
     return render(namespace.format, source, versions, findings)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from pytest_a2a_bench.conformance.card.document import to_pointer
+from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, to_pointer
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 
@@ -13,7 +13,7 @@ _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 def lines_of(text: str) -> dict[str, int]:
     """Return JSON pointer -> line, from 1, on which the member (or element) of a JSON text begins.
 
-    Text that is no JSON has the places that it has up to its mistake, or beyond it wrong ones.
+    What is no JSON, or deeper than a card may be, has its places up to there.
     """
     found = {"": 1}
     # The name (or index) of what comes next, in each object (or array) that is open.
@@ -38,6 +38,8 @@ def lines_of(text: str) -> dict[str, int]:
         else:
             found.setdefault(to_pointer(tuple(path)), line)
             if word in "{[":
+                if len(path) >= MAX_DEPTH:
+                    return found
                 path.append("" if word == "{" else 0)
                 is_name = word == "{"
     return found
