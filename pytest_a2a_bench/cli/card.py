@@ -18,7 +18,8 @@ from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
 from pytest_a2a_bench.conformance.card.document import Ledger
-from pytest_a2a_bench.conformance.card.fetch import MAX_BYTES, is_url, load_jwks, read_card_file
+from pytest_a2a_bench.conformance.card.fetch import MAX_BYTES as _MAX_BYTES
+from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
 from pytest_a2a_bench.conformance.card.judge import check_served
 from pytest_a2a_bench.conformance.card.online import declared_interfaces
 from pytest_a2a_bench.conformance.card.places import lines_of
@@ -120,7 +121,7 @@ def _text(namespace: Namespace, versions: Sequence[str], findings: Sequence[Find
         # Standard input and pipes have been read, and cannot be read again.
         if (path := Path(namespace.source)).is_file():
             with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as file:
-                lines = lines_of(file.read(MAX_BYTES))
+                lines = lines_of(file.read(_MAX_BYTES))
         return to_sarif(source, versions, findings, lines)
     return render(namespace.format, source, versions, findings)
 
