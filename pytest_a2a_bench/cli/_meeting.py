@@ -75,7 +75,9 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
         yield "a turn", f"{statistics.median(seconds):.2f} s, of {count(len(seconds), 'turn')}"
         if talk.usage.tokens is not None:
             yield "tokens", f"{talk.usage.tokens:,} for this conversation"
-        yield from _estimates(statistics.median(seconds), talk.usage.cost_usd, len(seconds), tasks)
+        # An agent that calls no tool would get through none of these.
+        if called:
+            yield from _estimates(statistics.median(seconds), talk.usage.cost_usd, len(seconds), tasks)
     finally:
         session.finish()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint
@@ -15,13 +18,20 @@ from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
 from pytest_a2a_bench.conformance.card.document import Ledger
+from pytest_a2a_bench.conformance.card.fetch import MAX_BYTES as _MAX_BYTES
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
 from pytest_a2a_bench.conformance.card.judge import check_served
-from pytest_a2a_bench.conformance.card.render import render, to_text
+from pytest_a2a_bench.conformance.card.online import declared_interfaces
+from pytest_a2a_bench.conformance.card.places import lines_of
+from pytest_a2a_bench.conformance.card.render import render, to_sarif, to_text
 from pytest_a2a_bench.conformance.finding import Finding
+from pytest_a2a_bench.conformance.report import card_results, judge
+from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
-from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.secret import KNOWN
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -36,7 +46,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--allow-http", action="store_true", help="Accept interfaces without TLS on any host")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For fetching the card (10)")
     parser.add_argument("--format", choices=("text", "json", "sarif", "markdown"), default="text", help="Output (text)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="Write it there")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
+    parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
     _connection.add_arguments(parser)
 
 
@@ -68,14 +80,57 @@ def _judge(namespace: Namespace) -> int:
         found_at = http.url if http is not None else namespace.source
         meant = narrow_to_endpoint(raw, namespace.source, found_at) if isinstance(raw, Mapping) else raw
         findings += check_online(meant, namespace.source, config=config, timeout=namespace.timeout)
+        # Else a card that is true looks like one that nobody has asked about.
+        asked = [f"{i.binding} {i.version} at {i.url}" for i in declared_interfaces(meant)]
+        print(
+            f"a2a-bench: asked {one_line(KNOWN.hide(', '.join(asked) or 'no interface: none is declared'), 600)}",
+            file=sys.stderr,
+        )
     findings = Redactor(config.secrets).findings(findings)
-    if namespace.format == "text":
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        sys.stdout.write(to_text(_shown(namespace.source), versions, findings, colour=colour))
+    findings, failed = _waive(findings, namespace)
+    text = _text(namespace, versions, findings)
+    if namespace.output:
+        _write(namespace.output, text)
     else:
-        sys.stdout.write(render(namespace.format, _shown(namespace.source), versions, findings))
-    failing = ("error", "warning") if namespace.strict else ("error",)
-    return int(any(f.severity in failing for f in findings))
+        sys.stdout.write(text)
+    return int(failed)
+
+
+def _waive(findings: Sequence[Finding], namespace: Namespace) -> tuple[list[Finding], bool]:
+    """Return the findings, those that are waived as notes with the reason, and whether any other fails the run."""
+    waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
+    entries = [requirement(rule) for rule in dict.fromkeys(f.rule for f in findings)]
+    judged = list(judge(card_results(findings, entries), waivers=waivers, strict=namespace.strict))
+    waived = {j.result.requirement.id: j.waiver.reason for j in judged if j.status == "waived" and j.waiver is not None}
+    told = [
+        dataclasses.replace(f, severity="note", found=f"waived ({waived[f.rule]}): {f.found}")
+        if f.rule in waived and f.severity != "note"
+        else f
+        for f in findings
+    ]
+    return told, any(j.status == "failed" for j in judged)
+
+
+def _text(namespace: Namespace, versions: Sequence[str], findings: Sequence[Finding]) -> str:
+    source = _shown(namespace.source)
+    if namespace.format == "text":
+        colour = not namespace.output and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        return to_text(source, versions, findings, colour=colour)
+    if namespace.format == "sarif" and not is_url(namespace.source):
+        lines: Mapping[str, int] = {}
+        # Standard input and pipes have been read, and cannot be read again.
+        if (path := Path(namespace.source)).is_file():
+            with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as file:
+                lines = lines_of(file.read(_MAX_BYTES))
+        return to_sarif(source, versions, findings, lines)
+    return render(namespace.format, source, versions, findings)
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(KNOWN.hide(text), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"-o {path}: cannot be written: {error.strerror or error}") from error
 
 
 def _check_arguments(namespace: Namespace) -> None:
@@ -84,6 +139,7 @@ def _check_arguments(namespace: Namespace) -> None:
         lambda: _check_values(namespace),
         lambda: _algorithms(namespace.algorithms),
         lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
+        lambda: read_waivers(namespace.waivers) if namespace.waivers else None,
         lambda: _config(namespace),
     )
 

@@ -25,24 +25,26 @@ from pytest_a2a_bench.a2a.place import Place, read_place
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.conformance.accepted import to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.cost.plan import STANDARD_MESSAGES, CostPlan, make_plan
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS, CheckResult, Requirement
 from pytest_a2a_bench.conformance.judging import check_all
-from pytest_a2a_bench.conformance.report import Report, judge
+from pytest_a2a_bench.conformance.report import Judgement, Report, judge
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.subject import Subject, look_at
-from pytest_a2a_bench.conformance.waivers import read_waivers, waiver_of
+from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, cost, matrix, render
 from pytest_a2a_bench.reports import text as text_report
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import CHECK_PROFILES
 
@@ -69,6 +71,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--version", choices=VERSIONS, help="Only this protocol version (repeatable)", **several)
     parser.add_argument("--strict", action="store_true", help="A SHOULD that is not kept is a failure too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
+    parser.add_argument(
+        "--accept", metavar="REASON", help="Add what fails now to the file of --waivers, for this reason; exit with 0"
+    )
     parser.add_argument("--scenarios", metavar="FILE", help="TOML file of prompts for special behaviour")
     parser.add_argument("--acts", metavar="PATH", help="Make the tests of these ACTS files too (file or directory)")
     parser.add_argument(
@@ -105,7 +110,8 @@ def run(namespace: Namespace) -> int:
         sys.stdout.write(_brief(report))
     else:
         sys.stdout.write(text)
-    if any(j.status == "failed" for j in report.judgements):
+    accepted = _accept(namespace, report) if namespace.accept is not None else ()
+    if any(j.status == "failed" and j not in accepted for j in report.judgements):
         return 1
     # Somebody asked about these very requirements, and nothing was found out about them.
     if namespace.id and all(j.status == "skipped" for j in report.judgements):
@@ -113,7 +119,27 @@ def run(namespace: Namespace) -> int:
         told = one_line("; ".join(reasons), _REASONS)
         print(f"a2a-bench: nothing was judged: {told}", file=sys.stderr)
         return 2
-    return 0 if report.is_clean else 2
+    return 2 if any(j.status == "error" for j in report.judgements) else 0
+
+
+def _accept(namespace: Namespace, report: Report) -> list[Judgement]:
+    """Write waivers for what fails, and return what has one now."""
+    there = set(map(str, report.waivers))
+    new = []
+    for judgement in to_accept(report.judgements, strict=namespace.strict):
+        waiver = waiver_for(judgement, namespace.accept)
+        if str(waiver) not in there:
+            new.append(judgement)
+        else:
+            print(f"a2a-bench: the waiver {waiver} is over; change its end in {namespace.waivers}", file=sys.stderr)
+    path = Path(namespace.waivers)
+    before = path.read_text(encoding="utf-8").rstrip("\n") + "\n\n" if path.exists() else ""
+    if new:
+        _write(path, (before if before.strip() else "") + to_toml(new, namespace.accept), "--waivers")
+    print(
+        f"a2a-bench: {path}: {count(len(new), 'waiver')} added; a run with it fails for anything else", file=sys.stderr
+    )
+    return new
 
 
 @contextlib.contextmanager
@@ -154,7 +180,7 @@ def _cost(namespace: Namespace, planned: list[Planned], targets: Sequence[Target
 
 def judge_agent(namespace: Namespace) -> Report:
     """Look at the card, run the checks, and apply waivers."""
-    waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
+    waivers = _waivers(namespace)
     config = read_config(namespace, namespace.url)
     begin = time.monotonic()
     jwks = load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network) if namespace.jwks else None
@@ -224,7 +250,7 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 
 
 def _check_arguments(namespace: Namespace) -> None:
-    keys, waivers = namespace.jwks, namespace.waivers
+    keys = namespace.jwks
     namespace.loaded_acts = None
     # First, as ids and groups may be theirs.
     raise_errors(lambda: _load_acts(namespace))
@@ -235,7 +261,8 @@ def _check_arguments(namespace: Namespace) -> None:
         *(functools.partial(requirement, id) for id in namespace.id if id not in theirs),
         lambda: check_place(_place(namespace)),
         lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
-        lambda: read_waivers(waivers) if waivers else None,
+        lambda: _check_accepting(namespace),
+        lambda: _waivers(namespace),
         lambda: _scenarios(namespace),
         lambda: _check_output(Path(namespace.output)) if namespace.output else None,
         lambda: read_config(namespace, namespace.url),
@@ -252,6 +279,25 @@ def _check_numbers(namespace: Namespace) -> None:
         wrong.append(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
     if wrong:
         raise ConfigurationError("; ".join(wrong))
+
+
+def _check_accepting(namespace: Namespace) -> None:
+    if namespace.accept is None:
+        return
+    if not namespace.waivers:
+        raise ConfigurationError("--accept: give --waivers FILE with it, the file that what fails is added to")
+    if not (namespace.accept.strip() and namespace.accept.isprintable()):
+        raise ConfigurationError(
+            "--accept: say in a line why these defects are accepted, such as 'a2a-js 1.3, reported'"
+        )
+    _check_output(Path(namespace.waivers), "--waivers")
+
+
+def _waivers(namespace: Namespace) -> tuple[Waiver, ...]:
+    # The first time there is none to read.
+    if not namespace.waivers or (namespace.accept is not None and not Path(namespace.waivers).exists()):
+        return ()
+    return read_waivers(namespace.waivers)
 
 
 def _load_acts(namespace: Namespace) -> None:
@@ -274,12 +320,12 @@ def _check_groups(names: list[str], with_acts: bool) -> None:
         )
 
 
-def _check_output(path: Path) -> None:
+def _check_output(path: Path, option: str = "-o") -> None:
     """Tell before the run that its report could not be written."""
     # The nearest directory that exists, since the missing ones below it are made.
     above = next((folder for folder in path.absolute().parents if folder.exists()), path)
     if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
-        raise ConfigurationError(f"-o {path}: cannot be written; name a file in a directory that is yours")
+        raise ConfigurationError(f"{option} {path}: cannot be written; name a file in a directory that is yours")
 
 
 def _place(namespace: Namespace) -> Place | None:
@@ -290,12 +336,12 @@ def _scenarios(namespace: Namespace) -> Scenarios:
     return load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, option: str = "-o") -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(KNOWN.hide(text), encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"-o {path}: cannot be written: {error}") from error
+        raise ConfigurationError(f"{option} {path}: cannot be written: {error}") from error
 
 
 def _brief(report: Report) -> str:

@@ -113,6 +113,8 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
                     offered = suite.available() if suite.offered is None else suite.offered
                     tasks |= {domain: len(suite.load_tasks(domain, "base")) for domain in offered}
             yield from meet(_connection.read_config(namespace, url, environ), tasks)
+            shown = redact_url(namespace.endpoint, query=False)
+            yield "protocol", f"not judged here: a2a-bench conformance {shown} does it, in seconds"
     except A2ABenchError as error:
         yield TROUBLE, one_line(str(error), 1_000)
 

@@ -23,7 +23,7 @@ from pytest_a2a_bench.cli._meeting import TURNS, meet
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.configuration.rates import read_rate
 from pytest_a2a_bench.configuration.readers import one_of, read_endpoint, whole
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import BenchTask
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.verdict import aligned
@@ -35,6 +35,10 @@ from pytest_a2a_bench.settings import BUILTIN_PREFIX
 T = TypeVar("T")
 
 _SAMPLE = 3
+_WITHOUT_TASKS = (
+    "or give --domain mini (CRMArena), which needs nothing more; to gate by the protocol alone: "
+    "a2a-bench conformance URL, and docs/guides/ci.md"
+)
 _TRIALS = (1, 2, 4, 8)
 _ABOVE = (0.05, 0.1, 0.2)
 
@@ -123,9 +127,12 @@ def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
     suites = [suite for suite in registry.known() if suite.from_test is None]
     for suite in suites:
         if domain in suite.domains:
-            if domain not in suite.available():
-                raise ConfigurationError(f"the domain {domain!r} {suite.absence(domain)}")
-            return suite, suite.load_tasks(domain, "base")
+            try:
+                if domain not in suite.available():
+                    raise ConfigurationError(f"the domain {domain!r} {suite.absence(domain)}")
+                return suite, suite.load_tasks(domain, "base")
+            except MissingExtraError as error:
+                raise ConfigurationError(f"{error}; {_WITHOUT_TASKS}") from error
     there = ", ".join(name for suite in suites for name in suite.domains)
     raise ConfigurationError(f"--domain: there is no {domain!r}; valid are: {there}")
 

@@ -140,13 +140,15 @@ class OneLineParser(ArgumentParser):
     """A parser that reports a wrong argument in one line, without the usage text around it.
 
     :ivar options: every option that it, or the command that was chosen, has.
+    :ivar command: that command after a blank; empty in its own parser.
     """
 
     options: tuple[str, ...] = ()
+    command = ""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and leave with exit code 2."""
-        self.exit(USAGE_ERROR, f"{self.prog}: {message}{self._near(message)}; see {self.prog} --help\n")
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}{self._near(message)}; see {self.prog}{self.command} --help\n")
 
     def _near(self, message: str) -> str:
         """Return what was most likely meant, of the choices or options that there are."""
@@ -174,6 +176,7 @@ def make_parser(chosen: str | None = None) -> ArgumentParser:
             subparser.description = (command.__doc__ or "").replace("``", "")
             command.configure(subparser)
             # What a command does not know is reported by this parser.
+            parser.command = f" {name}"
             parser.options = tuple(option for action in subparser._actions for option in action.option_strings)
             subparser.set_defaults(run=command.run)
     return parser

@@ -138,7 +138,7 @@ def _with_last_cause(result: CheckResult, by_name: Mapping[str, CheckResult]) ->
 def line_of(result: CheckResult) -> str:
     """Return the line that names a consequence under its cause."""
     what = result.findings[0].found if result.findings else result.reason
-    return f"{result.requirement.id} [{result.binding}] {what:.100}"
+    return f"{result.requirement.id} [{result.binding}] {what if len(what) <= 100 else what[:97] + '...'}"
 
 
 def _with_unmade(result: CheckResult, unmade: int) -> CheckResult:

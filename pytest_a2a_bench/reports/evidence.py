@@ -17,6 +17,11 @@ _LINES = 40
 _EVENTS = 12
 _CURL = 2_000
 _HEADERS = 20
+# What every HTTP client and server says of itself and of the connection: it tells nothing about a finding, and hides
+# the headers that do. A report in JSON has it.
+_NOISE = frozenset(
+    {"host", "user-agent", "accept-encoding", "connection", "keep-alive", "content-length", "date", "x-powered-by"}
+)
 
 
 def title(result: CheckResult) -> str:
@@ -108,7 +113,8 @@ def _command(exchange: Exchange) -> str:
 
 
 def _headers(mark: str, headers: Mapping[str, str]) -> Iterator[str]:
-    for name, value in list(headers.items())[:_HEADERS]:
+    telling = [(name, value) for name, value in headers.items() if name.lower() not in _NOISE]
+    for name, value in telling[:_HEADERS]:
         yield f"{mark}{one_line(name, 80)}: {one_line(value, 200)}"
 
 

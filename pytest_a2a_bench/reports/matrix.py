@@ -50,7 +50,12 @@ def lines(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = None) ->
     table = cells(every)
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
-    return [*text, *(f"A2A {level.version}: {level.text}" for level in compliance(every, planned))]
+    return [*text, *levels(every, planned)]
+
+
+def levels(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = None) -> list[str]:
+    """Return the compliance level of each version in a line."""
+    return [f"A2A {level.version}: {level.text}" for level in compliance(rows, planned)]
 
 
 def count_line(rows: Iterable[CheckRow]) -> str:

@@ -33,8 +33,10 @@ def header(report: Report) -> str:
 
 
 def tail(report: Report) -> list[str]:
-    """Return what follows the matrix: waivers, skips, counts."""
-    lines = [
+    """Return what follows the matrix: what was found, in a line each, waivers, skips, counts."""
+    told = [j for j in report.judgements if j.is_finding]
+    lines = [f"{j.status}: {evidence.headline(j)}" for j in told[:_SHOWN]]
+    lines += [
         f"waived: {j.result.requirement.id} [{j.result.binding}]: {one_line(j.waiver.reason, 160)}"
         for j in report.judgements
         if j.status == "waived" and j.waiver is not None

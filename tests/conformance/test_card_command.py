@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cards import minimal_0_3, minimal_1_0
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.document import to_pointer
+from pytest_a2a_bench.conformance.card.places import lines_of
 from pytest_a2a_bench.conformance.card.render import FORMATS, render, to_text
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -71,12 +76,16 @@ def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str
     [
         (["no-such-card.json"], "no-such-card.json: No such file or directory; give a file or a URL"),
         (["http://127.0.0.1:9/"], "nothing answers at http://127.0.0.1:9/"),
+        (["localhost:9999"], "give a file or a URL, such as http://localhost:9999"),
         (["FILE", "--online"], "--online needs the agent's URL"),
         (["FILE", "--timeout", "0"], "--timeout is 0.0"),
         (["FILE", "--algorithms", "HS256"], "--algorithms names HS256"),
         (["FILE", "--algorithms", "HS256", "--timeout", "0"], "--timeout is 0.0"),
         (["FILE", "--timeout", "0", "--algorithms", "HS256"], "--algorithms names HS256"),
         (["FILE", "--jwks", "no-such-keys.json"], "no-such-keys.json"),
+        (["FILE", "--waivers", "no-such-waivers.toml"], "no-such-waivers.toml: cannot be read"),
+        (["FILE", "-o", "/no/such/directory/x"], "-o /no/such/directory/x: cannot be written"),
+        (["FILE", "--nonsense"], "see a2a-bench card --help"),
         (["FILE", "--format", "xml"], "invalid choice: 'xml'"),
     ],
 )
@@ -118,9 +127,10 @@ def test_a_card_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["card", noop_url, "--online"]) == 0
-    printed = capsys.readouterr().out
-    assert "A2A 1.0 and 0.3 card, 1 warning" in printed
-    assert "CARD-013" in printed
+    printed = capsys.readouterr()
+    assert "A2A 1.0 and 0.3 card, 1 warning" in printed.out
+    assert "CARD-013" in printed.out
+    assert f"a2a-bench: asked JSONRPC 1.0 at {noop_url}" in printed.err
 
 
 def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,8 +148,60 @@ def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[
     assert {r["ruleId"] for r in run["results"]} == {r["id"] for r in run["tool"]["driver"]["rules"]}
     first = run["results"][0]
     assert first["level"] == "error"
-    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == path
+    assert first["locations"][0]["physicalLocation"] == {"artifactLocation": {"uri": path}, "region": {"startLine": 1}}
     assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "/skills/0/tags"
+
+
+def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None:
+    text = json.dumps(bad(), indent=2)
+    file = tmp_path / "report.sarif"
+    assert main.main(["card", write(text), "--format", "sarif", "-o", str(file)]) == 1
+    lines = text.splitlines()
+    shown = {}
+    for result in json.loads(file.read_text())["runs"][0]["results"]:
+        line = result["locations"][0]["physicalLocation"]["region"]["startLine"]
+        shown[result["ruleId"]] = lines[line - 1].strip()
+    assert shown == {"CARD-004": '"tags": []', "CARD-009": '"url": "/rpc",', "CARD-028": '"iconUrl": null'}
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(VALUES)
+def test_every_member_has_its_line(value: Any) -> None:
+    places = lines_of(json.dumps(value, indent=1))
+    expected = list(_lines((), value, [0]))
+    assert places == dict(reversed(expected))
+
+
+def _lines(path: tuple[str | int, ...], value: Any, line: list[int]) -> Iterator[tuple[str, int]]:
+    """Yield every member and its line, as json.dumps with an indent writes them."""
+    line[0] += 1
+    yield to_pointer(path), line[0]
+    if isinstance(value, (dict, list)) and value:
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _lines((*path, name), inner, line)
+        line[0] += 1
+
+
+def test_a_known_defect_is_told_and_fails_nothing(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, waivers = write(bad()), tmp_path / "waivers.toml"
+    entries = [f'[[waiver]]\nid = "{id}"\nreason = "until 2.4"\n' for id in ("CARD-004", "CARD-009", "SEND-003")]
+    waivers.write_text("".join(entries))
+    assert main.main(["card", path, "--waivers", str(waivers)]) == 0
+    printed = capsys.readouterr().out
+    assert "found     waived (until 2.4): tags is empty" in printed
+    assert "1 warning, 2 notes" in printed
+    waivers.write_text(entries[0] + "expires = 2026-01-31\n" + entries[1])
+    assert main.main(["card", path, "--waivers", str(waivers)]) == 1
+    assert "1 error, 1 warning, 1 note" in capsys.readouterr().out
 
 
 def test_foreign_text_is_harmless_in_every_format() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -49,6 +50,10 @@ def test_findings_have_evidence_and_an_exit_code(bad_url: str, capsys: pytest.Ca
     out = capsys.readouterr().out
     for part in ("FAILED GET-002 [JSONRPC] MUST", "  > POST http://127.0.0.1", "  < HTTP 200", "repeat: curl -sS"):
         assert part in out
+    assert "> a2a-version: 1.0" in out
+    assert "user-agent" not in out
+    # Once more after the matrix, which may be all that a terminal still shows.
+    assert "\nfailed: GET-002 [JSONRPC] " in out.partition("\nA2A 1.0: not conformant")[2]
     # What the other bindings show of the same defect is named beneath it, and has its own evidence where it is alone.
     assert "  explains 2 more:\n    GET-002 [HTTP+JSON] " in out
     assert run(bad_url, "--id", "GET-002", "--binding", "GRPC") == 1
@@ -96,6 +101,29 @@ def test_waivers(bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "removable waiver: GET-006" in out
 
 
+def test_what_fails_today_is_accepted_in_one_step(
+    bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new" / "waivers.toml"
+    chosen = (bad_url, "--id", "GET-002", "--waivers", file)
+    assert run(*chosen, "--accept", 'a "known" defect') == 0
+    captured = capsys.readouterr()
+    # The report is that of the agent as it is, and what the first finding explains has waivers of its own.
+    assert "FAILED GET-002 [JSONRPC]" in captured.out
+    assert "explains 2 more" in captured.out
+    assert "3 waivers added" in captured.err
+    waivers = tomllib.loads(file.read_text())["waiver"]
+    assert {(w["id"], w["version"], w["reason"]) for w in waivers} == {("GET-002", "1.0", 'a "known" defect')}
+    assert sorted(w["binding"] for w in waivers) == ["GRPC", "HTTP+JSON", "JSONRPC"]
+    assert run(*chosen) == 0
+    assert run(*chosen, "--accept", "again") == 0
+    assert "0 waivers added" in capsys.readouterr().err
+    # Its end was somebody's decision, which is not taken back by the way.
+    file.write_text(file.read_text().replace('binding = "GRPC"', 'binding = "GRPC"\nexpires = 2026-01-31'))
+    assert run(*chosen, "--accept", "again") == 1
+    assert "the waiver 1.0/GET-002[GRPC] is over" in capsys.readouterr().err
+
+
 def test_strict_counts_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     with start_builtin("faulty?fault=card-no-etag") as agent:
         assert run(agent.url, "--binding", "card") == 0
@@ -127,6 +155,12 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
         (["GOOD", "--webhook-bind", "no-such-host.invalid:8099"], "the webhook cannot listen on no-such-host.invalid"),
         (["GOOD", "-o", "/dev/null/report.json"], "-o /dev/null/report.json: cannot be written"),
         (["GOOD", "-o", "/"], "-o /: cannot be written"),
+        (["GOOD", "--accept", "known"], "--accept: give --waivers FILE with it"),
+        (["GOOD", "--waivers", "w.toml", "--accept", "a\nb"], "--accept: say in a line why"),
+        (
+            ["GOOD", "--waivers", "/dev/null/w.toml", "--accept", "known"],
+            "--waivers /dev/null/w.toml: cannot be written",
+        ),
     ],
 )
 def test_what_cannot_run_is_one_line_and_exit_code_2(

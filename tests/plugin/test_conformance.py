@@ -176,7 +176,12 @@ def test_a_waived_failure_is_not_published(
     file = write_waiver(pytester.path)
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file, "--a2a-markdown=run.md")
     assert not any(line.startswith("::") for line in result.outlines)
-    assert not (pytester.path / "run.md").exists() or "missed" not in (pytester.path / "run.md").read_text()
+    published = (pytester.path / "run.md").read_text()
+    assert "missed" not in published
+    assert "- A2A 1.0: not conformant: MUST " in published
+    assert "1 waived" in published
+    # There was none.
+    assert "user simulator" not in published
 
 
 def test_an_expired_waiver_fails(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:

@@ -56,7 +56,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
             "valid names are oracle, noop, readonly, llm, solver, faulty; did you mean 'oracle'?",
         ),
         (["docter"], "; did you mean 'doctor'; see a2a-bench --help"),
-        (["report", "x", "--basline", "y"], "--basline y; did you mean '--baseline'; see a2a-bench --help"),
+        (["report", "x", "--basline", "y"], "--basline y; did you mean '--baseline'; see a2a-bench report --help"),
         (["agent", "oracle", "--port", "x"], "--port"),
         (["agent", "oracle", "--port", "70000"], "port=70000 is not a port"),
         (["agent", "oracle", "--latency", "-1"], "latency=-1.0 must be"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 import urllib.parse
 from collections.abc import Mapping
@@ -272,7 +273,8 @@ def _read_file(path: str, what: str) -> bytes:
         with Path(path).open("rb") as file:
             return file.read(MAX_BYTES)
     except OSError as error:
-        raise ConfigurationError(f"{what} {path}: {error.strerror or error}; give a file or a URL") from error
+        near = f", such as http://{path}" if re.match(r"[\w.-]+:\d+(?:/|$)", path) else ""
+        raise ConfigurationError(f"{what} {path}: {error.strerror or error}; give a file or a URL{near}") from error
 
 
 def _download(url: str, timeout: float, network: Network) -> bytes:

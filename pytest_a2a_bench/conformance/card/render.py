@@ -82,13 +82,18 @@ def to_markdown(source: str, versions: Sequence[str], findings: Sequence[Finding
     return "\n".join([head, "| | rule | where | found | expected | fix |", "|---|---|---|---|---|---|", *rows]) + "\n"
 
 
-def to_sarif(source: str, versions: Sequence[str], findings: Sequence[Finding]) -> str:
-    """Render as SARIF 2.1.0, which code hosts show beside the file."""
+def to_sarif(
+    source: str, versions: Sequence[str], findings: Sequence[Finding], lines: Mapping[str, int] | None = None
+) -> str:
+    """Render as SARIF 2.1.0, which code hosts show beside the file.
+
+    :param lines: JSON pointer -> line of the file; without them everything is in its first.
+    """
     rules = [_sarif_rule(rule) for rule in dict.fromkeys(f.rule for f in findings)]
     run = {
         "tool": {"driver": {"name": "pytest-a2a-bench", "rules": rules}},
         "properties": {"protocolVersions": list(versions)},
-        "results": [_sarif_result(source, f) for f in by_severity(findings)],
+        "results": [_sarif_result(source, f, lines or {}) for f in by_severity(findings)],
     }
     return dump_json({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -98,9 +103,15 @@ def _sarif_rule(rule: str) -> dict[str, object]:
     return {"id": rule, "shortDescription": {"text": entry.text}, "help": {"text": f"{entry.level}, {entry.spec}"}}
 
 
-def _sarif_result(source: str, finding: Finding) -> dict[str, object]:
+def _sarif_result(source: str, finding: Finding, lines: Mapping[str, int]) -> dict[str, object]:
     fix = f" Fix: {finding.fix}." if finding.fix else ""
-    location: dict[str, object] = {"physicalLocation": {"artifactLocation": {"uri": source}}}
+    # Code hosts show no result without a line. What is missing stands where its object begins.
+    pointer = finding.pointer
+    while pointer and pointer not in lines:
+        pointer = pointer.rpartition("/")[0]
+    location: dict[str, object] = {
+        "physicalLocation": {"artifactLocation": {"uri": source}, "region": {"startLine": lines.get(pointer, 1)}}
+    }
     if finding.pointer:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "member"}]
     return {

@@ -17,7 +17,7 @@ CORE_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 _FIELD_NAME = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~\-]+$")
 # A little more than RFC 6838 allows: what servers accept is not worth a finding.
 _TOKEN = r"[A-Za-z0-9!#$&^_.+*\-]+"
-_MEDIA_TYPE = re.compile(rf"^{_TOKEN}/{_TOKEN}(?:\s*;\s*[A-Za-z0-9!#$&^_.+*\-]+=(?:\"[^\"]*\"|[^\s;\"]+))*$")
+MEDIA_TYPE = re.compile(rf"^{_TOKEN}/{_TOKEN}(?:\s*;\s*[A-Za-z0-9!#$&^_.+*\-]+=(?:\"[^\"]*\"|[^\s;\"]+))*$")
 # Each of these can mean one binding and no other.
 _MISSPELT = {
     "JSON-RPC": "JSONRPC",
@@ -186,7 +186,7 @@ def check_skills(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:
 
 def _check_modes(ledger: Ledger, ids: RuleIds, path: Path, modes: Any) -> None:
     for i, mode in enumerate(as_list(modes)):
-        if isinstance(mode, str) and not _MEDIA_TYPE.match(mode):
+        if isinstance(mode, str) and not MEDIA_TYPE.match(mode):
             # The two short forms that cards often have.
             fix = {"text": "write 'text/plain'", "json": "write 'application/json'"}.get(
                 mode.lower(), "write TYPE/SUBTYPE"

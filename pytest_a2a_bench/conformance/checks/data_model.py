@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from pytest_a2a_bench.conformance.check import NoAnswer, check
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import Node, members, nodes
 from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.redact import one_line
 
 # Without UNSPECIFIED: protobuf's zero value is no state that a task can have (section 4.1.3).
 STATES = frozenset(
@@ -218,8 +220,15 @@ def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any
     # True equals 1 in Python, and is another JSON value.
     if found != [value] or any(isinstance(f, bool) is not isinstance(value, bool) for f in found):
         ctx.fail(
-            f"sent the data {value!r}, the history has {found!r:.200}", pointer=f"{pointer}/parts", replies=[reply]
+            f"sent the data {json.dumps(value)}, the history has {_returned(found, parts)}",
+            pointer=f"{pointer}/parts",
+            replies=[reply],
         )
+
+
+def _returned(data: list[Any], parts: Any) -> str:
+    """Say what came back instead of data: the data of other parts, else the parts."""
+    return one_line(json.dumps(data) if data else f"no data part: {json.dumps(parts)}", 200)
 
 
 async def _parts_of(ctx: Context, key: str) -> tuple[WireReply, list[tuple[str, Mapping[str, Any]]]]:

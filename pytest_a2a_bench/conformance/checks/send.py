@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a.messages import SETTLED
+from pytest_a2a_bench.conformance.card.shared import MEDIA_TYPE
 from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
 from pytest_a2a_bench.conformance.session.states import reply_in
 from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.redact import one_line
 
 _FOLLOW_SECONDS = 15.0
 # Each mode costs a message of its own.
@@ -163,7 +166,8 @@ async def unsupported_media_type(ctx: Context) -> None:
     reply = await odd_media_type(ctx)
     if reply.ok:
         ctx.warn(
-            f"a part of the media type {_ODD_MEDIA_TYPE} was accepted, which the card does not declare",
+            f"a part of the media type {_ODD_MEDIA_TYPE} was accepted, which the card does not declare (a warning: "
+            "agents may know more than they declare)",
             expected="ContentTypeNotSupportedError (-32005)",
             fix="refuse media types that the agent ignores",
             replies=[reply],
@@ -203,9 +207,11 @@ async def accepted_output_modes(ctx: Context) -> None:
     So only an agent that gives the same whatever is asked for, or breaks its first and preferred mode, is told.
     """
     declared = ctx.target.card.get("defaultOutputModes")
-    modes = [m for m in declared if isinstance(m, str) and "*" not in m] if isinstance(declared, list) else []
+    # What is no media type cannot come back as one; that it stands in the card is CARD-021's to say.
+    every = declared if isinstance(declared, list) else []
+    modes = [m for m in every if isinstance(m, str) and "*" not in m and MEDIA_TYPE.match(m)]
     if not modes:
-        ctx.skip("the card declares no output mode to ask for")
+        ctx.skip("the card declares no output mode that is a media type, which could be asked for")
     got: dict[str, frozenset[str]] = {}
     for mode in modes[:_MODES]:
         reply = await ctx.send(configuration={"acceptedOutputModes": [mode]})
@@ -326,7 +332,8 @@ _CONTRADICTION = (
 
 def _named(members: Mapping[str, Any]) -> str:
     return " and ".join(
-        f"without {name}" if value is None else f"with {name} {value!r:.80}" for name, value in members.items()
+        f"without {name}" if value is None else f"with {name} {one_line(json.dumps(value), 80)}"
+        for name, value in members.items()
     )
 
 

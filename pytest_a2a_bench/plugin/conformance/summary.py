@@ -5,8 +5,8 @@ Registered in every run that takes part; the room that judges is imported where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,9 @@ from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
 from pytest_a2a_bench.redact import one_line
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.report import CheckRow
 
 _PREFIX = "a2a."
 _ROW = "check_"
@@ -77,17 +80,36 @@ class Summary:
         for line in self._lines():
             say(terminalreporter, line)
 
-    def _lines(self) -> Iterator[str]:
-        from pytest_a2a_bench.conformance.cost.plan import LEFT_OUT
-        from pytest_a2a_bench.conformance.report import CheckRow, removable
-        from pytest_a2a_bench.conformance.subject import Subject
+    def verdicts(self) -> list[str]:
+        """Return the level of compliance for each version, and the counts; empty where no check was made."""
+        if not self.reported:
+            return []
         from pytest_a2a_bench.reports import matrix
+
+        _, rows = self._rows()
+        return [*matrix.levels(rows, self._planned()), f"checks of the protocol: {matrix.count_line(rows)}"]
+
+    def _rows(self) -> tuple[list[CheckRow], list[CheckRow]]:
+        """Return every check, and those that were not left out."""
+        from pytest_a2a_bench.conformance.cost.plan import LEFT_OUT
+        from pytest_a2a_bench.conformance.report import CheckRow
 
         every = [CheckRow(**_members(values)) for values in self.reported.values()]
         # What was left out counts as not chosen: no verdict may be about it.
-        rows = [row for row in every if not row.reason.startswith(LEFT_OUT)]
-        subject = Subject.from_json(self.run.plan.subject) if self.run.plan.subject is not None else None
-        yield from matrix.lines(rows, subject.planned if subject else {})
+        return every, [row for row in every if not row.reason.startswith(LEFT_OUT)]
+
+    def _planned(self) -> Mapping[str, int]:
+        from pytest_a2a_bench.conformance.subject import Subject
+
+        subject = self.run.plan.subject
+        return Subject.from_json(subject).planned if subject is not None else {}
+
+    def _lines(self) -> Iterator[str]:
+        from pytest_a2a_bench.conformance.report import removable
+        from pytest_a2a_bench.reports import matrix
+
+        every, rows = self._rows()
+        yield from matrix.lines(rows, self._planned())
         for waiver in removable(self.run.services.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = matrix.skip_lines(rows)

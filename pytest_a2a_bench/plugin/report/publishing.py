@@ -62,7 +62,7 @@ class Publisher:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         """Write, after everybody else: a gate may still have changed the exit status."""
         outcome = yield
-        if self._reporting.reported or self._troubles:
+        if self._reporting.reported or self._troubles or self._levels():
             self._publish(int(session.exitstatus))
         if self._unwritten:
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
@@ -95,9 +95,16 @@ class Publisher:
             terminal.ensure_newline()
             terminal.write_line(line)
 
+    def _levels(self) -> list[str]:
+        judged = self.config.pluginmanager.get_plugin("a2a-bench-conformance")
+        return judged.verdicts() if judged is not None else []
+
     def _summary(self, exitstatus: int) -> RunSummary:
         results, lost = self._reporting.loaded()
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
+        levels = self._levels()
+        # Where only the protocol was judged there is no user, judge or benchmark to tell of.
+        produced = summary.provenance_lines(results) if results or not levels else ()
         told = agent_of(self.run)
         named = f" ({told['name']})" if told.get("name") else ""
         return RunSummary(
@@ -105,7 +112,7 @@ class Publisher:
             agent=f"{told['endpoint']}{named}",
             gates=tuple((g.name, g.verdict, g.sentence) for g in verdict.gates) if verdict is not None else (),
             table=tuple(map(tuple, summary.rows(results))),
-            notes=(*summary.provenance_lines(results), *reported.lost_lines(self.run.plan.results, lost)),
+            notes=(*levels, *produced, *reported.lost_lines(self.run.plan.results, lost)),
             troubles=tuple(self._troubles.values()),
             reasons=tuple(map(diagnosis.headline, self._reporting.reasons())),
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
+from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.conformance.stored import StoredCheck, StoredReport
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import matrix
 from pytest_a2a_bench.reports.html.markup import Html, el
 from pytest_a2a_bench.reports.html.overview import pill
@@ -82,7 +84,15 @@ def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html
 def _finding(row: CheckRow, text: str) -> Html:
     name = el("span", f"{row.id} [{row.binding}] {row.level}", class_="mono")
     said = text or row.reason or "nothing more is known here; the conformance report has it"
-    return el("details", el("summary", pill(_TONES[row.status], row.status), name), el("pre", said))
+    return el("details", el("summary", pill(_TONES[row.status], row.status), name, f" {_about(row)}"), el("pre", said))
+
+
+def _about(row: CheckRow) -> str:
+    try:
+        return requirement(row.id).text
+    # Checks that others' files describe are in no catalogue.
+    except ConfigurationError:
+        return ""
 
 
 def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:

@@ -44,6 +44,8 @@ def verdict(contents: Contents) -> Html:
         own = [r for r in contents.trials if r.key.agent == name]
         parts += [el("h3", name)] if name is not None else []
         parts += [_headline(own)] if own else []
+    if not parts:
+        parts.append(el("p", "No conversation was held.", class_="note"))
     return el("section", el("h2", "Verdict" if found else "Result"), parts, id="verdict")
 
 
