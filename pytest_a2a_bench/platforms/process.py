@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.platforms import guard
 from pytest_a2a_bench.platforms.logs import BoundedLog
 
 STOP_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL."""
+
+_PORTS = range(20_000, 32_000)
+"""Below what systems give to whoever asks for any port (Linux from 32768, others from 49152): those may be taken between
+the look and the use."""
 
 _CHUNK = 65536
 _READ_SECONDS = 5.0
@@ -92,8 +98,15 @@ async def _read(stream: asyncio.StreamReader, log: BoundedLog) -> None:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of 127.0.0.1 that nobody listens on now, and that no system gives to whoever asks for any port.
+
+    :raises ConfigurationError: if there is none.
+    """
+    for port in random.sample(_PORTS, 100):
+        with socket.socket() as probe:
+            # As servers do: what ended a minute ago is no hindrance.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
+    raise ConfigurationError(f"no port of 127.0.0.1 from {_PORTS[0]} to {_PORTS[-1]} is free; end what listens there")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from pytest_a2a_bench.adk.options import AdkOptions
 from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.platforms.process import free_port
 from pytest_a2a_bench.results import manifest
 
 pytestmark = pytest.mark.slow
@@ -79,11 +79,6 @@ def model() -> Iterator[Model]:
     found = Model()
     yield found
     found.llm.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import re
 import socket
 import sys
@@ -94,10 +95,11 @@ def serve_itself(run: Callable[[str, int], Any], path: str = "") -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on just now."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
+    """Return a port that nobody listens on just now, of those that no system gives to whoever asks for any."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _port() -> int:

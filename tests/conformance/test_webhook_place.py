@@ -17,13 +17,9 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.platforms.process import free_port
 
 IDS = {"PUSH-011", "PUSH-016"}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize(

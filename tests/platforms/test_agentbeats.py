@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from pytest_a2a_bench.benchmarks.player import Gold
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.platforms.process import free_port
 from pytest_a2a_bench.results import manifest
 
 VARIABLE = "A2A_AGENTBEATS"
@@ -181,11 +181,6 @@ def python_of(folder: str) -> str:
     if not found.exists():
         pytest.skip(f"{found} is not there: make the checkout's environment (uv sync, or python -m venv and pip)")
     return str(found)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def answers(url: str) -> bool:

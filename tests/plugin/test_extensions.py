@@ -37,11 +37,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory that distributions are installed into; what is installed here is looked at anew."""
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
-    for cached in (extensions._installed, extensions.load_all, auto._recogniser, auto._warn_once):
+    known = (extensions._installed, extensions.load_all, auto._recogniser, auto._warn_once)
+    for cached in known:
         cached.cache_clear()
     yield tmp_path
-    extensions._installed.cache_clear()
-    extensions.load_all.cache_clear()
+    for cached in known:
+        cached.cache_clear()
     for name in set(sys.modules) - before:
         if name.startswith("ext_"):
             del sys.modules[name]
