@@ -57,8 +57,9 @@ def allot(
 ) -> dict[str, int]:
     """Return how many trials each task gets.
 
-    One after the other, each trial goes where it narrows the interval of the average most, as Neyman's rule says for
-    whole numbers.
+    One after the other, each trial goes where it narrows the interval of the average most: Neyman's rule for whole
+    numbers, with what the interval allows for luck. Where that counts (few tasks), Neyman's alone leaves the sure tasks
+    so few trials that the interval gets wider.
 
     :param planned: the most trials that each task may get.
     :param least: the fewest that each gets, if it has as many; :data:`LEAST` where the budget has room for them.
@@ -74,14 +75,19 @@ def allot(
     # What counts in no rate need not be known any better.
     wanted = sorted(planned.keys() - set(uncounted))
     variances = {n: _variance(rates[n], known.get(n, Known(0, 0)).trials, first) for n in wanted}
-    gains = [(-variances[n] / (found[n] * (found[n] + 1)), n) for n in wanted if found[n] < planned[n]]
+
+    def loss(name: str) -> float:
+        n, luck = found[name], _MADE_UP / len(wanted)
+        return -variances[name] / (n * (n + 1)) - luck * (1 / n**2 - 1 / (n + 1) ** 2)
+
+    gains = [(loss(n), n) for n in wanted if found[n] < planned[n]]
     heapq.heapify(gains)
     while left > 0 and gains:
         _, name = heapq.heappop(gains)
         found[name] += 1
         left -= 1
         if found[name] < planned[name]:
-            heapq.heappush(gains, (-variances[name] / (found[name] * (found[name] + 1)), name))
+            heapq.heappush(gains, (loss(name), name))
     return found
 
 
@@ -105,11 +111,7 @@ _TAIL = 0.025
 def _variance(rate: float, trials: int, first: First) -> float:
     # What p(1 - p) is on average, where so many trials and the prior are all that is known of p.
     spread = rate * (1 - rate) * (trials + _PRIOR) / (trials + _PRIOR + 1)
-    # Above 0: where the baseline never failed its tasks are given alike.
-    return max(_LEAST_VARIANCE, (1 - rate) ** 2 if first == "weak" else spread)
-
-
-_LEAST_VARIANCE = 1e-6
+    return (1 - rate) ** 2 if first == "weak" else spread
 
 
 # --- what was measured ------------------------------------------------------------------------------------------------
