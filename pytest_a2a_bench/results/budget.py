@@ -40,6 +40,22 @@ def known_of(baseline: Baseline) -> dict[str, Known]:
     return {n: Known(sum(r.outcomes), len(r.outcomes)) for n, r in baseline.tasks.items() if r.outcomes}
 
 
+def affordable(budget: float, baseline: Baseline) -> int:
+    """Return how many conversations a budget pays for: a whole number is one of them, any other of dollars.
+
+    :raises ValueError: saying why, if that is not known, or none.
+    """
+    if isinstance(budget, int):
+        return budget
+    if not baseline.cost_usd:
+        there = "has no cost of a conversation (its agent reported none)"
+        raise ValueError(f"the baseline {baseline.source} {there}; give a number of conversations instead")
+    conversations = int(budget / baseline.cost_usd + 1e-9)
+    if not conversations:
+        raise ValueError(f"it pays for no conversation: one cost ${baseline.cost_usd:g} in {baseline.source}")
+    return conversations
+
+
 def guesses(known: Mapping[str, Known], names: Iterable[str]) -> dict[str, float]:
     """Return about which rate each task has; one that is not known has the average rate."""
     average = sum(k.ok for k in known.values()) / max(1, sum(k.trials for k in known.values()))
@@ -57,9 +73,9 @@ def allot(
 ) -> dict[str, int]:
     """Return how many trials each task gets.
 
-    One after the other, each trial goes where it narrows the interval of the average most: Neyman's rule for whole
-    numbers, with what the interval allows for luck. Where that counts (few tasks), Neyman's alone leaves the sure tasks
-    so few trials that the interval gets wider.
+    One after the other, each trial goes where it tells most: Neyman's rule for whole numbers, with half of what the
+    interval allows for luck. Neyman's alone has the least variance, which is what a floor wants, and leaves sure tasks
+    so few trials that the interval of a few tasks gets wider; with all of it the interval is narrowest.
 
     :param planned: the most trials that each task may get.
     :param least: the fewest that each gets, if it has as many; :data:`LEAST` where the budget has room for them.
@@ -77,7 +93,7 @@ def allot(
     variances = {n: _variance(rates[n], known.get(n, Known(0, 0)).trials, first) for n in wanted}
 
     def loss(name: str) -> float:
-        n, luck = found[name], _MADE_UP / len(wanted)
+        n, luck = found[name], _MADE_UP / 2 / len(wanted)
         return -variances[name] / (n * (n + 1)) - luck * (1 / n**2 - 1 / (n + 1) ** 2)
 
     gains = [(loss(n), n) for n in wanted if found[n] < planned[n]]
