@@ -153,9 +153,9 @@ def best_early(pairs: int, drop: float, prize: float) -> tuple[float, float]:
     :param prize: what it is worth to be told of the drop, in pairs.
     """
     allowed, real = law(chances(pairs), ALLOWED), law(chances(pairs), drop)
-    cheap, dear = 0.0, 50 * prize
+    cheap, dear = 0.0, 1000 * prize
     # The dearest mistakes are too many; halved until they are 5 %.
-    for _ in range(18):
+    for _ in range(22):
         fine = (cheap + dear) / 2
         stops = _stops(pairs, allowed, real, prize, fine)
         if _told(stops, allowed)[0] > LEVEL:

@@ -10,7 +10,7 @@ Trials have to come in an order that was drawn at random before, whatever order 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf, lgamma, log
+from math import inf, lgamma, log, pow
 from typing import NamedTuple
 
 from pytest_a2a_bench.results.inference import LEVEL
@@ -139,7 +139,7 @@ def stake_of(pairs: int) -> float:
     Small stakes tell drops near what is allowed, and take long for large ones. Few pairs leave no time for those; two
     stakes side by side took longer for most drops, since half of what one has is staked wrongly.
     """
-    return min(0.8, 0.5 * (200 / max(1, pairs)) ** (1 / 3))
+    return min(0.8, 0.5 * pow(200 / max(1, pairs), 1 / 3))
 
 
 _LEAST = 1e-3

@@ -121,6 +121,7 @@ def test_what_a_budget_is_worth_depends_on_the_tasks() -> None:
     assert spent[1] < 220
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_a_budget_buys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = ([1, 1, 1, 1], [1, 0, 1, 0])
     tasks = {f"desk/front/{i}": {"outcomes": outcomes[i], "errors": 0} for i in range(2)}
