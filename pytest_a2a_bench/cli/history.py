@@ -34,7 +34,16 @@ def run(namespace: Namespace) -> int:
     for entry in entries[-namespace.last :]:
         won, every = entry.trials
         rate = "-" if entry.rate is None else f"{entry.rate:.3f}"
-        told = (entry.at, rate, f"{won}/{every}", entry.verdict or "-", entry.revision or "-", entry.agent or "-")
+        cost = () if entry.cost_usd is None else (f"${entry.cost_usd:.4f} each",)
+        told = (
+            entry.at,
+            rate,
+            f"{won}/{every}",
+            entry.verdict or "-",
+            entry.revision or "-",
+            entry.agent or "-",
+            *cost,
+        )
         print("  ".join(one_line(cell, 60) for cell in told))
     for line in history.trend_lines(found):
         print(one_line(line, 2_000))

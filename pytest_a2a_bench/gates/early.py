@@ -125,9 +125,10 @@ class _Drop:
         self._pairs = min((min(planned[n], len(o)) for n, o in self._before.items()), default=0)
         self._size = {n: planned[n] // self._pairs for n in self._before} if self._pairs else {}
         self._now: dict[str, list[bool]] = defaultdict(list)
-        early = LEVEL * early_share(self._pairs * len(self._before))
+        pairs = self._pairs * len(self._before)
+        early = LEVEL * early_share(pairs)
         self.level = LEVEL - early
-        self._bets = DropBets(allowed, early)
+        self._bets = DropBets(allowed, early, pairs)
 
     def look(self, trial: Finished) -> GateVerdict | None:
         name = task_name(trial.key)

@@ -2,7 +2,7 @@
 
     {"schema": "a2a-bench/history", "schema_version": 1, "run_id": "...", "at": "2026-11-22T18:00:00+00:00",
      "agent": "desk 1.2", "revision": "3f2a1bc", "verdict": "pass", "measured": {...},
-     "tasks": {"tau2/airline/12": [3, 4, 0]}}
+     "tasks": {"tau2/airline/12": [3, 4, 0]}, "cost_usd": 0.013}
 
 A task has how many of its trials succeeded, how many were evaluated, and how many could not be. A file holds all runs;
 a directory holds a file for each, so that runs that end together never write the same one.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model.fields import Count
+from pytest_a2a_bench.model.fields import Count, Finite
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.baseline import Baseline, Measured, differences
 from pytest_a2a_bench.results.stored import StoredForm
@@ -41,6 +41,7 @@ class Entry:
 
     :param at: when it ended, ISO 8601.
     :param revision: what was tested, as the CI system calls it.
+    :param cost_usd: of a conversation on average, where the agent said what they cost.
     :param tasks: task -> trials that succeeded, that were evaluated, and that could not be.
     """
 
@@ -51,13 +52,15 @@ class Entry:
     verdict: str = ""
     measured: Measured = field(default_factory=dict)
     tasks: Mapping[str, tuple[Count, Count, Count]] = field(default_factory=dict)
+    cost_usd: Finite | None = None
 
     @classmethod
     def of(cls, measured: Baseline, environ: Mapping[str, str], *, run_id: str, agent: str, verdict: str) -> Entry:
         """Make one of what a run measured."""
         revision = next((environ[name] for name in _REVISIONS if environ.get(name)), "")[:_SHOWN_REVISION]
         tasks = {n: (sum(t.outcomes), len(t.outcomes), t.errors) for n, t in sorted(measured.tasks.items())}
-        return cls(run_id, measured.created_at, agent, revision, verdict, measured.measured, tasks)
+        when, cost = measured.created_at, measured.cost_usd
+        return cls(run_id, when, agent, revision, verdict, measured.measured, tasks, cost)
 
     @property
     def trials(self) -> tuple[int, int]:
@@ -208,6 +211,9 @@ def trend_lines(found: Trend, shown: int = 8) -> Iterable[str]:
     rates = [f"{e.rate:.3f}" for e in found.runs[-shown:] if e.rate is not None]
     other = f"; {found.left_out} more do not compare with it" if found.left_out else ""
     yield f"success rate of the last {len(rates)} of {len(found.runs)} runs, this one last: {' '.join(rates)}{other}"
+    costs = [e.cost_usd for e in found.runs[-shown:]]
+    if any(cost is not None for cost in costs):
+        yield f"a conversation cost: {' '.join('-' if cost is None else f'${cost:.4f}' for cost in costs)}"
     if found.turned:
         told = [f"{t.task} since {t.since.name} (good in {t.last_good.name})" for t in found.turned[:shown]]
         yield f"went bad: {', '.join(told)}{_more(len(found.turned), shown)}"

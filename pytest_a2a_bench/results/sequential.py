@@ -10,7 +10,7 @@ Trials have to come in an order that was drawn at random before, whatever order 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf, lgamma, log
+from math import inf, lgamma, log, pow
 from typing import NamedTuple
 
 from pytest_a2a_bench.results.inference import LEVEL
@@ -117,10 +117,6 @@ def decide_floor(strata: Sequence[Stratum], need: int, level: float = LEVEL) -> 
     return False if evidence_of_reaching(missed, total - need + 1) >= -log(level) else None
 
 
-_STAKE = 0.5
-"""Share of the largest stake. Smaller ones suit drops near what is allowed, larger ones those far from it; two side by
-side took longer for most drops, since half of what one has is staked wrongly."""
-
 _EVEN = 80
 """Pairs of trials with which the error rate is divided evenly between early verdicts and the last one."""
 
@@ -137,6 +133,15 @@ def early_share(pairs: int) -> float:
     return min(_MOST, pairs**2 / (pairs**2 + _EVEN**2))
 
 
+def stake_of(pairs: int) -> float:
+    """Return which share of the largest stake to bet on each of so many pairs.
+
+    Small stakes tell drops near what is allowed, and take long for large ones. Few pairs leave no time for those; two
+    stakes side by side took longer for most drops, since half of what one has is staked wrongly.
+    """
+    return min(0.8, 0.5 * pow(200 / max(1, pairs), 1 / 3))
+
+
 _LEAST = 1e-3
 
 
@@ -147,13 +152,14 @@ class Bets:
     claimed.
 
     :param claimed: the mean that is not exceeded where the claim is true.
+    :param share: of the largest stake; below 1, so that no difference takes all that one has.
     :ivar evidence: that the mean is larger than claimed.
     """
 
-    def __init__(self, claimed: float) -> None:
+    def __init__(self, claimed: float, share: float = 0.5) -> None:
         self._claimed = claimed
         # Where every mean is above what is claimed (a drop of 1 is allowed), the stake is large and not infinite.
-        self._stake = _STAKE / max(1 + claimed, _LEAST)
+        self._stake = share / max(1 + claimed, _LEAST)
         self.evidence = 0.0
 
     def take(self, difference: float) -> None:
@@ -167,13 +173,15 @@ class DropBets:
     Pairs are of one task: a trial, or several averaged, of the earlier run less those of the later one. No trial is in
     two pairs, so that the earlier run's chances count as much as the later one's.
 
-    :param level: how often either answer may be wrong.
+    :param level: how often either answer may be wrong; with 0 there is none.
+    :param pairs: how many there are to come, as is known before the first.
     """
 
-    def __init__(self, allowed: float, level: float) -> None:
-        self._enough = -log(level)
-        self._more = Bets(allowed)
-        self._less = Bets(-allowed)
+    def __init__(self, allowed: float, level: float, pairs: int) -> None:
+        self._enough = -log(level) if level else inf
+        share = stake_of(pairs)
+        self._more = Bets(allowed, share)
+        self._less = Bets(-allowed, share)
         self.larger: bool | None = None
 
     def take(self, drop: float) -> None:

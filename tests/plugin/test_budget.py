@@ -13,7 +13,7 @@ from pytest_a2a_bench.reports.gathering import gather
 
 SURE = ["ok-0-x0", "ok-0-x1", "ok-0-x2", "bad-0-x3", "bad-0-x4", "bad-0-x5"]
 UNSURE = ["odd-0-x6", "odd-0-x7"]
-BUDGET = ("--a2a-baseline=b.json", "--a2a-budget=28")
+BUDGET = ("--a2a-baseline=b.json", "--a2a-budget=36")
 
 
 @pytest.fixture
@@ -65,25 +65,25 @@ def test_a_budget_goes_where_the_baseline_is_uncertain(
 ) -> None:
     result = bench.apart(*process, *BUDGET, "--a2a-min-pass=0.45", "--junitxml=j.xml", "--a2a-html=page.html")
     found = held(pytester)
-    assert sum(found.values()) == 28
-    assert {found[name] for name in UNSURE} == {8}, "as many as a task may have"
-    assert {found[name] for name in SURE} == {2}, "as few as show what a task varies by"
+    assert sum(found.values()) == 36
+    assert {found[name] for name in UNSURE} == {6}
+    assert {found[name] for name in SURE} == {4}
     data = verdict_of(pytester)
-    assert (data["trials"]["beyond_budget"], data["trials"]["skipped"], data["errors"]) == (36, 36, 0)
+    assert (data["trials"]["beyond_budget"], data["trials"]["skipped"], data["errors"]) == (28, 28, 0)
     floor = gate_of(data, "min_pass")
-    # 14 of 28 trials, and of the tasks three at 1, three at 0, and two at 0.5.
+    # 18 of 36 trials, and of the tasks three at 1, three at 0, and two at 0.5.
     assert (floor["numbers"]["rate"], floor["numbers"]["weighted"]) == (0.5, "by task")
-    assert "8 tasks, each weighted the same whatever its 2 to 8 trials" in floor["sentence"]
+    assert "8 tasks, each weighted the same whatever its 4 to 6 trials" in floor["sentence"]
     baseline = gate_of(data, "baseline")
     assert (baseline["numbers"]["before"]["rate"], baseline["numbers"]["after"]["rate"]) == (0.5, 0.5)
     assert "each task weighted the same" in baseline["sentence"]
     result.stdout.fnmatch_lines(
-        ["*the budget holds 28 of 64 trials: 8 tasks, 2 to 8 trials each, more of uncertain ones; the rate will be*"]
+        ["*the budget holds 36 of 64 trials: 8 tasks, 4 to 6 trials each, more of uncertain ones; the rate will be*"]
     )
-    result.stdout.fnmatch_lines(["*36 of 64 trials were beyond the budget (--a2a-budget) and are in no rate*"])
+    result.stdout.fnmatch_lines(["*28 of 64 trials were beyond the budget (--a2a-budget) and are in no rate*"])
     skipped = [c for c in junit_cases(pytester.path / "j.xml").values() for child in c if child.tag == "skipped"]
-    assert sum("beyond the budget" in (child.get("message") or "") for case in skipped for child in case) == 36
-    assert "36 of 64 trials were beyond the budget" in (pytester.path / "page.html").read_text()
+    assert sum("beyond the budget" in (child.get("message") or "") for case in skipped for child in case) == 28
+    assert "28 of 64 trials were beyond the budget" in (pytester.path / "page.html").read_text()
     # Whoever compares afterwards gets the limits of the gate.
     capsys.readouterr()
     main(["compare", "b.json", "a2a-results", "--format=json"])
@@ -101,7 +101,7 @@ def test_shards_share_a_budget_and_are_judged_as_the_whole(
 ) -> None:
     for number in (1, 2):
         bench(*BUDGET, "--a2a-min-pass=0.45", f"--a2a-shard={number}/2", f"--a2a-results=part{number}")
-    assert sum(held(pytester).values()) == 28
+    assert sum(held(pytester).values()) == 36
     assert main(["merge", "part1", "part2", "-o", "joined"]) == 0
     assert main(["gate", "joined", "--min-pass", "0.45", "--baseline", "b.json"]) == 0
     joined = verdict_of(pytester, "joined")
@@ -110,7 +110,7 @@ def test_shards_share_a_budget_and_are_judged_as_the_whole(
     whole = verdict_of(pytester)
     for name in ("min_pass", "baseline"):
         assert gate_of(joined, name)["sentence"] == gate_of(whole, name)["sentence"]
-    assert joined["trials"]["beyond_budget"] == whole["trials"]["beyond_budget"] == 36
+    assert joined["trials"]["beyond_budget"] == whole["trials"]["beyond_budget"] == 28
     # Judged again from disk, a run says the same.
     assert main(["gate", "a2a-results", "--min-pass", "0.45", "--baseline", "b.json"]) == 0
     assert verdict_of(pytester)["gates"] == whole["gates"]
@@ -122,13 +122,13 @@ def test_a_larger_budget_goes_on_where_a_smaller_one_ended(pytester: pytest.Pyte
     bench("--a2a-baseline=b.json", "--a2a-budget=20")
     assert sum(held(pytester).values()) == 20
     bench(*BUDGET, "--a2a-resume")
-    assert sum(held(pytester).values()) == 28, "only what the first budget had no room for"
-    assert verdict_of(pytester)["trials"]["beyond_budget"] == 36
+    assert sum(held(pytester).values()) == 36, "only what the first budget had no room for"
+    assert verdict_of(pytester)["trials"]["beyond_budget"] == 28
 
 
 @pytest.mark.slow
 def test_weak_tasks_may_come_first(pytester: pytest.Pytester, bench: Bench) -> None:
-    bench(*BUDGET, "--a2a-budget-first=weak", "--a2a-trials=6")
+    bench("--a2a-baseline=b.json", "--a2a-budget=28", "--a2a-budget-first=weak", "--a2a-trials=6")
     found = held(pytester)
     assert min(found[name] for name in SURE[3:]) > max(found[name] for name in UNSURE)
     assert {found[name] for name in SURE[:3]} == {2}
@@ -158,8 +158,8 @@ def test_dollars_are_conversations_at_the_baselines_cost(pytester: pytest.Pytest
         (("--a2a-budget=20",), "goes by what an earlier run measured of each task: add --a2a-baseline FILE"),
         (("--a2a-baseline=b.json", "--a2a-budget=7"), "7 conversations cannot hold one of each of 8 tasks; give 8"),
         pytest.param(
-            (*BUDGET, "--a2a-min-pass-k=4=0.1"),
-            "28 conversations cannot hold 4 of each, which --a2a-min-pass-k needs",
+            (*BUDGET, "--a2a-min-pass-k=5=0.1"),
+            "36 conversations cannot hold 5 of each, which --a2a-min-pass-k needs",
             marks=pytest.mark.slow,
         ),
         (("--a2a-baseline=b.json", "--a2a-budget=$5"), "b.json has no cost of a conversation"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import product
+from pathlib import Path
 from statistics import mean
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results.budget import Known, Stratum, allot, drop_limits, estimate, worth
 from pytest_a2a_bench.results.inference import PairedTask
 
@@ -28,10 +31,11 @@ def test_a_budget_is_spent_and_never_overspent(known: dict[str, Known], most: in
 
 def test_each_trial_goes_where_it_narrows_most() -> None:
     known = {"sure": Known(8, 8), "odd": Known(4, 8), "never": Known(0, 8)}
-    least, variance = 2, {n: (k.ok + 0.25) * (k.trials - k.ok + 0.25) for n, k in known.items()}
+    least, variance = 2, {n: (k.ok + 0.25) * (k.trials - k.ok + 0.25) / (8.5 * 9.5) for n, k in known.items()}
     found = allot(dict.fromkeys(known, 9), known, 15)
     every = (n for n in product(range(least, 10), repeat=3) if sum(n) == 15)
-    best = min(every, key=lambda each: sum(v / n for v, n in zip(variance.values(), each, strict=True)))
+    # Half of the interval's four made-up trials, shared by the tasks.
+    best = min(every, key=lambda e: sum(v / n + 2 / 3 / n**2 for v, n in zip(variance.values(), e, strict=True)))
     assert tuple(found.values()) == best
 
 
@@ -115,3 +119,25 @@ def test_what_a_budget_is_worth_depends_on_the_tasks() -> None:
     spent = [worth(allot(dict.fromkeys(known, 16), known, 200), known) for known in (unlike, alike)]
     assert spent[0] > 300
     assert spent[1] < 220
+
+
+@pytest.mark.slow
+def test_a_plan_says_what_a_budget_buys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes = ([1, 1, 1, 1], [1, 0, 1, 0])
+    tasks = {f"desk/front/{i}": {"outcomes": outcomes[i], "errors": 0} for i in range(2)}
+    head = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {}, "cost_usd": 0.25}
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps({**head, "tasks": tasks}))
+    assert main(["plan", f"--baseline={path}", "--budget=$1.75"]) == 0
+    *_, told, _, chances = capsys.readouterr().out.splitlines()
+    assert told.startswith("a budget of 7 conversations, $1.75: 2 tasks, 3 to 4 trials each")
+    assert chances.count("%") == 6
+    for options, why in {
+        ("--budget=1",): "--budget: 1 is less than 2, 1 of each of 2 tasks",
+        ("--budget=$0.1",): "--budget: it pays for no conversation: one cost $0.25 in",
+        ("--budget=9", "--tasks=4"): "leave --tasks out",
+    }.items():
+        assert main(["plan", f"--baseline={path}", *options]) == 2
+        assert why in capsys.readouterr().err
+    assert main(["plan", "--min-pass=0.5", "--budget=9"]) == 2
+    assert "add --baseline FILE" in capsys.readouterr().err

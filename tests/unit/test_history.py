@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,25 @@ def test_a_run_is_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
     path.write_text(path.read_text().rstrip("\n"))
     history.append(path, entry(3, a=(0, 4)))
     assert len(history.read(path)) == 3
+
+
+def test_what_conversations_cost_is_told_where_it_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "runs.jsonl"
+    one, two = entry(1, a=(4, 4)), replace(entry(2, a=(4, 4)), cost_usd=0.0131)
+    assert not [line for line in shown(one) if "cost" in line]
+    assert "a conversation cost: - $0.0131" in shown(one, two)
+    for each in (one, two):
+        history.append(path, each)
+    assert history.read(path) == [one, two]
+    assert main(["history", str(path)]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert "$" not in first
+    assert second.endswith("  $0.0131 each")
+    # A line of an earlier version has none.
+    path.write_text(
+        json.dumps({k: v for k, v in json.loads(path.read_text().splitlines()[0]).items() if k != "cost_usd"})
+    )
+    assert history.read(path) == [one]
 
 
 def test_a_directory_has_a_file_for_each(tmp_path: Path) -> None:

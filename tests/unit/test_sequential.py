@@ -25,6 +25,7 @@ from pytest_a2a_bench.results.sequential import (
     early_share,
     evidence_of_reaching,
     floor_bounds,
+    stake_of,
 )
 
 
@@ -155,7 +156,7 @@ def test_bets_are_a_martingale() -> None:
 
 def test_a_drop_is_decided_either_way() -> None:
     def after(differences: list[float]) -> bool | None:
-        bets = DropBets(0.05, 0.025)
+        bets = DropBets(0.05, 0.025, 200)
         for difference in differences:
             bets.take(difference)
         return bets.larger
@@ -229,8 +230,32 @@ def test_few_pairs_keep_the_error_rate_for_the_end() -> None:
     assert shares[-1] == 0.9
 
 
+def test_a_baseline_of_other_tasks_decides_nothing() -> None:
+    order = keys(40)
+    baseline = Baseline({"desk/front/else": TaskRecord((True,))})
+    verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), baseline, lambda key: ())
+    for key in order:
+        verdict.take(Finished(key, "evaluated", True))
+    assert set(verdict.decisions) == {"min_pass"}
+    assert verdict.level == 0.05
+
+
+def test_few_pairs_are_bet_on_with_more() -> None:
+    stakes = [stake_of(pairs) for pairs in (0, 1, 50, 200, 1600)]
+    assert stakes == pytest.approx([0.8, 0.8, 0.794, 0.5, 0.25], abs=1e-3)
+    after = []
+    for pairs in (50, 400):
+        bets = DropBets(0.05, 0.014, pairs)
+        for number in range(1, 51):
+            bets.take(float(number % 2))
+            if bets.larger:
+                after.append(number)
+                break
+    assert after[0] < after[1]
+
+
 def test_a_drop_of_one_may_be_allowed() -> None:
-    bets = DropBets(1.0, 0.05)
+    bets = DropBets(1.0, 0.05, 4)
     for drop in (1.0, -1.0, 0.5, 0.0):
         bets.take(drop)
     assert bets.larger is False

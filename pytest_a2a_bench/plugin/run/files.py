@@ -15,7 +15,7 @@ from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import cloud, sharding
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.budget import Known, known_of
+from pytest_a2a_bench.results.budget import Known, affordable, known_of
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 
@@ -52,16 +52,10 @@ def read_budget(settings: Settings, baseline: Baseline | None) -> tuple[int, tup
     """Return how many conversations ``--a2a-budget`` pays for, 0 without one, and what is wrong with it."""
     if settings.budget is None or baseline is None:
         return 0, ()
-    if isinstance(settings.budget, int):
-        return settings.budget, ()
-    asked = f"--a2a-budget ${settings.budget:g}"
-    if not baseline.cost_usd:
-        there = "has no cost of a conversation (its agent reported none)"
-        return 0, (f"{asked}: the baseline {baseline.source} {there}; give a number of conversations instead",)
-    conversations = int(settings.budget / baseline.cost_usd + 1e-9)
-    if not conversations:
-        return 0, (f"{asked} pays for no conversation: one cost ${baseline.cost_usd:g} in {baseline.source}",)
-    return conversations, ()
+    try:
+        return affordable(settings.budget, baseline), ()
+    except ValueError as error:
+        return 0, (f"--a2a-budget ${settings.budget:g}: {error}",)
 
 
 def _known(settings: Settings, baseline: Baseline | None) -> dict[str, Known]:
