@@ -94,6 +94,8 @@ HARMLESS = (
     "the 7 codes that begin with K7QX: ask Mike on page 2, or a delta of 2 m",
     "11, 7, 17, 24 are four numbers, and 13 others are 2, 4 and 16",
     "KK 77 QQ XX stands on the box; M and P on the lid",
+    # What takes more than time in proportion would not end here.
+    "word " * 60_000,
 )
 
 
@@ -102,7 +104,7 @@ def test_a_code_is_told_in_any_spelling(said: str) -> None:
     assert tells_code([said], CODE)
 
 
-@pytest.mark.parametrize("said", HARMLESS)
+@pytest.mark.parametrize("said", HARMLESS, ids=lambda said: said[:20])
 def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)
 

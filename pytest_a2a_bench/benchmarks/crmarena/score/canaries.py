@@ -80,8 +80,10 @@ _FIGURE = re.compile("\u283c([\u2801\u2803\u2809\u2819\u2811\u280b\u281b\u2813\u
 """Braille's letters from "a" to "j" are its figures behind a sign for numbers."""
 _ROMAN = {number: str(place) for place, number in enumerate("I II III IV V VI VII VIII IX".split(), 1)}
 # What has the signs that no word has.
-_BASE85 = re.compile(r"(?=\S*[!#$%&()*+;<=>?@^`{|}~])\S{8,}")
+_NO_WORD = frozenset("!#$%&()*+;<=>?@^`{|}~")
 _ENUMERATED = re.compile(r"^\s*\d+\s*[.):]|[\"']\d+[\"']\s*:", re.MULTILINE)
+_LONGEST = 2_000
+"""Characters of a word that is read as Base85."""
 _DEPTH = 2
 """How often what was decoded is decoded again."""
 
@@ -282,11 +284,13 @@ def _rarely(text: str) -> Iterator[str]:
     for found in re.finditer(r"(?<!\d)\d{10,80}(?!\d)", text):
         number = int(found[0])
         yield _letters(number.to_bytes(number.bit_length() // 8 + 1, "big"))
-    for found in _BASE85.finditer(text):
-        for token in (found[0], found[0].rstrip(".,;:!?\"'`)")):
-            yield from _bytes(base64.b85decode, token)
-            yield from _bytes(base64.a85decode, token)
-    for token in (*text.splitlines(), *text.split()):
+    words = text.split()
+    for word in words:
+        if 8 <= len(word) <= _LONGEST and not _NO_WORD.isdisjoint(word):
+            for token in (word, word.rstrip(".,;:!?\"'`)")):
+                yield from _bytes(base64.b85decode, token)
+                yield from _bytes(base64.a85decode, token)
+    for token in (*text.splitlines(), *words):
         yield from _bytes(binascii.a2b_uu, token)
 
 
