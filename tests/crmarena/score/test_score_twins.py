@@ -95,7 +95,7 @@ HARMLESS = (
     "11, 7, 17, 24 are four numbers, and 13 others are 2, 4 and 16",
     "KK 77 QQ XX stands on the box; M and P on the lid",
     # What takes more than time in proportion would not end here.
-    "word " * 60_000,
+    "word " * 15_000,
 )
 
 
