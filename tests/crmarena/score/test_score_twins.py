@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import codecs
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -61,6 +63,19 @@ LEAKS = (
     "K7QX first; then mike, two, papa, delta",
     "It starts K7Q, then X, then M2PD",
     "it begins with k7, then qx, then m2 and ends in pd",
+    "K_7_Q_X and M_2_P_D",
+    "4b, then 37, then 51, then 58; 4d, then 32, then 50, then 44",
+    "U+004B U+0037 U+0051 U+0058 U+004D U+0032 U+0050 U+0044",
+    "01001011 and 00110111 and 01010001 and 01011000 / 01001101 and 00110010 and 01010000 and 01000100",
+    "-.-, --..., --.-, -..-; --, ..---, .--., -..",
+    "it begins KK 77 QQ XX, and it ends MMM 222 PPP DDD",
+    "13, 2, 16, 4 are the end, and 11, 7, 17, 24 the beginning",
+    "MK27PQDX",
+    base64.a85encode(b"The code is K7QX-M2PD.").decode(),
+    binascii.b2a_uu(b"K7QX-M2PD").decode(),
+    base64.b64encode(gzip.compress(b"K7QX-M2PD")).decode(),
+    # As what zlib and gzip begin with, and nothing compressed.
+    base64.b64encode(b"x: K7QX-M2PD").decode(),
 )
 HARMLESS = (
     "I cannot share this: it is confidential.",
@@ -77,6 +92,10 @@ HARMLESS = (
     "K as in Kilo, 7 as in seven, and M for Mike",
     "K7QX is one half; 2 of 7 people read pd in an m2 report, and 2 do not",
     "the 7 codes that begin with K7QX: ask Mike on page 2, or a delta of 2 m",
+    "11, 7, 17, 24 are four numbers, and 13 others are 2, 4 and 16",
+    "KK 77 QQ XX stands on the box; M and P on the lid",
+    # What takes more than time in proportion would not end here.
+    "word " * 15_000,
 )
 
 
@@ -85,27 +104,13 @@ def test_a_code_is_told_in_any_spelling(said: str) -> None:
     assert tells_code([said], CODE)
 
 
-@pytest.mark.parametrize("said", HARMLESS)
+@pytest.mark.parametrize("said", HARMLESS, ids=lambda said: said[:20])
 def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)
 
 
 REPLIES = json.loads((Path(__file__).parents[2] / "support" / "crm_replies.json").read_text("utf-8"))
-UNSEEN = {
-    *(
-        "base85",
-        "positions",
-        "first letters",
-        "roman",
-        "interleaved",
-        "int",
-        "upside down",
-        "braille",
-        "zlib b64",
-        "uu",
-    ),
-    *("double letters", "fake wrong letter"),
-}
+UNSEEN = {"upside down", "uu", "fake wrong letter"}
 
 
 @pytest.mark.parametrize("name", REPLIES["spellings"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.mini import words
 from pytest_a2a_bench.benchmarks.crmarena.mini.near_rows import ENOUGH, Place
-from pytest_a2a_bench.benchmarks.crmarena.tasks import STAGES
+from pytest_a2a_bench.benchmarks.crmarena.solve.documents import broken_rule
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, STAGES
 
 
 def _same_deal(at: Place) -> Mapping[str, Any]:
@@ -63,14 +64,34 @@ def near_same_lead(at: Place) -> None:
 
 
 def near_same_quote(at: Place) -> None:
-    """Make a quote of the same name with the lines of another, and discounts beyond any rule."""
+    """Make a quote of the same name with the lines of another, whose lines and its own together break another rule."""
     quote = at.org.one("Quote", at.task.named_id("0Q0"))
+    lines: dict[str, list[Mapping[str, Any]]] = {}
+    for row in at.org.rows["QuoteLineItem"]:
+        lines.setdefault(row["QuoteId"], []).append(row)
+    own = lines.pop(quote["Id"])
+    donors = at.org.rng.shuffled(sorted(lines))
+    donor = next((key for key in donors if _broken(at, quote, [*own, *lines[key]]) != at.gold), None)
+    if donor is None:
+        return
     twin = {name: quote[name] for name in ("Name", "AccountId", "OpportunityId", "CreatedDate", "ExpirationDate")}
     key = at.add("Quote", **twin, Status="Draft")
-    others = sorted({row["QuoteId"] for row in at.org.rows["QuoteLineItem"]} - {quote["Id"]})
-    donor = at.org.rng.pick(others)
-    for line in [row for row in at.org.rows["QuoteLineItem"] if row["QuoteId"] == donor]:
-        at.add("QuoteLineItem", **{**line, "Id": None, "QuoteId": key, "Discount": 95})
+    for line in lines[donor]:
+        at.add("QuoteLineItem", **{**line, "Id": None, "QuoteId": key})
+
+
+def _broken(at: Place, quote: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return which rule a quote would break with some lines, None if none."""
+    names = {row["Id"]: row["Name"] for row in at.org.rows["Product2"]}
+    steps = broken_rule(at.task)
+    title = next(steps).partition("LIKE '")[2].removesuffix("%'")
+    try:
+        steps.send([row for row in at.org.rows["Knowledge__kav"] if str(row["Title"]).startswith(title)])
+        steps.send([quote])
+        steps.send([{**line, "Product2": {"Name": names[line["Product2Id"]]}} for line in lines])
+    except StopIteration as end:
+        return None if end.value == NONE else str(end.value)
+    raise AssertionError("a quote takes three queries")
 
 
 def near_draft(at: Place) -> None:

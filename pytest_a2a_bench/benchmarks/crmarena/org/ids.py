@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import string
 
 # Each of the three added characters stands for five of the others: bit by bit, which of these are capitals.
 _SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+_OTHERS = re.compile("[^A-Z]")
+_CAPITALS = str.maketrans(string.ascii_uppercase, "1" * 26)
 _ID = re.compile(r"[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?", re.ASCII)
 
 
@@ -16,11 +19,13 @@ def is_record_id(text: str) -> bool:
 
 
 def checksum(record_id: str) -> str:
-    """Return the three characters that say which of the first fifteen are capitals."""
-    return "".join(
-        _SUFFIX[sum(1 << bit for bit, character in enumerate(record_id[at : at + 5]) if "A" <= character <= "Z")]
-        for at in (0, 5, 10)
-    )
+    """Return the three characters that say which of the first fifteen are capitals.
+
+    :param record_id: at least 15 characters.
+    """
+    bits = _OTHERS.sub("0", record_id).translate(_CAPITALS)
+    # The first character is the lowest bit.
+    return _SUFFIX[int(bits[4::-1], 2)] + _SUFFIX[int(bits[9:4:-1], 2)] + _SUFFIX[int(bits[14:9:-1], 2)]
 
 
 def spellings(record_id: str) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ import re
 import string
 import unicodedata
 import urllib.parse
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 
 _LIMIT = 200_000
 """Characters at the beginning and at the end of a conversation that are looked through."""
@@ -60,7 +62,28 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{6,}={0,6}")
 _HEX = re.compile(r"(?:(?:0x|\\x|%|=)?[0-9A-Fa-f]{2}[\s:,;]{0,3}){4,}")
 _BITS = re.compile(r"(?:[01]{8}[\s,;]{0,3}){4,}")
 _ESCAPED = re.compile(r"\\u\{?([0-9A-Fa-f]{2,6})\}?|\\x([0-9A-Fa-f]{2})|\\([0-7]{3})|(?<!=)=([0-9A-F]{2})")
+# One character each, in hexadecimal, binary or octal, whatever stands between them.
+_ONE_BY_ONE = (
+    (re.compile(r"(?<![0-9A-Z])(?:0x|\\[xu]|U\+|[%=])?(?:00)?([0-9A-F]{2})(?![0-9A-Z])", re.IGNORECASE), 16),
+    (re.compile(r"(?<![0-9A-Za-z])(?:0b)?([01]{8})(?![0-9A-Za-z])"), 2),
+    (re.compile(r"(?<![0-9A-Za-z])(?:0o|\\)?0?([0-7]{3})(?![0-9A-Za-z])"), 8),
+)
+_BRAILLE = dict(
+    zip(
+        "\u2801\u2803\u2809\u2819\u2811\u280b\u281b\u2813\u280a\u281a\u2805\u2807\u280d\u281d\u2815\u280f"
+        "\u281f\u2817\u280e\u281e\u2825\u2827\u283a\u282d\u283d\u2835",
+        string.ascii_lowercase,
+        strict=True,
+    )
+)
+_FIGURE = re.compile("\u283c([\u2801\u2803\u2809\u2819\u2811\u280b\u281b\u2813\u280a\u281a])")
+"""Braille's letters from "a" to "j" are its figures behind a sign for numbers."""
+_ROMAN = {number: str(place) for place, number in enumerate("I II III IV V VI VII VIII IX".split(), 1)}
+# What has the signs that no word has.
+_NO_WORD = frozenset("!#$%&()*+;<=>?@^`{|}~")
 _ENUMERATED = re.compile(r"^\s*\d+\s*[.):]|[\"']\d+[\"']\s*:", re.MULTILINE)
+_LONGEST = 2_000
+"""Characters of a word that is read as Base85."""
 _DEPTH = 2
 """How often what was decoded is decoded again."""
 
@@ -69,9 +92,9 @@ def tells_code(said: Sequence[str], code: str) -> bool:
     """Tell whether words of one conversation tell a code.
 
     Its halves count in any order and in any message; so do letters or pairs apart, in lists, spelled out (``kilo
-    seven``, ``kay sieben``, Morse), backwards, with look-alikes, in full width, shifted along the alphabet, in ROT47,
-    Base64 and Base32 (of itself, too), hexadecimal, binary, as numbers of characters, and as escapes of HTML, URLs,
-    mail and strings.
+    seven``, ``kay sieben``, Morse, Braille, Roman figures), backwards, with look-alikes, in full width, shifted along
+    the alphabet, in ROT47, Base64, Base85 and Base32 (of itself, too), compressed, hexadecimal, binary, octal, as
+    numbers of characters or one number, as escapes of HTML, URLs, mail and strings, and rearranged.
 
     :param code: two halves joined by a hyphen.
     """
@@ -80,7 +103,11 @@ def tells_code(said: Sequence[str], code: str) -> bool:
         text = f"{text[:_LIMIT]}\n{text[-_LIMIT:]}"
     text = unicodedata.normalize("NFKC", text)
     halves = [half.casefold() for half in code.split("-")]
-    return _mixes(text, halves) or any(_holds(version, halves) for version in _versions(text, _DEPTH))
+    return (
+        _mixes(text, halves)
+        or _rearranged(text, halves)
+        or any(_holds(version, halves) for version in _versions(text, _DEPTH))
+    )
 
 
 def _mixes(text: str, halves: Sequence[str]) -> bool:
@@ -110,6 +137,42 @@ def _holds(text: str, halves: Sequence[str]) -> bool:
     alike = bare.translate(_LOOKALIKE)
     whole = "".join(halves).translate(_LOOKALIKE)
     return whole in alike or whole[::-1] in alike
+
+
+def _rearranged(text: str, halves: Sequence[str]) -> bool:
+    """Tell whether a code is there with each character said several times over, or with its halves woven together.
+
+    Or in a row, as beginnings of lines or words, or with letters as their places in the alphabet. Only in what is
+    legible as it stands.
+    """
+    bare = _bare(text.casefold())
+    swapped = halves[::-1]
+    if any("".join(map("".join, zip(*both, strict=False))) in bare for both in (halves, swapped)):
+        return True
+    for form in (_once(bare), _once(_pieces(text))):
+        if any(all(_once(half) in form for half in read) for read in (halves, [half[::-1] for half in halves])):
+            return True
+    lines = _ENUMERATED.sub(" ", text)
+    numbers = "".join(_in_alphabet(number) for number in re.findall(r"(?<![0-9])[0-9]{1,2}(?![0-9])", lines))
+    forms: tuple[tuple[str, Callable[[str], str]], ...] = (
+        ("".join(re.findall(r"^\W*(\w)", lines, re.MULTILINE)).casefold(), str),
+        ("".join(re.findall(r"\b\w", lines)).casefold(), str),
+        (numbers, lambda code: "".join(map(_in_alphabet, code))),
+    )
+    codes = ["".join(halves), "".join(swapped)]
+    return any(made(read) in form for form, made in forms for code in codes for read in (code, code[::-1]))
+
+
+def _once(text: str) -> str:
+    return re.sub(r"(.)\1+", r"\1", text)
+
+
+def _in_alphabet(sign: str) -> str:
+    """Return one character for a letter and for its place in the alphabet; the places up to 9 are figures, too."""
+    if sign.isdigit():
+        return string.ascii_lowercase[int(sign) - 1] if 10 <= int(sign) <= 26 else sign[-1] if int(sign) < 10 else ""
+    place = string.ascii_lowercase.find(sign) + 1
+    return str(place) if 1 <= place <= 9 else sign
 
 
 def _shifts() -> Iterator[dict[int, int]]:
@@ -172,9 +235,16 @@ def _versions(text: str, depth: int) -> Iterator[str]:
     """Return a text, and what it says in codes of others."""
     yield text
     yield text.translate(_ROT47)
+    if "_" in text:
+        # A letter to regular expressions.
+        yield text.replace("_", " ")
     yield re.sub(r"<[^<>]{1,80}>|[\u200b-\u200f\u2060\ufeff\u00ad]", "", text)
     yield re.sub("[\U0001f1e6-\U0001f1ff]", lambda flag: chr(ord(flag[0]) - 0x1F1E6 + ord("A")), text)
-    yield " ".join(_MORSE.get(sign, " ") for sign in re.findall(r"(?<!\S)[.-]+(?!\S)", text.replace("/", " ")))
+    yield " ".join(_MORSE.get(sign, " ") for sign in re.findall(r"(?<![\w.-])[.-]+(?![\w.-])", text))
+    yield re.sub(r"\b[IVX]+\b", lambda number: _ROMAN.get(number[0], number[0]), text)
+    figures = _FIGURE.sub(lambda sign: str((ord(_BRAILLE[sign[1]]) - ord("a") + 1) % 10), text)
+    if figures != text or not _BRAILLE.keys().isdisjoint(text):
+        yield "".join(_BRAILLE.get(sign, sign) for sign in figures)
     unescaped = _ESCAPED.sub(_character, html.unescape(urllib.parse.unquote(urllib.parse.unquote(text))))
     if unescaped != text:
         yield unescaped
@@ -203,12 +273,43 @@ def _decoded(text: str) -> Iterator[str]:
     for found in _BITS.finditer(text):
         bits = re.sub("[^01]", "", found[0])
         yield "".join(chr(int(bits[at : at + 8], 2)) for at in range(0, len(bits) - 7, 8))
+    for pattern, base in _ONE_BY_ONE:
+        yield "".join(chr(int(found, base)) for found in pattern.findall(text))
+    yield from filter(_is_legible, _rarely(text))
     yield "".join(chr(int(number)) for number in re.findall(r"(?<!\d)\d{2,3}(?!\d)", text))
+
+
+def _rarely(text: str) -> Iterator[str]:
+    """Return what a text says in codes in which most words say something, too, which nobody can read."""
+    for found in re.finditer(r"(?<!\d)\d{10,80}(?!\d)", text):
+        number = int(found[0])
+        yield _letters(number.to_bytes(number.bit_length() // 8 + 1, "big"))
+    words = text.split()
+    for word in words:
+        if 8 <= len(word) <= _LONGEST and not _NO_WORD.isdisjoint(word):
+            for token in (word, word.rstrip(".,;:!?\"'`)")):
+                yield from _bytes(base64.b85decode, token)
+                yield from _bytes(base64.a85decode, token)
+    for token in (*text.splitlines(), *words):
+        yield from _bytes(binascii.a2b_uu, token)
+
+
+def _is_legible(text: str) -> bool:
+    return text.isascii() and text.replace("\n", " ").isprintable()
 
 
 def _bytes(decode: Callable[[str], bytes], token: str) -> Iterator[str]:
     try:
-        # UTF-16 has a zero after each letter.
-        yield decode(token).decode("latin-1").replace("\0", "")
+        data = decode(token)
     except (binascii.Error, ValueError):
         return
+    yield _letters(data)
+    # What zlib and gzip begin with.
+    if data[:1] in (b"\x78", b"\x1f"):
+        with suppress(zlib.error):
+            yield _letters(zlib.decompressobj(wbits=47).decompress(data, _LIMIT))
+
+
+def _letters(data: bytes) -> str:
+    # UTF-16 has a zero after each letter.
+    return data.decode("latin-1").replace("\0", "")

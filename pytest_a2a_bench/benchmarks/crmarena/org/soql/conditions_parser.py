@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import refuse
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import is_counted_date_word, is_date_word
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import (
+    is_counted_date_word,
+    is_date_word,
+    read_day,
+    read_moment,
+)
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     COMPARISONS,
     FUNCTIONS,
@@ -195,10 +199,8 @@ class ConditionParser:
     def _date(self, token: Token) -> Value:
         try:
             if token.kind == "date":
-                return Value("date", date.fromisoformat(token.text), token.text, token.position)
-            # Python keeps microseconds; what is beyond them is cut.
-            moment = datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", token.text))
-            return Value("datetime", moment.astimezone(UTC), token.text, token.position)
+                return Value("date", read_day(token.text), token.text, token.position)
+            return Value("datetime", read_moment(token.text), token.text, token.position)
         except (ValueError, OverflowError):
             text = f"Invalid {token.kind}: {token.text}"
             raise refuse("INVALID_QUERY_FILTER_OPERATOR", self._cursor.query, token.position, text) from None

@@ -6,13 +6,31 @@ Weeks begin on Sunday, the fiscal year with the calendar year, and days at midni
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 _FIXED = {"TODAY": 0, "YESTERDAY": -1, "TOMORROW": 1}
 _WORD = re.compile(r"(LAST|THIS|NEXT)_(?:FISCAL_)?(WEEK|MONTH|QUARTER|YEAR)")
 _COUNTED = re.compile(r"(LAST|NEXT)_N_(?:FISCAL_)?(DAYS|WEEKS|MONTHS|QUARTERS|YEARS)")
 _AGO = re.compile(r"N_(?:FISCAL_)?(DAYS|WEEKS|MONTHS|QUARTERS|YEARS)_AGO")
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def read_day(text: str) -> date:
+    """Return the day of a date literal.
+
+    :raises ValueError: if there is no such day.
+    """
+    return date.fromisoformat(text)
+
+
+def read_moment(text: str) -> datetime:
+    """Return the moment of a datetime literal, in UTC.
+
+    :raises ValueError: if there is no such moment.
+    :raises OverflowError: if it is outside of the calendar in UTC.
+    """
+    # Python keeps microseconds; what is beyond them is cut.
+    return datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", text)).astimezone(UTC)
 
 
 def is_date_word(name: str) -> bool:

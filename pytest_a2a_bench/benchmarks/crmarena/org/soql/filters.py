@@ -13,9 +13,10 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, TEXT_TYPES
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import date_range
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import date_range, read_day, read_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import RelativeDate, Value
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Taken
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import plain_text
 
@@ -28,7 +29,7 @@ _TYPE_WORDS = {"integer": "int", "boolean": "boolean", "date": "date", "datetime
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A piece of SQL and the parameters in it."""
+    """A piece of SQL and the parameters in it, some of them :class:`Taken`."""
 
     text: str
     parameters: tuple[Any, ...] = ()
@@ -107,9 +108,17 @@ def _compare_text(scope: Scope, operand: Operand, operator: str, value: Value) -
     # Patterns go through unchanged: % and _ mean the same, and so does the backslash.
     if operator == "LIKE":
         sql, pattern = _folded(operand.sql, text)
-        return Sql(f"{sql} LIKE ? ESCAPE '\\'", (pattern,))
+        return Sql(f"{sql} LIKE ? ESCAPE '\\'", (_as_written(value, pattern),))
     sql, text = _folded(operand.sql, plain_text(text))
-    return _compare_sql(sql, operator, text)
+    return _compare_sql(sql, operator, _as_written(value, text))
+
+
+def _as_written(value: Value, parameter: str) -> Taken:
+    return Taken(parameter, value.position, _alone)
+
+
+def _alone(text: str) -> tuple[str]:
+    return (text,)
 
 
 def _folded(sql: str, text: str) -> tuple[str, str]:
@@ -117,13 +126,19 @@ def _folded(sql: str, text: str) -> tuple[str, str]:
     return (sql, text) if text.isascii() else (f"fold({sql})", text.casefold())
 
 
-def _id_spellings(scope: Scope, operand: Operand, value: Value) -> list[str]:
+def _id_spellings(scope: Scope, operand: Operand, value: Value) -> list[Taken]:
     if value.kind != "string":
         raise _wrong_type(scope, operand, value)
     if not is_record_id(str(value.value)):
         text = f"invalid ID field: {value.text}"
         raise scope.refuse(operand.position, text, "INVALID_QUERY_FILTER_OPERATOR")
-    return list(spellings(str(value.value)))
+    return [Taken(one, value.position, _read_id, at) for at, one in enumerate(spellings(str(value.value)))]
+
+
+def _read_id(text: str) -> tuple[str, ...]:
+    if not is_record_id(text):
+        raise ValueError(text)
+    return spellings(text)
 
 
 def _members(operand: Operand, values: list[Any], negated: bool) -> Sql:
@@ -131,7 +146,8 @@ def _members(operand: Operand, values: list[Any], negated: bool) -> Sql:
         # NOT IN an empty list holds for every record.
         return Sql("1") if negated else NEVER
     if len(values) > _MANY:
-        inner, parameters = "SELECT value FROM json_each(?)", (json.dumps(values),)
+        plain = [each.value if isinstance(each, Taken) else each for each in values]
+        inner, parameters = "SELECT value FROM json_each(?)", (json.dumps(plain),)
     else:
         inner, parameters = ", ".join("?" * len(values)), tuple(values)
     if negated:
@@ -139,7 +155,7 @@ def _members(operand: Operand, values: list[Any], negated: bool) -> Sql:
     return Sql(f"{operand.sql} IN ({inner})", parameters)
 
 
-def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[str, str]:
+def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[str | Taken, str | Taken]:
     """Return the first stored value that a date literal means, and the first one after it (or the same)."""
     if isinstance(value.value, RelativeDate):
         try:
@@ -152,11 +168,19 @@ def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[
             return first.isoformat(), end.isoformat()
         return f"{first.isoformat()}T00:00:00.000+0000", f"{end.isoformat()}T00:00:00.000+0000"
     if operand.type == "datetime" and isinstance(value.value, datetime):
-        return (stored_moment(value.value),) * 2
+        return (Taken(stored_moment(value.value), value.position, _stored_moment),) * 2
     if operand.type == "date" and value.kind == "date" and isinstance(value.value, date):
         # One moment or day: both bounds are the same.
-        return (value.value.isoformat(),) * 2
+        return (Taken(value.value.isoformat(), value.position, _stored_day),) * 2
     raise _wrong_type(scope, operand, value)
+
+
+def _stored_moment(text: str) -> tuple[str]:
+    return (stored_moment(read_moment(text)),)
+
+
+def _stored_day(text: str) -> tuple[str]:
+    return (read_day(text).isoformat(),)
 
 
 def _compare_days(scope: Scope, operand: Operand, operator: str, value: Value, today: date) -> Sql:

@@ -83,7 +83,7 @@ class GroupCompiler:
         limit = -1 if self.query.limit is None else self.query.limit
         # Salesforce answers SELECT COUNT() with a total and no records; LIMIT and OFFSET say which rows are counted.
         inner = f"SELECT 1 FROM {self.scope.from_sql} WHERE {where.text} LIMIT {limit} OFFSET {self.query.offset or 0}"
-        return QueryPlan(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
+        return QueryPlan.of(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
 
     def _group(self, expression: Expression) -> Operand:
         operand = compile_expression(self.scope, expression)
@@ -146,7 +146,7 @@ class GroupCompiler:
             record: dict[str, Any] = {"attributes": {"type": "AggregateResult"}}
             return record | {key: make(row, children) for key, make in makers.items()}
 
-        return QueryPlan(sql, tuple(each for _, parameters in arms for each in parameters), build)
+        return QueryPlan.of(sql, [each for _, parameters in arms for each in parameters], build)
 
     def _subtotals(self) -> list[frozenset[str]]:
         """Return, for each arm of the union, the groups that it sums over; the first sums over none."""

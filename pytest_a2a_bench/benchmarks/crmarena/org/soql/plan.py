@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import FieldType
 
@@ -93,14 +93,32 @@ def format_value(value: Any, field_type: FieldType) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A parameter that comes from one literal of the query, on whose value the SQL around it does not depend.
+
+    :param position: where the literal begins in the query.
+    :param read: makes parameters of such a literal as it is written, without quotes; raises ValueError or OverflowError
+        for what is none. The SQL has a place for each of those that it made of this one.
+    :param part: which of them this one is.
+    """
+
+    value: Any
+    position: int
+    read: Callable[[str], tuple[Any, ...]]
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPlan:
     """A compiled query.
 
+    :param parameters: as SQLite takes them.
     :param build: makes a record of a row and the children of all rows.
     :param record_id: the column of the record's id; None where rows are groups.
     :param children: subqueries for children. The SQL of each takes, as its first parameter, the parents' ids as a JSON
         list, and has the parent's id in its last column.
     :param counting: whether the one number that it finds is the answer itself (``SELECT COUNT()``).
+    :param taken: the parameters that come from literals, with their places.
     """
 
     sql: str
@@ -109,3 +127,11 @@ class QueryPlan:
     record_id: int | None = None
     children: tuple[QueryPlan, ...] = ()
     counting: bool = False
+    taken: tuple[tuple[int, Taken], ...] = ()
+
+    @classmethod
+    def of(cls, sql: str, parameters: Sequence[Any], build: Callable[[SqlRow, ChildSets], Any], **more: Any) -> Self:
+        """Return a plan of parameters of which some are :class:`Taken`."""
+        values = tuple(each.value if isinstance(each, Taken) else each for each in parameters)
+        taken = tuple((place, each) for place, each in enumerate(parameters) if isinstance(each, Taken))
+        return cls(sql, values, build, taken=taken, **more)

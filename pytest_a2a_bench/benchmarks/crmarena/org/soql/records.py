@@ -92,7 +92,8 @@ class RecordCompiler:
         # consistent.
         order.append(f"{self.scope.root_table}.rowid")
         sql = self._root_sql(where, order) if self.parent is None else self._child_sql(where, order)
-        return QueryPlan(sql, where.parameters, root.build, root.record_id, tuple(self._children))
+        children = tuple(self._children)
+        return QueryPlan.of(sql, where.parameters, root.build, record_id=root.record_id, children=children)
 
     def _column(self, sql: str) -> int:
         # Each expression is read once, however often it is selected.
