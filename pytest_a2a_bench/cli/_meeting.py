@@ -86,8 +86,8 @@ def _dialect(talk: Conversation, words: str, *, called: bool, told: bool) -> str
     if not called:
         # One that follows rules of its own may ask something first, and call tools in the tasks that it was made for.
         return (
-            f"not known: asked for an order's status, it called no tool and said {one_line(words, 120)!r}. One that never "
-            "calls a tool can do nothing in tau2's and CRMArena's tasks; docs/guides/agents.md has the forms"
+            f"not known: asked for an order's status, it called no tool and said {one_line(words, 120)!r}. One that "
+            "never calls a tool can do nothing in tau2's and CRMArena's tasks; docs/guides/agents.md has the forms"
         )
     name = talk.settled or talk.dialect
     return f"{name}: it called the tool" + (

@@ -228,8 +228,8 @@ def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
     yield f"* as written; the time is that of {TURNS} turns a conversation, {wish.concurrency} at once"
     yield "a2a-bench plan says more, once there is a baseline with --baseline, too"
     yield (
-        f"doing nothing solves tasks, too, so that a floor has to be above it; how many: pytest --a2a-endpoint builtin:noop "
-        f"--a2a-suite {shlex.quote(wish.domain)} --a2a-min-pass 0 --a2a-results a2a-results/noop"
+        f"doing nothing solves tasks, too, so that a floor has to be above it; how many: pytest --a2a-endpoint "
+        f"builtin:noop --a2a-suite {shlex.quote(wish.domain)} --a2a-min-pass 0 --a2a-results a2a-results/noop"
     )
 
 

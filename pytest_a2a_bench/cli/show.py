@@ -1,7 +1,7 @@
 """``a2a-bench show WHAT``: one conversation in a terminal, message by message, and why its reward is what it is.
 
-WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``. Of a task with several trials it
-is the first that did not succeed.
+WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``. Of a task with several trials
+it is the first that did not succeed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def _one_of(keys: Sequence[TrialKey], directory: Path) -> TrialResult:
     """
     held = [result for key in keys if (result := Store(directory).read(key)) is not None]
     if not held:
-        raise ConfigurationError(f"{keys[0]} has no file in {directory}: it was not held, or was stopped before its end")
+        raise ConfigurationError(
+            f"{keys[0]} has no file in {directory}: it was not held, or was stopped before its end"
+        )
     chosen = next((result for result in held if not result.success), held[0])
     if others := [str(key) for key in keys if key != chosen.key]:
         print(f"{len(keys)} trials of this task; the others: {one_line(', '.join(others), 400)}\n")

@@ -47,9 +47,7 @@ def missed_lines(results: Sequence[TrialResult], missed: Mapping[str, str], widt
             task = f"{result.key.task_id}@{result.key.label}" if result.key.label else result.key.task_id
             trials.setdefault(name, {}).setdefault(task, []).append(result)
     for name, tasks in trials.items():
-        texts = [
-            _rate(task, own, missed) for task, own in sorted(tasks.items(), key=_worst_first) if _any(own, missed)
-        ]
+        texts = [_rate(task, own, missed) for task, own in sorted(tasks.items(), key=_worst_first) if _any(own, missed)]
         if len(texts) > _TASKS:
             texts = [*texts[: _TASKS - 1], f"{texts[_TASKS - 1]} and {len(texts) - _TASKS} more tasks"]
         if texts:
