@@ -1,7 +1,7 @@
 """``a2a-bench show WHAT``: one conversation in a terminal, message by message, and why its reward is what it is.
 
-WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``. Of a task with several trials
-it is the first that did not succeed.
+WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``. Of a task with several
+trials it is the first that did not succeed.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def slugify(task_id: str) -> str:
 def numbered(task_id: str) -> list[tuple[bool, int, str]]:
     """Return what sorts task ids as a person counts: ``2`` before ``11``, and ``task_2`` before ``task_11``."""
     parts = re.split(r"([0-9]{1,18})", task_id)
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts if part]
+    return [(bool(number % 2), int(part) if number % 2 else 0, part) for number, part in enumerate(parts) if part]
 
 
 _KEY = re.compile(
