@@ -91,7 +91,8 @@ _SHOWN = {
     "red": ("red", r"^=+ a2a verdict.*?\n(?=tasks that)"),
     "why": ("red", r"^why 38.*?\n(?=user)"),
     "diagnose": ("diagnose", r".*\n"),
-    "again": ("again", r"^a2a/airline.*?\n|^=+ 22 passed.*?\n"),
+    # Not the dots: where the machine is busy a line of progress comes between them.
+    "again": ("again", r"^=+ 22 passed.*?\n"),
     "green": ("green", r"^=+ a2a verdict.*\n"),
 }
 """Block of the page -> the command whose output it shows, and which lines of it."""
