@@ -56,6 +56,7 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
         seconds = []
         news: list[Event] = [UserSaid("What is the status of order A1?")]
         called = told = False
+        words = ""
         for _ in range(2):
             began = time.monotonic()
             try:
@@ -66,11 +67,12 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
                 return
             seconds.append(time.monotonic() - began)
             if not said.calls:
-                told = _STATUS in (said.text or "").lower()
+                words = said.text or ""
+                told = _STATUS in words.lower()
                 break
             called = True
             news = [ToolReturned(c.id, c.name, _STATUS) for c in said.calls]
-        yield "dialect", _dialect(talk, called=called, told=told)
+        yield "dialect", _dialect(talk, words, called=called, told=told)
         yield from (("finding", one_line(f"{f.message} [{f.rule}]: {f.raw}", 200)) for f in talk.findings[:5])
         yield "a turn", f"{statistics.median(seconds):.2f} s, of {count(len(seconds), 'turn')}"
         if talk.usage.tokens is not None:
@@ -82,11 +84,12 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
         session.finish()
 
 
-def _dialect(talk: Conversation, *, called: bool, told: bool) -> str:
+def _dialect(talk: Conversation, words: str, *, called: bool, told: bool) -> str:
     if not called:
+        # One that follows rules of its own may ask something first, and call tools in the tasks that it was made for.
         return (
-            "it answered in words and called no tool, so that it can do nothing in tau2's and CRMArena's tasks; "
-            "see docs/guides/agents.md for the forms that are understood"
+            f"not known: asked for an order's status, it called no tool and said {one_line(words, 120)!r}. One that "
+            "never calls a tool can do nothing in tau2's and CRMArena's tasks; docs/guides/agents.md has the forms"
         )
     name = talk.settled or talk.dialect
     return f"{name}: it called the tool" + (

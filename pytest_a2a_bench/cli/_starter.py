@@ -54,13 +54,15 @@ def files(wish: Wish, ci: str) -> dict[str, str]:
 
 
 def ini_keys(wish: Wish) -> dict[str, str]:
-    """Return the ini keys that the project gets: where the agent is and what is known of it, and no choice of tests."""
+    """Return the ini keys that the project gets: where the agent is and what is known of it, and no choice of tests.
+
+    The history is the gate's alone: a run of some tasks has another rate than one of all.
+    """
     told = {
         "a2a_endpoint": wish.endpoint,
         "a2a_auth_env": wish.auth_env,
         "a2a_ca": wish.ca,
         "a2a_quarantine": QUARANTINE,
-        "a2a_history_file": HISTORY,
     }
     return {key: value for key, value in told.items() if value}
 
@@ -127,13 +129,16 @@ if [ -z "$endpoint" ]; then endpoint={shlex.quote(wish.endpoint)}; fi
 if [ -e {BASELINE} ]; then set -- --a2a-baseline {BASELINE} "$@"; fi
 exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {shlex.quote(wish.domain)} \\
     --a2a-trials {wish.trials} --a2a-concurrency {wish.concurrency} --a2a-min-pass {wish.floor:g} \\
-    --a2a-html a2a-report.html --junitxml a2a-junit.xml "$@"
+    --a2a-history-file {HISTORY} --a2a-html a2a-results/report.html --junitxml a2a-results/junit.xml "$@"
 """
 
 
 def _starter(wish: Wish) -> str:
     tasks = ", ".join(f'"{task.task_id}"' for task in wish.tasks[:2])
-    return f'''"""Tests of our agent. Run them by name: pytest {STARTER}"""
+    return f'''"""Tests of our agent. Run them by name, and leave the gate's results alone:
+
+pytest {STARTER} --a2a-results a2a-results/checks
+"""
 
 import pytest
 
@@ -192,10 +197,7 @@ jobs:
         if: always()
         with:
           name: a2a
-          path: |
-            a2a-results
-            a2a-report.html
-            a2a-junit.xml
+          path: a2a-results
 """
 
 
@@ -212,7 +214,7 @@ a2a-gate:
     - sh {GATE}
   artifacts:
     when: always
-    paths: [a2a-results, a2a-report.html]
+    paths: [a2a-results]
     reports:
-      junit: a2a-junit.xml
+      junit: a2a-results/junit.xml
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import configparser
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
@@ -207,7 +208,7 @@ def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else url
     held = _output(
         "pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results=a2a-results/init", *given,
-        # They are no run of the gate.
+        # They are no run of the gate, whatever the project keeps a history of.
         "-o", "a2a_history_file=", *ids, directory=namespace.directory,
     )  # fmt: skip
     print("\n".join(f"  {line}" for line in held if line.strip()), flush=True)
@@ -233,6 +234,10 @@ def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
     yield from aligned(table)
     yield f"* as written; the time is that of {TURNS} turns a conversation, {wish.concurrency} at once"
     yield "a2a-bench plan says more, once there is a baseline with --baseline, too"
+    yield (
+        f"doing nothing solves tasks, too, so that a floor has to be above it; how many: pytest --a2a-endpoint "
+        f"builtin:noop --a2a-suite {shlex.quote(wish.domain)} --a2a-min-pass 0 --a2a-results a2a-results/noop"
+    )
 
 
 def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
@@ -240,8 +245,8 @@ def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
     baseline = _starter.BASELINE
     yield "next:"
     yield f"  {at}./{_starter.GATE:<24} the gate: exit code 0 where the agent is good enough"
-    yield f"  a2a-bench promote a2a-results -o {baseline}   from then on, it may not get worse either"
     yield "  a2a-bench diagnose a2a-results   why tasks were missed; a2a-bench show TASK, one conversation"
+    yield f"  a2a-bench promote a2a-results -o {baseline}   from then on, it may not get worse either"
     if ci == "gitlab":
         yield f"  in .gitlab-ci.yml: include: [{{local: {_starter.WORKFLOWS[ci]}}}]"
     if ci != "script":

@@ -1,6 +1,7 @@
 """``a2a-bench show WHAT``: one conversation in a terminal, message by message, and why its reward is what it is.
 
-WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``.
+WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``. Of a task with several
+trials it is the first that did not succeed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_a2a_bench.cli._results import results_directory
@@ -51,26 +53,38 @@ def run(namespace: Namespace) -> int:
 
 
 def _find(what: str, directory: Path, asked: manifest.Manifest) -> TrialResult:
-    """Return the trial that is meant.
+    """Return the trial that is meant; of several trials of one task the one that is worth looking at.
 
-    :raises ConfigurationError: if it is none, or could be several, of which the message names some.
+    :raises ConfigurationError: if it is none, or could be of several tasks, of which the message names some trials.
     """
     keys = [asked.nodeids[what]] if what in asked.nodeids else [key for key in asked.keys if key == what]
     keys = keys or [key for key in asked.keys if _is_part(what, key)]
-    if len(keys) != 1:
-        some = ", ".join(one_line(key, 120) for key in (keys or asked.keys)[:_LISTED])
-        more = max(0, len(keys or asked.keys) - _LISTED)
-        found = f"{len(keys)} trials are" if keys else "no trial is"
-        raise ConfigurationError(
-            f"{found} called {one_line(what, 200)!r} in {directory}; name one of: {some}"
-            + (f" and {more} more" if more else "")
-        )
-    result = Store(directory).read(TrialKey.parse(keys[0]))
-    if result is None:
+    parsed = [TrialKey.parse(key) for key in keys]
+    if len({(key.task_key, key.label, key.agent) for key in parsed}) == 1:
+        return _one_of(parsed, directory)
+    some = ", ".join(one_line(key, 120) for key in (keys or asked.keys)[:_LISTED])
+    more = max(0, len(keys or asked.keys) - _LISTED)
+    found = f"{len(keys)} trials are" if keys else "no trial is"
+    raise ConfigurationError(
+        f"{found} called {one_line(what, 200)!r} in {directory}; name one of: {some}"
+        + (f" and {more} more" if more else "")
+    )
+
+
+def _one_of(keys: Sequence[TrialKey], directory: Path) -> TrialResult:
+    """Return the trial of a task that is worth looking at: the first that did not succeed, else the first.
+
+    :raises ConfigurationError: if none of them has a file.
+    """
+    held = [result for key in keys if (result := Store(directory).read(key)) is not None]
+    if not held:
         raise ConfigurationError(
             f"{keys[0]} has no file in {directory}: it was not held, or was stopped before its end"
         )
-    return result
+    chosen = next((result for result in held if not result.success), held[0])
+    if others := [str(key) for key in keys if key != chosen.key]:
+        print(f"{len(keys)} trials of this task; the others: {one_line(', '.join(others), 400)}\n")
+    return chosen
 
 
 def _is_part(what: str, key: str) -> bool:

@@ -28,6 +28,12 @@ def slugify(task_id: str) -> str:
     return f"{slug}-{digest}" if slug else digest
 
 
+def numbered(task_id: str) -> list[tuple[bool, int, str]]:
+    """Return what sorts task ids as a person counts: ``2`` before ``11``, and ``task_2`` before ``task_11``."""
+    parts = re.split(r"([0-9]{1,18})", task_id)
+    return [(bool(number % 2), int(part) if number % 2 else 0, part) for number, part in enumerate(parts) if part]
+
+
 _KEY = re.compile(
     r"(?P<suite>[^/]+)/(?P<domain>[^/]+)/(?P<task>.+)#(?P<trial>[0-9]{1,9})(?:@(?P<label>[\w.-]+))?"
     r"(?::(?P<agent>[A-Za-z][A-Za-z0-9_]*))?",

@@ -18,7 +18,7 @@ STOP_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
 _PORTS = range(20_000, 32_000)
-"""Below what systems give to whoever asks for any port (Linux from 32768, others from 49152): those may be taken between
+"""Below what systems give to whoever asks for any (Linux from 32768, others from 49152): such a one may be taken between
 the look and the use."""
 
 _CHUNK = 65536

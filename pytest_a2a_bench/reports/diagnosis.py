@@ -9,6 +9,7 @@ import contextlib
 import functools
 import shlex
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.diagnosis import CAUSES, Cause, Diagnosis, diagnose
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stats import count
 
@@ -69,11 +71,12 @@ class Cluster:
 
     @property
     def tasks(self) -> dict[str, int]:
-        """Task -> its trials in here."""
-        found: dict[str, int] = {}
-        for result, _ in self.trials:
-            found[result.key.task_id] = found.get(result.key.task_id, 0) + 1
-        return found
+        """Task -> its trials in here, in the order of their numbers; with its domain where there are several."""
+        several = len({result.key.domain for result, _ in self.trials}) > 1
+        found = Counter(
+            f"{result.key.domain}/{result.key.task_id}" if several else result.key.task_id for result, _ in self.trials
+        )
+        return {task: found[task] for task in sorted(found, key=numbered)}
 
 
 def diagnosis_of(result: TrialResult) -> Diagnosis | None:
@@ -147,7 +150,7 @@ def summary_lines(found: Sequence[Cluster], command: str) -> Iterator[str]:
     rest = found[len(shown) :]
     if rest:
         kinds = ", ".join(dict.fromkeys(c.kind for c in rest))
-        yield one_line(f"  {sum(len(c.trials) for c in rest)}x {len(rest)} other reasons: {kinds}", 160)
+        yield "  " + one_line(f"{sum(len(c.trials) for c in rest)}x {len(rest)} other reasons: {kinds}", 160)
 
 
 def headline(cluster: Cluster) -> str:

@@ -121,7 +121,8 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
     for suite, own in _by_suite(results):
         yield from filter(None, [suite.method(own), *suite.notes(own)])
-    dialects = Counter(r.dialect for r in results if r.dialect)
+    # What is still to be settled at the end has shown itself in no call.
+    dialects = Counter("no call seen" if r.dialect == "auto" else r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
     yield from caveats(results)
 

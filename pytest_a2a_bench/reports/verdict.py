@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
+from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
@@ -46,16 +47,15 @@ def missed_lines(results: Sequence[TrialResult], missed: Mapping[str, str], widt
             task = f"{result.key.task_id}@{result.key.label}" if result.key.label else result.key.task_id
             trials.setdefault(name, {}).setdefault(task, []).append(result)
     for name, tasks in trials.items():
-        texts = [
-            _rate(task, own, missed) for task, own in sorted(tasks.items(), key=_success_rate) if _any(own, missed)
-        ]
-        more = f" and {len(texts) - _TASKS} more tasks" if len(texts) > _TASKS else ""
+        texts = [_rate(task, own, missed) for task, own in sorted(tasks.items(), key=_worst_first) if _any(own, missed)]
+        if len(texts) > _TASKS:
+            texts = [*texts[: _TASKS - 1], f"{texts[_TASKS - 1]} and {len(texts) - _TASKS} more tasks"]
         if texts:
-            yield from _wrapped(f"  {name}: ", one_line(", ".join(texts[:_TASKS]), 4_000) + more, 4, width)
+            yield from _listed(f"  {name}: ", [one_line(text) for text in texts], 4, width)
 
 
-def _success_rate(task: tuple[str, list[TrialResult]]) -> float:
-    return sum(r.success for r in task[1]) / len(task[1])
+def _worst_first(task: tuple[str, list[TrialResult]]) -> tuple[float, list[tuple[bool, int, str]]]:
+    return sum(r.success for r in task[1]) / len(task[1]), numbered(task[0])
 
 
 def _any(trials: list[TrialResult], missed: Mapping[str, str]) -> bool:
@@ -146,3 +146,14 @@ def _wrapped(first: str, text: str, indent: int, width: int) -> Iterator[str]:
     yield from textwrap.wrap(
         text, max(width, indent + 30), initial_indent=first, subsequent_indent=" " * indent, break_on_hyphens=False
     )
+
+
+def _listed(first: str, items: Sequence[str], indent: int, width: int) -> Iterator[str]:
+    """Wrap a list between its items only: ``2 0/4`` says nothing where the line ends after the 2."""
+    line = first
+    for number, item in enumerate(items):
+        if line.strip() and line != first and len(line) + len(item) + 1 > max(width, indent + 30):
+            yield line.rstrip()
+            line = " " * indent
+        line += item + (", " if number < len(items) - 1 else "")
+    yield line

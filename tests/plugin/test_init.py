@@ -169,8 +169,15 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "19 passed, 1 skipped" in done(
         "sh", "a2a-gate.sh"
     )  # 9 tasks are too few to tell; there is no sign of a drop
-    assert "passed" in done(python, "-m", "pytest", "agent_tests/agent_checks.py")
-    assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+    judged = (project / "a2a-results" / "verdict.json").read_text(encoding="utf-8")
+    starter = project / "agent_tests" / "agent_checks.py"
+    command = next(line for line in starter.read_text(encoding="utf-8").splitlines() if line.startswith("pytest "))
+    assert "passed" in done(python, "-m", *command.split())
+    # The gate's results and history are its own, whatever else is run.
+    assert (project / "a2a-results" / "verdict.json").read_text(encoding="utf-8") == judged
+    assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+    assert (project / "a2a-results" / "report.html").is_file()
+    assert "a2a-results/checks" in command
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,12 @@ def test_a_narrow_terminal_gets_a_column_per_domain(desk: Bench, monkeypatch: py
     assert all(len(line) <= 60 for line in result.outlines[start : start + 8])
 
 
+def test_misses_that_nobody_reads_can_be_counted(desk: Bench) -> None:
+    advice = "each of 21 trials failed by itself; --a2a-min-pass 0 only counts them"
+    assert advice in desk("--a2a-trials=21").stdout.str()
+    assert advice not in desk("--a2a-trials=21", "--a2a-resume", "--a2a-min-pass=0").stdout.str()
+
+
 def test_quiet_keeps_the_table_and_drops_the_rest(desk: Bench) -> None:
     result = desk("-q")
     result.stdout.fnmatch_lines(["*a2a benchmark summary*", "desk/front*"])

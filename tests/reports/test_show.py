@@ -59,10 +59,17 @@ def test_an_error_is_shown_and_a_file_will_do(run: Path, capsys: pytest.CaptureF
     assert "error: the connection was refused" in text
 
 
+def test_of_a_task_the_trial_that_missed_is_shown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = show(capsys, "even/12", "--results", str(run))
+
+    assert code == 0
+    assert text.startswith("2 trials of this task; the others: made/even/12#1\n\nmade/even/12#0: ")
+
+
 @pytest.mark.parametrize(
     ("what", "complaint"),
     [
-        ("12", "2 trials are called '12' in "),
+        ("made", "5 trials are called 'made' in "),
         ("99", "no trial is called '99' in "),
         ("odd/5", "made/odd/5#0 has no file in "),
     ],

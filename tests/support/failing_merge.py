@@ -91,7 +91,8 @@ _SHOWN = {
     "red": ("red", r"^=+ a2a verdict.*?\n(?=tasks that)"),
     "why": ("red", r"^why 38.*?\n(?=user)"),
     "diagnose": ("diagnose", r".*\n"),
-    "again": ("again", r"^a2a/airline.*?\n|^=+ 22 passed.*?\n"),
+    # Not the dots: where the machine is busy a line of progress comes between them.
+    "again": ("again", r"^=+ 22 passed.*?\n"),
     "green": ("green", r"^=+ a2a verdict.*\n"),
 }
 """Block of the page -> the command whose output it shows, and which lines of it."""
@@ -136,9 +137,14 @@ def hold(folder: Path) -> dict[str, str]:
     return printed
 
 
-def blocks() -> dict[str, str]:
-    """Return what the page shows, by name."""
-    return {match["name"]: match["text"] for match in _BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
+def blocks(page: Path = PAGE) -> dict[str, str]:
+    """Return what a page shows, by name."""
+    return {match["name"]: match["text"] for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))}
+
+
+def written(text: str, found: dict[str, str]) -> str:
+    """Return a page's text with this in its blocks."""
+    return _BLOCK.sub(lambda m: m[0].replace(f"```text\n{m['text']}```", f"```text\n{found[m['name']]}```"), text)
 
 
 def main() -> None:
@@ -149,11 +155,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = shown(hold(Path(folder)))
     if asked.write:
-        text = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(
-            _BLOCK.sub(lambda m: m[0].replace(f"```text\n{m['text']}```", f"```text\n{found[m['name']]}```"), text),
-            encoding="utf-8",
-        )
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
     else:
         print("\n".join(f"=== {name}\n{text}" for name, text in found.items()))
 

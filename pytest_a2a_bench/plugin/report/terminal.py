@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # The user's own parameters come after the trial's, or before it: "[12-t0-fast]".
 _TRIAL_ID = re.compile(r"\[.*-t\d+(?:-.*)?\](?:@[^\]]*)?$", re.DOTALL)
+_MANY = 20
+"""More misses than these nobody reads one by one."""
 
 
 def looks_like_trial(nodeid: str) -> bool:
@@ -310,10 +312,19 @@ class Reporting:
             directory = shlex.quote(shown_path(str(self.run.plan.results), self.config) or ".")
             for line in diagnosis.summary_lines(self.reasons(), f"a2a-bench diagnose {directory}"):
                 say(terminal, line)
+            for line in self._advice(results):
+                say(terminal, line)
         # How the numbers came about is told with -q too, where it may have made them better or worse.
         quiet = self.config.get_verbosity() < 0
         for line in summary.caveats(results) if quiet else self._notes(results, lost):
             say(terminal, line, red=line.startswith(summary.NOTHING_MEASURED))
+
+    def _advice(self, results: Sequence[TrialResult]) -> Iterator[str]:
+        """Say how an agent is measured, to whom it was shown miss by miss that it does not solve every task."""
+        asked = self.run.settings
+        missed = sum(r.status == "evaluated" and not r.success for r in results)
+        if missed > _MANY and not (asked.min_pass or asked.min_pass_k or self.run.services.baseline is not None):
+            yield f"each of {missed} trials failed by itself; --a2a-min-pass 0 only counts them"
 
     def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
         yield from summary.provenance_lines(results)

@@ -112,7 +112,7 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
         ("Benchmark", _counted(r.provenance.get("benchmark") for r in trials)),
         ("Scoring", _counted(r.provenance.get("scoring") for r in trials)),
         ("Split", _counted(r.provenance.get("split") for r in trials)),
-        ("Dialect", _counted(r.dialect for r in trials)),
+        ("Dialect", _counted("no call seen" if r.dialect == "auto" else r.dialect for r in trials)),
         ("Run", _counted(r.run_id for r in trials)),
         ("Page made", contents.made_at),
     )

@@ -24,7 +24,7 @@ from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.reports.html.records import TEXT, turn_record, why
 from pytest_a2a_bench.reports.live import page
 from pytest_a2a_bench.results import history, live, lock, manifest, mirror
-from pytest_a2a_bench.results.progress import Progress
+from pytest_a2a_bench.results.progress import Progress, duration
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
 
@@ -90,7 +90,8 @@ class Watched:
         parallel = max(1, len(held))
         line = Progress(tuple(done), len(asked.keys), age, parallel, in_flight).line.removeprefix("a2a: ")
         if not running:
-            line = line.partition(", about ")[0]
+            # When it began is known, and when it ended is not.
+            line = line.partition(", about ")[0].removesuffix(f", {duration(age)}")
         if self._damaged:
             line += f"; {count(len(self._damaged), 'trial file')} cannot be read"
         if not running:

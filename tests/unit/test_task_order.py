@@ -1,0 +1,47 @@
+"""Tasks are listed as a person counts, and never so that two of them look like one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from made_trials import made_trial
+
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.model.keys import numbered
+from pytest_a2a_bench.reports import diagnosis, verdict
+
+
+def missed(*keys: str) -> list[TrialResult]:
+    return [made_trial(key, success=False) for key in keys]
+
+
+def tasks(*keys: str) -> dict[str, int]:
+    found = diagnosis.clusters(missed(*keys))
+    assert len(found) == 1
+    return found[0].tasks
+
+
+def test_tasks_of_one_domain_need_no_name_of_it() -> None:
+    told = tasks("made/even/11#0", "made/even/2#0", "made/even/2#1")
+    assert list(told.items()) == [("2", 2), ("11", 1)]
+
+
+def test_tasks_of_one_number_in_two_domains_are_two() -> None:
+    told = tasks("made/odd/11#0", "made/even/11#0", "made/even/2#0")
+    assert list(told) == ["even/2", "even/11", "odd/11"]
+
+
+def test_a_list_of_misses_breaks_between_tasks_only() -> None:
+    trials = missed(*(f"made/even/{number}#0" for number in range(30)))
+
+    lines = list(verdict.missed_lines(trials, {str(trial.key): "" for trial in trials}, 40))
+
+    assert lines[0].startswith("  made/even: 0 0/1, 1 0/1, 2 0/1")
+    assert all(line.strip().removesuffix(",").endswith("0/1") and len(line) <= 40 for line in lines)
+    assert " ".join(line.strip() for line in lines).count("0/1") == 30
+
+
+@given(st.lists(st.text(max_size=30)))
+def test_any_ids_have_an_order(ids: list[str]) -> None:
+    assert sorted(sorted(ids, key=numbered)) == sorted(ids)
+    assert numbered("task_2") < numbered("task_11")
