@@ -18,8 +18,8 @@ STOP_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
 _PORTS = range(20_000, 32_000)
-"""Below what systems give to whoever asks for any (Linux from 32768, others from 49152): such a one may be taken between
-the look and the use."""
+"""Below what systems give to whoever asks for any (Linux from 32768, others from 49152): such a one may be taken before
+it is used."""
 
 _CHUNK = 65536
 _READ_SECONDS = 5.0
