@@ -8,6 +8,7 @@ import json
 import logging
 import traceback
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,9 +19,9 @@ from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.session import AgentSession
-from pytest_a2a_bench.a2a.tokens import forget_tokens
 from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError
 from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 Connect = Callable[..., AgentConnection]
 
@@ -171,15 +172,25 @@ def test_grpc_hides_the_token_and_advises_an_origin_that_helps(connect: Connect,
     assert_hidden(shown(session, caught.value))
 
 
+@pytest.fixture
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Be in a process in which no other test has left a secret that is remembered."""
+    theirs = logging.getLogRecordFactory()
+    for name, nothing in {"_counts": Counter[KnownSecret](), "_secrets": (), "_texts": ()}.items():
+        monkeypatch.setattr(KNOWN, name, nothing)
+    logging.setLogRecordFactory(logging.LogRecord)
+    yield
+    logging.setLogRecordFactory(theirs)
+
+
+@pytest.mark.usefixtures("nothing_known")
 def test_a_closed_connection_leaves_the_log_alone(connect: Connect) -> None:
-    forget_tokens()  # that other tests were issued
-    before = logging.getLogRecordFactory()
     with raw_agent(ANSWERS["500"]) as agent:
         connection = connect(agent.url, auth=Credentials(SECRET))
         connection.card()
-        assert logging.getLogRecordFactory() is not before
+        assert logging.getLogRecordFactory() is not logging.LogRecord
         connection.close()
-    assert logging.getLogRecordFactory() is before
+    assert logging.getLogRecordFactory() is logging.LogRecord
 
 
 def test_an_agent_that_repeats_the_token_is_told_of(connect: Connect) -> None:
