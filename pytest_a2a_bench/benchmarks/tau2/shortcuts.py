@@ -95,7 +95,8 @@ def install(registry: Any) -> None:
             kit = getattr(importlib.import_module(module), owner)
             setattr(kit, method, tables.only_reading(vars(kit)[method]))
     if _hash_of(_TRAJECTORY[0]) in _TRAJECTORY[1]:
-        importlib.import_module("tau2.orchestrator.orchestrator").Orchestrator.get_trajectory = _get_trajectory
+        orchestrator: Any = importlib.import_module("tau2.orchestrator.orchestrator").Orchestrator
+        orchestrator.get_trajectory = functools.wraps(orchestrator.get_trajectory)(_get_trajectory)
     toolkit: Any = importlib.import_module("tau2.environment.toolkit")
     toolkit.as_tool = _once_per_function(toolkit.as_tool)
     find = registry.get_env_constructor
