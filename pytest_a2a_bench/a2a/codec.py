@@ -295,7 +295,10 @@ def _guess_kind(raw: Mapping[str, Any]) -> str:
 
 def _get(raw: Mapping[str, Any], *names: str) -> Any:
     # A null is as good as nothing: some servers (agno) write one for every member that they have no value for.
-    return next((raw[n] for n in names if raw.get(n) is not None), None)
+    for name in names:
+        if (value := raw.get(name)) is not None:
+            return value
+    return None
 
 
 def _string(value: Any) -> str | None:

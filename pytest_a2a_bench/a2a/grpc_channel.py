@@ -107,6 +107,8 @@ class Channels:
 
         over = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
         record.left = False
+        if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:  # nearly always
+            return True
         try:
             async with asyncio.timeout(self._config.connect_timeout):
                 while (state := channel.get_state(try_to_connect=True)) not in over:

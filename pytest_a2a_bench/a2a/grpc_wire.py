@@ -7,6 +7,7 @@ can have left, is :mod:`.grpc_channel`'s.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
@@ -75,7 +76,7 @@ class GrpcWire:
 
     async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
-        request = self._write("SendMessageRequest", write_send(message, self._form, self.interface.tenant))
+        request = self._request(message)
         name = "SendStreamingMessage" if stream else "SendMessage"
         record.method, record.endpoint = name, self.interface.url
         async with self._call(record) as call:
@@ -117,6 +118,18 @@ class GrpcWire:
         method = getattr(call.stub, name)
         metadata = self._metadata + tuple(record.headers.items())
         return await method(request, metadata=metadata, timeout=self._config.timeout)
+
+    def _request(self, message: OutMessage) -> Any:
+        fields = write_send(message, self._form, self.interface.tenant)
+        # A fifth of a turn's CPU is spared; 0.3's protobuf has other names, and what may be any JSON needs ParseDict.
+        if (
+            self._form == "1.0"
+            and not message.metadata
+            and all(p.kind == "text" and not p.metadata for p in message.parts)
+        ):
+            with contextlib.suppress(ValueError):  # ParseDict says what is wrong
+                return self._types.messages.SendMessageRequest(**_as_declared(fields))
+        return self._write("SendMessageRequest", fields)
 
     def _write(self, name: str, fields: dict[str, Any]) -> Any:
         from google.protobuf import json_format
@@ -248,6 +261,18 @@ def _decode(deserializer: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 class _Types(NamedTuple):
     messages: Any
     stub: Any
+
+
+def _as_declared(value: Any) -> Any:
+    """Return JSON of protobuf's under the names of its declaration: ``message_id`` for ``messageId``."""
+    if isinstance(value, dict):
+        return {_declared(name): _as_declared(inner) for name, inner in value.items()}
+    return [_as_declared(inner) for inner in value] if isinstance(value, list) else value
+
+
+@functools.cache
+def _declared(name: str) -> str:
+    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
 def _load(form: Form) -> _Types:

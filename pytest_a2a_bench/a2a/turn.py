@@ -224,7 +224,7 @@ _THOUGHT_KINDS = ("type", "kind", "adk_type", "part_type")
 
 def _without_thoughts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Drop what an agent marks as a model's thinking: it is neither said to the user nor carried out."""
-    return tuple(p for p in parts if not _is_thought(p.metadata or {}))
+    return tuple(p for p in parts if not p.metadata or not _is_thought(p.metadata))
 
 
 def _is_thought(metadata: Mapping[str, Any]) -> bool:

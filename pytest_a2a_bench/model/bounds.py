@@ -78,7 +78,7 @@ def is_deeper(value: object, limit: int) -> bool:
     """Tell whether a JSON value has more than so many levels of lists and objects inside each other; never recurses."""
     level = [value]
     for _ in range(limit):
-        level = [child for v in level for child in _children(v) if isinstance(child, dict | list)]
+        level = [child for v in level for child in _children(v) if isinstance(child, (dict, list))]
         if not level:
             return False
     return True

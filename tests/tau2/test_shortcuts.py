@@ -207,3 +207,31 @@ print(shortcuts.why_stock())
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout == f"{why}\n", done.stderr
+
+
+def test_a_trajectory_is_copied_as_tau2_copies_it() -> None:
+    tau2 = upstream.load()
+    task = upstream.read_task(tau2, "retail", "0")
+    environment, _ = upstream.build_environment(tau2, "retail", task)
+    messages = conversation(tau2, environment, task, random.Random(3)).messages
+    spent = tau2.messages.AssistantMessage(
+        role="assistant", content="Hi", cost=0.1, usage={"prompt_tokens": 1}, raw_data={"choices": [{"index": 0}]}
+    )
+    spent.timestamp = messages[0].timestamp
+    orchestrator = object.__new__(tau2.orchestrator_class)
+    orchestrator.trajectory = [*reversed(messages), spent]
+    before = [m.model_dump() for m in orchestrator.trajectory]
+
+    ours = orchestrator.get_trajectory()
+    stock = tau2.orchestrator_class.get_trajectory.__wrapped__(orchestrator)
+
+    assert len(ours) == len(before) > 2
+    assert [type(m) for m in ours] == [type(m) for m in stock]
+    assert [m.model_dump() for m in ours] == [m.model_dump() for m in stock]
+    assert [m.model_fields_set for m in ours] == [m.model_fields_set for m in stock]
+    for message in ours:
+        if calls := getattr(message, "tool_calls", None):
+            calls[0].arguments["changed"] = True
+        if raw := getattr(message, "raw_data", None):
+            raw["choices"][0]["index"] = 1
+    assert [m.model_dump() for m in orchestrator.trajectory] == before

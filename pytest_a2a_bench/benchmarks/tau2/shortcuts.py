@@ -57,6 +57,9 @@ _READERS: Final = {
 }
 """What looks at every record of a table, changes none and returns none; of another source it is only slower."""
 
+_TRAJECTORY: Final = "tau2.orchestrator.orchestrator:Orchestrator.get_trajectory", {"e930d398b5c9f2a9"}
+"""It copies each message twice, with ``copy.deepcopy``; of another source it is only slower, too."""
+
 _INSTALLED: Final = "_a2a_bench_shortcuts"
 _differing: list[str] = []
 
@@ -91,6 +94,9 @@ def install(registry: Any) -> None:
             owner, _, method = path.partition(".")
             kit = getattr(importlib.import_module(module), owner)
             setattr(kit, method, tables.only_reading(vars(kit)[method]))
+    if _hash_of(_TRAJECTORY[0]) in _TRAJECTORY[1]:
+        orchestrator: Any = importlib.import_module("tau2.orchestrator.orchestrator").Orchestrator
+        orchestrator.get_trajectory = functools.wraps(orchestrator.get_trajectory)(_get_trajectory)
     toolkit: Any = importlib.import_module("tau2.environment.toolkit")
     toolkit.as_tool = _once_per_function(toolkit.as_tool)
     find = registry.get_env_constructor
@@ -117,6 +123,14 @@ def _hash_of(name: str) -> str:
         return "none"
 
 
+def _get_trajectory(orchestrator: Any) -> list[Any]:
+    """Return copies of an orchestrator's messages in the order of their time, numbered."""
+    messages = [tables.copy_of(m) for m in sorted(orchestrator.trajectory, key=lambda m: m.timestamp)]
+    for number, message in enumerate(messages):
+        message.turn_idx = number
+    return messages
+
+
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
@@ -132,13 +146,15 @@ def _once_per_function(as_tool: Callable[..., Any]) -> Callable[..., Any]:
             # Of a method of no instance, so that it keeps no environment.
             made[function] = as_tool(function.__get__(_NOBODY))
         tool = copy.copy(made[function])
-        tool._func = func
+        # It is no field; pydantic does the same after a search that takes longer than the copy.
+        _set(tool, "_func", func)
         return tool
 
     return as_known_tool
 
 
 _NOBODY: Final = object()
+_set: Final = object.__setattr__
 
 
 # --- evaluation -------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Table(dict[Any, Any]):
 
     def _own(self, key: Any, value: Any) -> Any:
         if value is not None and not _reading.only and self.shared.get(key) is value:
-            value = _copy(value)
+            value = copy_of(value)
             dict.__setitem__(self, key, value)
         return value
 
@@ -98,7 +98,7 @@ class Table(dict[Any, Any]):
     def pop(self, key: Any, *default: Any) -> Any:
         """Remove a record and return it, of its own."""
         # What leaves the table may still be changed.
-        return _copy(found) if (found := dict.pop(self, key, *default)) is self.shared.get(key) else found
+        return copy_of(found) if (found := dict.pop(self, key, *default)) is self.shared.get(key) else found
 
     def popitem(self) -> tuple[Any, Any]:
         """Remove the last record and return it with its key."""
@@ -141,21 +141,21 @@ class Table(dict[Any, Any]):
         return dict, (self.copy(),)
 
 
-def _copy(value: Any) -> Any:
+def copy_of(value: Any) -> Any:
     """Return a copy of what pydantic validated; records of large tables are copied when they are looked at."""
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
     if kind is list:
-        return [record if type(record) in _PLAIN else _copy(record) for record in value]
+        return [record if type(record) in _PLAIN else copy_of(record) for record in value]
     if kind is dict:
         if len(value) >= _FEW and all(isinstance(record, BaseModel) for record in value.values()):
             return Table(value)
-        return {key: record if type(record) in _PLAIN else _copy(record) for key, record in value.items()}
+        return {key: record if type(record) in _PLAIN else copy_of(record) for key, record in value.items()}
     if isinstance(value, BaseModel) and _is_simple(kind):
         members = value.__dict__.copy()
         for name in _containers(kind):
-            members[name] = _copy(members[name])
+            members[name] = copy_of(members[name])
         made = kind.__new__(kind)
         _set(made, "__dict__", members)
         _set(made, "__pydantic_fields_set__", value.__pydantic_fields_set__.copy())
@@ -207,7 +207,7 @@ def open_database(load: Callable[[Any, Any], V], kind: Any, path: Any) -> V:
     # Threads of several trials ask for the first time at the same time.
     with _LOCK:
         origin = _parse(load, kind, where, stamp_of(where))
-    database = _copy(origin.database)
+    database = copy_of(origin.database)
     # Beside its fields, where pydantic keeps cached properties, too: no dump has it.
     database.__dict__[_ORIGIN] = origin
     return cast(V, database)

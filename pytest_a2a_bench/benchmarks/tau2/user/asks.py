@@ -57,6 +57,7 @@ SLOTS: Mapping[str, str] = {
     "amount": r"\bhow (much|many gb|many gigabytes)|\b(what|which) amount|\bamount of data",
 }
 """What agents ask for, and how."""
+_SLOTS = tuple((slot, re.compile(pattern, re.I)) for slot, pattern in SLOTS.items())
 
 _REQUEST = re.compile(
     rf"\?|\b(please|kindly|{ASKS_FOR}|let me (know|have)|"
@@ -237,8 +238,8 @@ def _slots(text: str, but: Collection[str], *, offer: bool) -> tuple[str, ...]:
             asking.append(body)
     return tuple(
         slot
-        for slot, pattern in SLOTS.items()
-        if any(re.search(pattern, body, re.I) and not identifiers(body).get(slot) for body in asking)
+        for slot, pattern in _SLOTS
+        if any(pattern.search(body) and not identifiers(body).get(slot) for body in asking)
     )
 
 

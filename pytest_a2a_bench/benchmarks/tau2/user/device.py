@@ -125,6 +125,7 @@ _THINGS: tuple[_Thing, ...] = (
     _Thing(r"\bpayments?\b|\bbills?\b|\binvoice|\boverdue|\boutstanding|\bpay\b|\bsettle up\b",
            "make_payment", "check_payment_request"),
 )  # fmt: skip
+_HEARD = tuple(re.compile(thing.words, re.I) for thing in _THINGS)
 _DEEDS = re.compile(
     r"\b(?:(?:off|on|out|only|default|factory)\b|(?:re-?(?:set|stor|vert|seat|insert)|remov|tak|eject|pull|pop|set|chang|"
     r"switch|select|choos|pick|put|tick|grant|allow|giv|let|permit|enabl|disabl|(?:dis)?connect|pay|settl|accept|approv|"
@@ -226,7 +227,7 @@ def _named(clause: Clause) -> Iterator[_Thing]:
     """Yield the things that a clause is about: the first that it names, and what it adds to it."""
     for body in (clause.body, *reversed(clause.menus)):
         found = sorted(
-            ((m.start(), m.end(), n) for n, t in enumerate(_THINGS) if (m := re.search(t.words, body, re.I))),
+            ((m.start(), m.end(), n) for n, words in enumerate(_HEARD) if (m := words.search(body))),
             key=lambda f: f[2],
         )
         if not found:

@@ -26,6 +26,7 @@ IDENTIFIERS: Mapping[str, str] = {
     "zip": r"(?<![\w#-])\d{5}(?![\w-])",
 }
 """Patterns of what identifies something, by kind. First match wins where kinds overlap."""
+_IDENTIFIERS = tuple((kind, re.compile(pattern)) for kind, pattern in IDENTIFIERS.items())
 
 # Airport codes, currencies and emphasis look like reservation ids but for their length or sense.
 _NOT_RESERVATIONS = frozenset("PLEASE CANCEL CHANGE STATUS NUMBER RETURN REFUND UPDATE FLIGHT SILVER".split())
@@ -78,12 +79,11 @@ def identifiers(text: str) -> dict[str, list[str]]:
     """Find what identifies something, by kind, in the order of the text."""
     found: dict[str, list[str]] = {}
     rest = text
-    for kind, pattern in IDENTIFIERS.items():
-        values = [v for v in re.findall(pattern, rest) if v not in _NOT_RESERVATIONS]
-        if values:
+    for kind, pattern in _IDENTIFIERS:
+        if values := [v for v in pattern.findall(rest) if v not in _NOT_RESERVATIONS]:
             found[kind] = list(dict.fromkeys(values))
-        # What one kind has claimed is no other's: a payment id ends in digits that look like an item.
-        rest = re.sub(pattern, lambda m: m[0] if m[0] in _NOT_RESERVATIONS else " ", rest)
+            # What one kind has claimed is no other's: a payment id ends in digits that look like an item.
+            rest = pattern.sub(lambda m: m[0] if m[0] in _NOT_RESERVATIONS else " ", rest)
     return found
 
 

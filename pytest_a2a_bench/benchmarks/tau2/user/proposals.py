@@ -72,6 +72,7 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     ("transfer", rf"transfer|{PEOPLE}|escalat", "be transferred"),
 )  # fmt: skip
 """How texts speak of kinds of tools: a tool's name begins with the first, a text has the second."""
+_HEARD = tuple((tool, refusal, re.compile(pattern, re.I)) for tool, pattern, refusal in _KINDS)
 
 _STRONG = ("cancel", "book", "send_certificate", "return", "create_task", "delete", "transfer", "suspend", "disable")
 """Kinds whose words mean nothing else: who wants another thing of the same order does not want these."""
@@ -161,7 +162,7 @@ def kinds(text: str) -> tuple[tuple[str, str], ...]:
     plain = re.sub(EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
     # What becomes of a difference in price follows from a change and is no offer of its own.
     plain = re.sub(_DIFFERENCE, lambda sentence: re.sub(r"\brefund\w*", " ", sentence[0], flags=re.I), plain)
-    return tuple((tool, refusal) for tool, pattern, refusal in _KINDS if re.search(pattern, plain, re.I))
+    return tuple((tool, refusal) for tool, refusal, heard in _HEARD if heard.search(plain))
 
 
 def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
