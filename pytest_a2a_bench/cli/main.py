@@ -89,8 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     # No option before the command takes a value, so the first word is the command.
     parser = make_parser(next((word for word in argv if not word.startswith("-")), None))
-    namespace = parser.parse_args(argv)
     try:
+        # Some options print and leave.
+        namespace = parser.parse_args(argv)
         return int(namespace.run(namespace))
     except A2ABenchError as error:
         print(f"a2a-bench: {' '.join(str(error).split())}", file=sys.stderr)

@@ -122,6 +122,18 @@ def test_only_the_chosen_command_is_imported() -> None:
     assert found.isdisjoint({"pytest", "tau2", "litellm", "uvicorn"})
 
 
+@pytest.mark.parametrize("arguments", [("agent", "--list-faults"), ("chaos", "--list")], ids=" ".join)
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", *arguments]
+    environ = {**os.environ, "PYTHONPATH": ROOT}
+    with os.fdopen(writing) as nobody:
+        ended = subprocess.run(command, stdout=nobody, stderr=subprocess.PIPE, text=True, env=environ)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 class TestAgent:
     def test_it_serves_says_how_to_use_it_and_stops_on_ctrl_c(self) -> None:
         with spawn("agent", "oracle", "--host", "127.0.0.1", "--reply", "task") as process:
