@@ -30,16 +30,24 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("moto")
     pytest.importorskip("s3fs")
-    with subprocess.Popen(
-        [FRESH, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
+    log = tmp_path_factory.mktemp("moto") / "stderr.txt"
+    command = [FRESH, "-c", SERVER]
+    with (
+        log.open("w") as errors,
+        # In a session of its own: signals to the others of this run are not for it.
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        ) as process,
+    ):
         assert process.stdout is not None
         # The server talks, too.
-        port = next(line.split()[1] for line in process.stdout if line.startswith("port "))
+        port = next((line.split()[1] for line in process.stdout if line.startswith("port ")), None)
+        assert port is not None, log.read_text()
         yield f"http://127.0.0.1:{port}"
+        assert process.poll() is None, f"the server ended with {process.returncode}: {log.read_text()[-3000:]}"
         process.communicate("")
 
 
