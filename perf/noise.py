@@ -37,18 +37,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
+sys.path.insert(0, str(TESTS / "support"))
+
+from judged import SCRIPTED  # noqa: E402
+
 CLI = ("-m", "pytest_a2a_bench.cli")
 WORDS = "slow input input_answer auth reject fail crash file url data chunks message".split()
 PLEASE = {word: f"{word} please" for word in WORDS}
-SCRIPTED = {"default": "task hello", "task": "task hello", "message": "echo hi", "slow": "slow 0.8 done"}
-SCRIPTED |= {
-    "input": "ask what?",
-    "input_answer": "fine",
-    "auth": "auth log in",
-    "reject": "reject no",
-    "chunks": "chunks a|b|c",
-    "data": 'data {"a": 1}',
-}
 SDK03 = {"message": "echo hi", "slow": "slow", "data": "data", "file": "file"}
 AGENTS = {
     "faulty": ((*CLI, "agent", "faulty"), PLEASE),

@@ -121,10 +121,14 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
     for suite, own in _by_suite(results):
         yield from filter(None, [suite.method(own), *suite.notes(own)])
-    # What is still to be settled at the end has shown itself in no call.
-    dialects = Counter("no call seen" if r.dialect == "auto" else r.dialect for r in results if r.dialect)
+    dialects = Counter(dialect_of(r) for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
     yield from caveats(results)
+
+
+def dialect_of(result: TrialResult) -> str | None:
+    """Return how the agent calls tools: what is still to be settled at the end has shown itself in no call."""
+    return "no call seen" if result.dialect == "auto" else result.dialect
 
 
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -5,19 +5,13 @@ python tests/support/failing_merge.py --write
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
-import os
-import re
-import shlex
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+import told
 from in_thread import served_in_thread
 
 from pytest_a2a_bench.agents import server
@@ -26,9 +20,6 @@ from pytest_a2a_bench.agents.oracle import Oracle
 from pytest_a2a_bench.benchmarks.player import Gold
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failing-merge.md"
-_BLOCK = re.compile(
-    r"<!-- output: (?P<name>[\w-]+) -->\n```text\n(?P<text>.*?)```\n<!-- end of output -->\n", re.DOTALL
-)
 _RUN = "pytest --a2a-endpoint $AGENT_URL --a2a-tag-trials"
 
 
@@ -98,67 +89,21 @@ _SHOWN = {
 """Block of the page -> the command whose output it shows, and which lines of it."""
 
 
-def shown(printed: dict[str, str]) -> dict[str, str]:
-    """Return what the blocks of the page are to show."""
-    return {
-        name: "".join(match[0] for match in re.finditer(lines, printed[step], re.MULTILINE | re.DOTALL))
-        for name, (step, lines) in _SHOWN.items()
-    }
-
-
-def without_times(text: str) -> str:
-    """Return output as it is on any machine."""
-    return re.sub(r"=*|\d+ (s|min)\b|\d+\.\d+s( \([\d:]+\))?", lambda m: "" if m[0][:1] in "=" else "TIME", text)
-
-
 def hold(folder: Path) -> dict[str, str]:
-    """Run the commands in an empty directory, and return what each printed.
+    """Run the commands in an empty directory, and return what the blocks of the page are to show.
 
     :raises AssertionError: if one ended with another exit code than the story says.
     """
-    printed = {}
+    environment = told.tools(folder)
+    project = folder / "project"
+    project.mkdir()
+    outputs = {}
     for step in STEPS:
         with helpdesk(merged=step.merged) as url:
             command = step.command.replace("$AGENT_URL", url)
-            for name, module in (("pytest ", "pytest"), ("a2a-bench ", "pytest_a2a_bench.cli")):
-                command = re.sub(rf"^{name}", f"{shlex.quote(sys.executable)} -m {module} ", command)
-            environment = {k: v for k, v in os.environ.items() if not k.startswith(("A2A_", "PYTEST_"))}
-            done = subprocess.run(
-                command,
-                shell=True,
-                cwd=folder,
-                env={**environment, "COLUMNS": "110"},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        assert done.returncode == step.code, f"{step.name}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        printed[step.name] = done.stdout
-    return printed
-
-
-def blocks(page: Path = PAGE) -> dict[str, str]:
-    """Return what a page shows, by name."""
-    return {match["name"]: match["text"] for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))}
-
-
-def written(text: str, found: dict[str, str]) -> str:
-    """Return a page's text with this in its blocks."""
-    return _BLOCK.sub(lambda m: m[0].replace(f"```text\n{m['text']}```", f"```text\n{found[m['name']]}```"), text)
-
-
-def main() -> None:
-    """Hold the story, and show what its commands print or write it down."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.name}")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        found = shown(hold(Path(folder)))
-    if asked.write:
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
-    else:
-        print("\n".join(f"=== {name}\n{text}" for name, text in found.items()))
+            outputs[step.name] = told.printed(step.name, command, step.code, project, environment)
+    return told.shown(outputs, _SHOWN)
 
 
 if __name__ == "__main__":
-    main()
+    told.main(__doc__, PAGE, hold)

@@ -5,16 +5,10 @@ python tests/support/ten_minutes.py --write
 
 from __future__ import annotations
 
-import argparse
-import os
 import re
-import shlex
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
-from failing_merge import without_times, written
+import told
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "ten-minutes.md"
 
@@ -45,53 +39,19 @@ def hold(folder: Path) -> dict[str, str]:
 
     :raises AssertionError: if one ended with another exit code than the page says.
     """
-    tools = folder / "bin"
-    tools.mkdir()
-    for name, module in (("pytest", "pytest"), ("a2a-bench", "pytest_a2a_bench.cli")):
-        tool = tools / name
-        tool.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n', encoding="utf-8")
-        tool.chmod(0o755)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("A2A_", "PYTEST_", "GITHUB_"))}
-    environment |= {"COLUMNS": "110", "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    environment = told.tools(folder)
     project = folder / "project"
     project.mkdir()
-    printed = {}
-    for name, (command, code) in STEPS.items():
-        done = subprocess.run(
-            command,
-            shell=True,
-            cwd=project,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, f"{name}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        printed[name] = done.stdout
-    return {
-        name: "".join(match[0] for match in re.finditer(lines, printed[step], re.MULTILINE | re.DOTALL))
-        for name, (step, lines) in _SHOWN.items()
-    }
+    outputs = {name: told.printed(name, command, code, project, environment) for name, (command, code) in STEPS.items()}
+    return told.shown(outputs, _SHOWN)
 
 
 def same_anywhere(text: str) -> str:
     """Return output without what differs from run to run."""
-    return re.sub(r"\d+m\d\ds|\d+s\b|~?\d+\.\d+ s\b|context [\w-]+", "TIME", re.sub(" +", " ", without_times(text)))
-
-
-def main() -> None:
-    """Run it, and put what it prints into the page."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.name}")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        found = hold(Path(folder))
-    if asked.write:
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
-    else:
-        print("\n".join(f"=== {name}\n{text}" for name, text in found.items()))
+    return re.sub(
+        r"\d+m\d\ds|\d+s\b|~?\d+\.\d+ s\b|context [\w-]+", "TIME", re.sub(" +", " ", told.without_times(text))
+    )
 
 
 if __name__ == "__main__":
-    main()
+    told.main(__doc__, PAGE, hold)

@@ -6,20 +6,21 @@ from pathlib import Path
 
 import failing_merge
 import pytest
+import told
 
 
 @pytest.mark.slow
 def test_the_story_is_as_it_is_told(tmp_path: Path) -> None:
-    found = failing_merge.shown(failing_merge.hold(tmp_path))
-    told = failing_merge.blocks()
-    assert told.keys() == found.keys()
+    found = failing_merge.hold(tmp_path)
+    page = told.blocks(failing_merge.PAGE)
+    assert page.keys() == found.keys()
     for name, text in found.items():
-        assert failing_merge.without_times(text) == failing_merge.without_times(told[name])
+        assert told.without_times(text) == told.without_times(page[name])
 
 
 def test_the_commands_of_the_page_are_those_of_the_story() -> None:
     page = failing_merge.PAGE.read_text(encoding="utf-8")
     for step in failing_merge.STEPS:
         assert f"    {step.command}\n" in page
-    assert failing_merge.without_times("==== 2 passed in 10.37s (0:01:20) ==") == " 2 passed in TIME "
-    assert failing_merge.without_times("100 conversations, 15 s; 0.05 in 40%") == "100 conversations, TIME; 0.05 in 40%"
+    assert told.without_times("==== 2 passed in 10.37s (0:01:20) ==") == " 2 passed in TIME "
+    assert told.without_times("100 conversations, 15 s; 0.05 in 40%") == "100 conversations, TIME; 0.05 in 40%"

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 import ten_minutes
-from failing_merge import blocks
+import told
 
 
 @pytest.mark.slow
 def test_the_ten_minutes_are_as_they_are_told(tmp_path: Path) -> None:
     found = ten_minutes.hold(tmp_path)
-    told = blocks(ten_minutes.PAGE)
-    assert told.keys() == found.keys()
+    page = told.blocks(ten_minutes.PAGE)
+    assert page.keys() == found.keys()
     for name, text in found.items():
-        assert ten_minutes.same_anywhere(text) == ten_minutes.same_anywhere(told[name])
+        assert ten_minutes.same_anywhere(text) == ten_minutes.same_anywhere(page[name])
 
 
 def test_the_commands_of_the_ten_minutes_are_on_the_page() -> None:

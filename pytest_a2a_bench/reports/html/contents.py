@@ -13,7 +13,7 @@ from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.again import Recorded
-from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
+from pytest_a2a_bench.reports.summary import benchmark_notes, caveats, dialect_of
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison
 from pytest_a2a_bench.results.history import Entry
@@ -112,7 +112,7 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
         ("Benchmark", _counted(r.provenance.get("benchmark") for r in trials)),
         ("Scoring", _counted(r.provenance.get("scoring") for r in trials)),
         ("Split", _counted(r.provenance.get("split") for r in trials)),
-        ("Dialect", _counted("no call seen" if r.dialect == "auto" else r.dialect for r in trials)),
+        ("Dialect", _counted(map(dialect_of, trials))),
         ("Run", _counted(r.run_id for r in trials)),
         ("Page made", contents.made_at),
     )
