@@ -1,36 +1,43 @@
-"""Spans for OpenTelemetry, named by its conventions for generative AI. Nothing that was said is in them."""
+"""Spans for OpenTelemetry, named by its conventions for generative AI. Nothing that was said is in them.
+
+:raises MissingExtraError: when imported, if OpenTelemetry's SDK and OTLP exporter are not installed.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import Kind, Span, Tracing, Value
 
-if TYPE_CHECKING:
+try:
+    from opentelemetry import trace
     from opentelemetry.context import Context
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Span as OtelSpan
-    from opentelemetry.trace import Tracer
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ImportError as exc:
+    raise MissingExtraError("OpenTelemetry", "otel", str(exc)) from exc
 
 SCOPE = "pytest_a2a_bench"
 _FLUSH_MILLISECONDS = 5_000
+_KINDS = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT, "server": SpanKind.SERVER}
 
 
 class TracedSpan(Span):
     """A span of OpenTelemetry's."""
 
-    def __init__(self, tracer: Tracer, span: OtelSpan) -> None:
+    def __init__(self, tracer: Tracer, span: trace.Span) -> None:
         self._tracer = tracer
         self._span = span
 
     def child(self, name: str, kind: Kind = "internal", attributes: Mapping[str, Value | None] | None = None) -> Span:
         """Begin a span inside this one."""
-        from opentelemetry.trace import set_span_in_context
-
         return _start(self._tracer, name, kind, attributes or {}, set_span_in_context(self._span))
 
     def set(self, attributes: Mapping[str, Value | None]) -> None:
@@ -43,8 +50,6 @@ class TracedSpan(Span):
 
     def fail(self, error_type: str, description: str = "") -> None:
         """Mark the span as failed."""
-        from opentelemetry.trace import Status, StatusCode
-
         self._span.set_attribute("error.type", error_type)
         self._span.set_status(Status(StatusCode.ERROR, KNOWN.hide(description) or None))
 
@@ -54,9 +59,6 @@ class TracedSpan(Span):
 
     def headers(self) -> dict[str, str]:
         """Return W3C trace context."""
-        from opentelemetry.trace import set_span_in_context
-        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
         carrier: dict[str, str] = {}
         # Not the configured propagators: baggage may hold what an agent under test should not see.
         TraceContextTextMapPropagator().inject(carrier, set_span_in_context(self._span))
@@ -92,19 +94,8 @@ class OtelTracing(Tracing):
 
 
 def open_tracing(environ: Mapping[str, str] | None = None) -> OtelTracing:
-    """Return tracing through the provider that this process has, or else one as OpenTelemetry's variables say.
-
-    :raises MissingExtraError: if OpenTelemetry's SDK and OTLP exporter are not installed.
-    """
+    """Return tracing through the provider that this process has, or else one as OpenTelemetry's variables say."""
     environ = os.environ if environ is None else environ
-    try:
-        from opentelemetry import trace
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError as exc:
-        raise MissingExtraError("OpenTelemetry", "otel", str(exc)) from exc
     parent = _parent(environ)
     there = trace.get_tracer_provider()
     if isinstance(there, TracerProvider):
@@ -125,18 +116,13 @@ def _parent(environ: Mapping[str, str]) -> Context | None:
 
 def _extract(carrier: Mapping[str, str]) -> Context:
     """Return W3C trace context as OpenTelemetry has it."""
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
     return TraceContextTextMapPropagator().extract(carrier)
 
 
 def _start(
     tracer: Tracer, name: str, kind: Kind, attributes: Mapping[str, Value | None], context: Context | None
 ) -> TracedSpan:
-    from opentelemetry.trace import SpanKind
-
-    kinds = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT, "server": SpanKind.SERVER}
-    return TracedSpan(tracer, tracer.start_span(KNOWN.hide(name), context, kinds[kind], _known(attributes)))
+    return TracedSpan(tracer, tracer.start_span(KNOWN.hide(name), context, _KINDS[kind], _known(attributes)))
 
 
 def _known(attributes: Mapping[str, Value | None]) -> dict[str, Value]:

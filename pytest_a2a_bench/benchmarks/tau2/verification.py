@@ -19,6 +19,7 @@ from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
 from pytest_a2a_bench.benchmarks.tau2.stock_process import StockProcess, VerifierError
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult, Verification
+from pytest_a2a_bench.model.fields import to_plain
 from pytest_a2a_bench.settings import Settings
 
 MOST = 20
@@ -211,8 +212,6 @@ def _said(message: Mapping[str, Any], by_model: bool) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    from pytest_a2a_bench.model.fields import to_plain
-
     return _plain(to_plain(value))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import sys
 import time
 import urllib.parse
 from collections.abc import Mapping
@@ -265,8 +266,6 @@ def load_jwks(source: str, *, timeout: float = 10.0, network: Network = USUAL) -
 
 def _read_file(path: str, what: str) -> bytes:
     if path == "-":
-        import sys
-
         # Standard input has no size to ask for; it is bounded like a file.
         return sys.stdin.buffer.read(MAX_BYTES)
     try:
