@@ -3,9 +3,10 @@
     python perf/conformance_cost.py [--check]
 
 Runs every check against the built-in correct agents, again and again with one thing changed (a capability, a prompt, a
-binding), and notes who sends what: a check itself, or something that several checks share. For each the fewest facts
-are kept from which its messages follow. What a check kills are the faults of ``builtin:faulty`` that name its
-requirement; that it does kill them is what ``tests/conformance/test_mutation.py`` proves, fault by fault.
+binding), and notes who sends what: a check itself, the same check in further cells (as in the profile ``full``), or
+something that several checks share. For each the fewest facts are kept from which its messages follow. What a check
+kills are the faults of ``builtin:faulty`` that name its requirement; that it does kill them is what
+``tests/conformance/test_mutation.py`` proves, fault by fault.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ from judged import SCRIPTED
 from scripted import scripted_agent
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.agents.faulty.catalogue import FAULTS
+from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, SINGLE
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance import engine
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.check import CHECKS
+from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.cost.facts import Facts, facts_of
-from pytest_a2a_bench.conformance.cost.table import SELF
+from pytest_a2a_bench.conformance.cost.table import SELF, crossed
+from pytest_a2a_bench.conformance.crossing import FILLING
 from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
@@ -93,7 +96,7 @@ class Watch:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Wrap them."""
-        call, once, run_check = Session.call, SharedObjects.once, engine.run_check
+        call, once, run_check, cross = Session.call, SharedObjects.once, engine.run_check, engine.cross
 
         async def watched_call(session: Session, request: WireRequest) -> WireReply:
             reply = await call(session, request)
@@ -105,6 +108,8 @@ class Watch:
             by, node = NODE.get(), (session.target.version, session.target.binding, f"made {_name(key, session)}")
             if by is not None and by != node:
                 self.seen[by].needs.add((SELF if by[1] == node[1] else node[1], node[2]))
+                # Also where it comes to nothing, so that the table knows when that is.
+                self.seen[node]
 
             async def noted() -> Any:
                 NODE.set(node)
@@ -118,12 +123,18 @@ class Watch:
             NODE.set((requirement.version, session.target.binding, requirement.id))
             return await run_check(requirement, session)
 
+        async def watched_cross(ctx: Context) -> None:
+            NODE.set((ctx.version, ctx.target.binding, crossed(ctx.requirement.id)))
+            await cross(ctx)
+
         self._sessions: set[Session] = set()
-        Session.call, SharedObjects.once, engine.run_check = watched_call, watched_once, watched_check  # type: ignore[method-assign]
+        Session.call, SharedObjects.once = watched_call, watched_once  # type: ignore[method-assign]
+        engine.run_check, engine.cross = watched_check, watched_cross
         try:
             yield
         finally:
-            Session.call, SharedObjects.once, engine.run_check = call, once, run_check  # type: ignore[method-assign]
+            Session.call, SharedObjects.once = call, once  # type: ignore[method-assign]
+            engine.run_check, engine.cross = run_check, cross
 
     def _note(self, session: Session, request: WireRequest, reply: WireReply) -> None:
         node = NODE.get()
@@ -190,6 +201,9 @@ def runs() -> Iterator[Run]:
     for prompts in ((), told):
         for name in ("streaming", "pushNotifications"):
             yield Run(OLD, prompts, card=lambda card, name=name: card["capabilities"].update({name: False}))
+    # And on our own, which has every scenario.
+    for prompts in ((), every, *((key,) for key in every), *(tuple(k for k in every if k != key) for key in every)):
+        yield Run("faulty?protocol=0.3", prompts)
 
 
 async def watch(run: Run, url: str) -> dict[Node, tuple[Facts, Seen]]:
@@ -208,7 +222,7 @@ async def watch(run: Run, url: str) -> dict[Node, tuple[Facts, Seen]]:
     if card.get("securitySchemes"):
         grpc = tuple({i["url"] for i in card["supportedInterfaces"] if i["protocolBinding"] == "GRPC"})
         config = ClientConfig(endpoint=url, auth=Credentials(TOKENS[0]), allowed_origins=grpc)
-    targets = targets_of(card, url, config=config, scenarios=Scenarios(prompts), timeout=20.0)
+    targets = targets_of(card, url, config=config, scenarios=Scenarios(prompts), timeout=20.0, breadth="full")
     interfaces = [(t.binding, t.version) for t in targets]
     targets = tuple(t for t in targets if not old or t.version == "0.3")
     facts = {(t.version, t.binding): facts_of(t, interfaces) for t in targets}
@@ -216,6 +230,7 @@ async def watch(run: Run, url: str) -> dict[Node, tuple[Facts, Seen]]:
     with watch.watching():
         results = await engine.collect(targets)
     asked = {(r.requirement.version, r.binding, r.requirement.id) for r in results} | set(watch.seen)
+    asked |= {(version, binding, crossed(name)) for version, binding, name in asked if (name, version) in CHECKS}
     return {node: (facts[node[:2]], watch.seen[node]) for node in asked if node[:2] in facts}
 
 
@@ -285,6 +300,9 @@ def table(observed: Mapping[Node, list[tuple[Facts, Seen]]]) -> dict[str, Any]:
         version, binding, name = node
         # Each by itself, because each depends on facts of its own.
         wanted: list[str | tuple[str, str]] = ["sends", *sorted(set().union(*(seen.needs for _, seen in found)))]
+        # How many tasks there are when it looks is nobody's fact: a plan says how many it may make.
+        if name in map(crossed, FILLING):
+            wanted.remove("sends")
         for aspect in wanted:
             told = [(facts, json.dumps(seen.case(aspect), sort_keys=True)) for facts, seen in found]
             if all(case == "{}" for _, case in told):
@@ -302,12 +320,14 @@ def _size(case: str) -> int:
 
 
 def kills() -> dict[str, dict[str, list[str]]]:
-    """Return which faults each check finds: those that name its requirement."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    """Return which faults each check finds: those that name its requirement, and are not in one place only."""
+    found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for fault in FAULTS.values():
-        for id in fault.breaks:
-            found[id].add(fault.name)
-    return {"1.0": {id: sorted(names) for id, names in sorted(found.items())}}
+        # An agent of 0.3 has faults of 1.0, too, everywhere.
+        if fault.name.removesuffix("@0.3") in SINGLE:
+            for id in fault.breaks:
+                found[fault.version][id].add(fault.name)
+    return {version: {id: sorted(names) for id, names in sorted(ids.items())} for version, ids in found.items()}
 
 
 def unsafe(observed: Mapping[Node, list[tuple[Facts, Seen]]]) -> dict[str, dict[str, str]]:

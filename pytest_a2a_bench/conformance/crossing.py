@@ -25,6 +25,11 @@ STATE_PROMPTS: Mapping[str, str] = {
 }
 """State of a task -> scenario that brings it about. A submitted task cannot be held: a working one begins so."""
 
+PAGE = 50
+"""Tasks that a page has at most where no size is asked for."""
+FILLING: Mapping[str, int] = {"LIST-007": PAGE + 1}
+"""Rule -> most messages to an interface for tasks that its cell needs and that an agent may have already."""
+
 _TERMINAL = ("completed", "failed", "canceled", "rejected")
 _INTERRUPTED = ("input-required", "auth-required")
 _SEND, _STREAM, _GET = "SendMessage", "SendStreamingMessage", "GetTask"

@@ -15,7 +15,7 @@ import time
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -36,6 +36,11 @@ class _Brevity:
 
     def __init__(self, plugins: pytest.PytestPluginManager) -> None:
         self._plugins = plugins
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let SIGTERM be noted only from now on: the summary is as short as what it could be cut to."""
+        state.of(session.config).services.is_ending = True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -292,12 +297,13 @@ def _catch_sigterm(config: pytest.Config) -> None:
         return
     services = state.of(config).services
 
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
+    def stop(number: int, frame: FrameType | None) -> None:
         services.is_terminated = True
         # Before anything else: clearing away has to know how little time there is.
         if services.judge is not None:
             services.judge.stop()
-        raise Terminated("SIGTERM")
+        if not services.is_ending:
+            raise Terminated("SIGTERM")
 
     config.stash[_HANDLER] = signal.signal(signal.SIGTERM, stop)
     config.pluginmanager.register(_Brevity(config.pluginmanager), "a2a-bench-terminated")

@@ -18,7 +18,9 @@ def headline(plan: CostPlan) -> str:
     unseen = total.refused.total()
     more = f"; {unseen} more that a correct agent refuses before it works on them" if unseen else ""
     out = f"; {len(plan.left_out)} checks are left out" if plan.left_out else ""
-    cells = "; and up to half as many again, as each rule is tried in every further cell" if plan.crossed else ""
+    cells = "; each rule is tried in every further cell" if plan.crossed else ""
+    if plan.filling:
+        cells += f", one with up to {plan.filling} messages to each interface where the agent has too few tasks for it"
     others = sum(1 for row in plan.rows if whose_pack(row.planned.requirement))
     unmeasured = f"; and those of {others} checks of others, which nobody has measured" if others else ""
     return f"messages that {len(plan.rows)} checks will send: {each}{more}{unmeasured}{cells}{out}"

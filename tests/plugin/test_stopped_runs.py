@@ -277,3 +277,27 @@ def test_files_and_page_of_a_stopped_run(
     assert OPEN in (pytester.path / "summary.md").read_text()
     assert main(["report", str(results), "-o", str(pytester.path / "later.html")]) == 0
     assert "Of the run, 2 trials more had not begun when it was stopped." in (pytester.path / "later.html").read_text()
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
+def test_sigterm_while_the_summary_is_written_costs_neither_it_nor_the_exit_code(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a")
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+import os, signal
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+        )
+    process = desk.popen(*workers)
+    out = process.communicate(timeout=120)[0].decode()
+    assert process.returncode == 0, out
+    assert "a2a benchmark summary" in out
+    assert "1 passed" in out.splitlines()[-1]
+    assert "Traceback" not in out

@@ -50,10 +50,15 @@ async def serve_app(app: Callable[..., Any], listener: socket.socket | None = No
 
 @contextlib.asynccontextmanager
 async def serve_faulty(
-    fault: str | None = None, variant: str = "auto", *, step: float = 0.2, transport: str = "all"
+    fault: str | None = None,
+    variant: str = "auto",
+    *,
+    step: float = 0.2,
+    transport: str = "all",
+    protocol: str = "both",
 ) -> AsyncIterator[Running]:
     """Serve the agent with a fault, or correct."""
-    options = AgentOptions("faulty", fault=fault, variant=variant, latency=step, transport=transport)
+    options = AgentOptions("faulty", fault=fault, variant=variant, latency=step, transport=transport, protocol=protocol)
     listener = socket.create_server(("127.0.0.1", 0))
     grpc_server = GrpcServer("127.0.0.1", 0, None)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"

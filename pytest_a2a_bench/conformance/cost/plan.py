@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from pytest_a2a_bench.conformance.check import added_of
 from pytest_a2a_bench.conformance.cost.facts import Facts, facts_of
-from pytest_a2a_bench.conformance.cost.table import SELF, CostTable, Use, load_table
+from pytest_a2a_bench.conformance.cost.table import SELF, CostTable, Use, crossed, load_table
+from pytest_a2a_bench.conformance.crossing import FILLING
 from pytest_a2a_bench.conformance.engine import Planned, is_rough
 from pytest_a2a_bench.conformance.requirements import whose_pack
 from pytest_a2a_bench.conformance.session.target import Target
@@ -62,12 +63,18 @@ class CostPlan:
     """The checks that are made, what they send, and the checks that are left out.
 
     :param left_out: name of a check -> why it is not made.
-    :param crossed: whether each rule is tried in every further cell, too, whose messages are in no row.
+    :param crossed: whether each rule is tried in every further cell, too.
     """
 
     rows: tuple[Row, ...]
     left_out: Mapping[str, str]
     crossed: bool = False
+
+    @property
+    def filling(self) -> int:
+        """Most further messages to an interface for tasks that cells need; none where the agent has as many."""
+        made = {row.planned.requirement.id for row in self.rows} if self.crossed else set()
+        return sum(most for rule, most in FILLING.items() if rule in made)
 
     @property
     def total(self) -> Sum:
@@ -81,17 +88,22 @@ class CostPlan:
 
 
 class _Estimate:
-    """Adds up what checks send, each shared object once."""
+    """Adds up what checks send, each shared object once.
 
-    def __init__(self, table: CostTable, facts: Mapping[_Interface, Facts]) -> None:
+    :param crossed: whether each is made in every further cell, too.
+    """
+
+    def __init__(self, table: CostTable, facts: Mapping[_Interface, Facts], *, crossed: bool = False) -> None:
         self._table = table
         self._facts = facts
+        self._crossed = crossed
         self._made: set[_Node] = set()
 
     def cost(self, planned: Planned) -> tuple[Sum, set[_Node]]:
         """Return what a check would add, and which nodes it would make."""
-        version = planned.requirement.version
-        found, waiting = Sum(), [(version, planned.binding, planned.requirement.id)]
+        version, id = planned.requirement.version, planned.requirement.id
+        names = (id, crossed(id)) if self._crossed else (id,)
+        found, waiting = Sum(), [(version, planned.binding, name) for name in names]
         fresh: set[_Node] = set()
         while waiting:
             node = waiting.pop()
@@ -152,9 +164,11 @@ def make_plan(
     left |= _beyond(measured, table, facts, limits)
     if budget is not None:
         left |= _unpaid(wanted, left, _Estimate(table, facts), budget)
-    estimate = _Estimate(table, facts)
+    # A budget is spent on the checks themselves (Session.is_limited), as wide as they are in every profile.
+    is_crossed = profile == "full" and budget is None
+    estimate = _Estimate(table, facts, crossed=is_crossed)
     rows = tuple(Row(p, estimate.add(p)) for p in wanted if p.name not in left)
-    return CostPlan(rows, left, crossed=profile == "full")
+    return CostPlan(rows, left, crossed=is_crossed)
 
 
 def _is_standard(total: Sum) -> bool:

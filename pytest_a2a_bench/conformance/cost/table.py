@@ -1,7 +1,8 @@
 """How many messages each check sends, and which faults it finds: measured on the built-in correct agent.
 
-``data/cost.json`` is written by ``python perf/conformance_cost.py``. It has a row for every check and for every object
-that checks share (a *node*), and for each how its messages follow from a few facts about the agent.
+``data/cost.json`` is written by ``python perf/conformance_cost.py``. It has a row for every check, for its further
+cells, and for every object that checks share (a *node*), and for each how its messages follow from a few facts about
+the agent.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from pytest_a2a_bench.conformance.cost.facts import Facts
 
 SELF = "self"
 """Stands in the table for the binding that a node belongs to."""
+
+
+def crossed(id: str) -> str:
+    """Return the node of a check's further cells, which the profile ``full`` tries."""
+    return f"crossed {id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,6 +263,7 @@ class Services:
     :param lock: the results directory, which is the controller's alone.
     :param certain: returns the indices of items that this process has been sent and will keep.
     :param is_terminated: whether SIGTERM came.
+    :param is_ending: whether pytest does nothing more but report: what is raised now, nobody catches.
     """
 
     agent_processes: list[BuiltinAgent] = field(default_factory=list)
@@ -277,6 +278,7 @@ class Services:
     lock: Lock | None = None
     certain: Callable[[], Sequence[int]] = tuple
     is_terminated: bool = False
+    is_ending: bool = False
 
 
 @dataclass(slots=True)
