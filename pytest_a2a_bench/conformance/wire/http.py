@@ -18,7 +18,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.network import USUAL, Network
-from pytest_a2a_bench.a2a.transport import RefusedConnection, Transport
+from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
@@ -33,8 +33,6 @@ EVENT_STREAM = "text/event-stream"
 _CONNECTIONS = 64
 # Two looks without a byte between them: what is in the socket by then has been read.
 _STILL_SECONDS = 0.5
-# As a client of httpx's would send them.
-_USUAL_HEADERS = {"connection": "keep-alive", "user-agent": f"python-httpx/{httpx.__version__}"}
 _PING_BYTES = 4_096
 """What may come in a stream before it has begun: comments that keep it open, every few seconds."""
 
@@ -61,9 +59,6 @@ class _Answer:
 class HttpWire:
     """Requests to one interface over httpx; connections are shared, and dropped after a server error.
 
-    They go to the transport as they are, without a client of httpx's, which would merge and remember: an agent's cookie
-    must not come back with the next check's request.
-
     :param binding: ``JSONRPC`` or ``HTTP+JSON``.
     :param version: of the interface; it decides methods and paths.
     """
@@ -88,14 +83,14 @@ class HttpWire:
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()
         self._ids = itertools.count(1)
-        self._transport = Transport(network, httpx.Limits(max_connections=_CONNECTIONS))
+        self._client = open_client(network, limits=httpx.Limits(max_connections=_CONNECTIONS))
         # The second keeps no connection for another request.
         only_new = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=0)
-        self._fresh = Transport(network, only_new)
+        self._fresh = open_client(network, limits=only_new)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._transport.aclose()
+        await self._client.aclose()
         await self._fresh.aclose()
 
     async def call(self, request: WireRequest) -> WireReply:
@@ -140,7 +135,7 @@ class HttpWire:
         content = _encode(body) if body is not None else None
         auth = self._auth if request.auth else AuthParts()
         # Compressed evidence cannot be shown, and what is cut at a limit cannot be unpacked.
-        headers = {"accept": self._accept(request), "accept-encoding": "identity", **_USUAL_HEADERS}
+        headers = {"accept": self._accept(request), "accept-encoding": "identity"}
         if content is not None:
             # 1.0's media type for HTTP+JSON is its own (section 11.1); 0.3 and JSON-RPC use the general one.
             headers["content-type"] = A2A_JSON if self.binding == "HTTP+JSON" and self.version != "0.3" else JSON
@@ -153,11 +148,9 @@ class HttpWire:
         headers = _override(headers, request.headers)
         query = {**auth.query, **request.query}
         target = _with_query(url, query)
-        prepared = httpx.Request(request.http_method or verb, target, content=content, headers=headers)
-        if prepared.url.userinfo:
-            named = httpx.BasicAuth(prepared.url.username, prepared.url.password)
-            prepared = next(named.sync_auth_flow(prepared))
-        return prepared, rpc_id
+        # An agent's cookie would come back with the next check's request, which must not depend on the one before.
+        self._client.cookies.clear()
+        return self._client.build_request(request.http_method or verb, target, content=content, headers=headers), rpc_id
 
     def _spell(self, request: WireRequest, rpc_id: Any) -> tuple[str, str, Any]:
         # A path of the check's own is for looking at what else a server has, such as the card.
@@ -192,7 +185,7 @@ class HttpWire:
     ) -> None:
         # Servers that broke on an earlier request reset its connection, which must not count against this one.
         try:
-            await self._exchange(self._transport, prepared, request, answer, started)
+            await self._exchange(self._client, prepared, request, answer, started)
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
             # An answer that has begun is evidence; only a request of which nothing is known is asked again.
             if answer.status is not None:
@@ -201,13 +194,13 @@ class HttpWire:
 
     async def _exchange(
         self,
-        transport: httpx.AsyncBaseTransport,
+        client: httpx.AsyncClient,
         prepared: httpx.Request,
         request: WireRequest,
         answer: _Answer,
         started: float,
     ) -> None:
-        response = await transport.handle_async_request(prepared)
+        response = await client.send(prepared, stream=True)
         try:
             answer.status = response.status_code
             answer.headers = {k.lower(): v for k, v in response.headers.items()}
