@@ -14,6 +14,7 @@ import pytest
 from faulty_server import serve_app
 from hostile import ANSWERS, Answer, drip, endless, hostile_app, html, huge
 from mutation import PROMPTS
+from rotating import rotating
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card, check_online_async, fetch_card_async
@@ -100,7 +101,7 @@ def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.__name__)
+@pytest.mark.parametrize("answer", rotating(ANSWERS, 3), ids=lambda answer: answer.__name__)
 def test_every_check_ends_in_a_finding_or_says_why_not(answer: Answer, usual: float) -> None:
     results: list[CheckResult] = []
     spent = seconds_of(lambda: results.extend(asyncio.run(judge(answer, None))))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crm_trials import MINI, keys, settings, task_of
+from crm_trials import MINI, keys, one_of_each, settings, task_of
 from trials import RunTrials
 
 from pytest_a2a_bench.a2a.session import AgentSession
@@ -51,6 +51,10 @@ def test_most_golds_would_be_noticed() -> None:
     assert len([t for t in golden if telling(t)]) > 0.8 * len(golden)
 
 
+FEW = pytest.param(one_of_each(), id="few")
+EVERY = pytest.param(list(MINI), id="every", marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("domain", "scoring"),
     [
@@ -60,10 +64,11 @@ def test_most_golds_would_be_noticed() -> None:
         pytest.param("mini_interactive", "compat", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.parametrize("tasks", [FEW, EVERY])
 def test_an_agent_that_asks_nothing_is_told_nothing_and_its_results_tell_nothing(
-    run_trials: RunTrials, sent: list[tuple[str, str]], tmp_path: Path, domain: str, scoring: str
+    run_trials: RunTrials, sent: list[tuple[str, str]], tmp_path: Path, domain: str, scoring: str, tasks: list[str]
 ) -> None:
-    results = run_trials("noop", settings(crm_scoring=scoring, crm_aided=True), keys(domain))
+    results = run_trials("noop", settings(crm_scoring=scoring, crm_aided=True), keys(domain, tasks))
 
     by_task = {result.key.task_key: result for result in results}
     assert {task for task, _ in sent} == set(by_task)
@@ -75,8 +80,11 @@ def test_an_agent_that_asks_nothing_is_told_nothing_and_its_results_tell_nothing
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == {Path(str(r.path)) for r in results}
 
 
-def test_beside_the_agents_own_words_nothing_in_a_result_is_the_gold(run_trials: RunTrials, tmp_path: Path) -> None:
-    results = run_trials("oracle", settings(), keys())
+@pytest.mark.parametrize("tasks", [FEW, EVERY])
+def test_beside_the_agents_own_words_nothing_in_a_result_is_the_gold(
+    run_trials: RunTrials, tmp_path: Path, tasks: list[str]
+) -> None:
+    results = run_trials("oracle", settings(), keys(tasks=tasks))
 
     for result in results:
         stored = json.loads(Path(str(result.path)).read_text())

@@ -8,19 +8,19 @@ import pytest
 from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 
 import pytest_a2a_bench.a2a.client
-import pytest_a2a_bench.conformance
-import pytest_a2a_bench.plugin.lifecycle
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import upstream
 
 # What a run in this process imports must stay imported: pytester forgets every module that such a run brings in, and
-# of two copies of a module each would have its own keys.
-# The same goes for the checks, which register themselves once.
+# of two copies of a module each would have its own keys. To make some sixty modules anew is also half of what a short
+# run costs. The same goes for the checks, which register themselves once.
 for module in pkgutil.iter_modules(pytest_a2a_bench.__path__):
     if module.name != "tau2":  # which is for scripts, and imports tau2 with its language models
         importlib.import_module(f"pytest_a2a_bench.{module.name}")
-for module in pkgutil.walk_packages(pytest_a2a_bench.conformance.__path__, "pytest_a2a_bench.conformance."):
-    importlib.import_module(module.name)
+for room in ("benchmarks", "conformance", "gates", "plugin", "reports", "results", "trials"):
+    package = importlib.import_module(f"pytest_a2a_bench.{room}")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
 # And for tau2, whose classes check each other by identity: of two copies neither knows the other's messages.
 upstream.load()
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from crm_settings import crm_settings
+from mini_orgs import mini
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
 
-MINI = {task.task_id: task for task in build().tasks}
+MINI = {task.task_id: task for task in mini().tasks}
 
 
 def settings(**options: Any) -> Settings:

@@ -1,8 +1,13 @@
-"""How many examples a property is tried on: a fifth in the default run, all of them with ``--run-slow``, as in CI."""
+"""How much is tried in the default run: a fifth of a property's examples, some cases of a long table; with
+``--run-slow``, as in CI, all of them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 
 VARIABLE = "A2A_BENCH_ALL_EXAMPLES"
 """Set by ``conftest.py``, so that xdist's workers know it, too."""
@@ -11,3 +16,12 @@ VARIABLE = "A2A_BENCH_ALL_EXAMPLES"
 def examples(number: int) -> int:
     """Return how many of a number of examples to try."""
     return number if os.environ.get(VARIABLE) else max(12, number // 5)
+
+
+def sampled(cases: Iterable[Any], every: int) -> list[Any]:
+    """Return the cases of a table for ``parametrize``: the first of every so many are always tried, the others slow.
+
+    :param cases: each a value, or a tuple of several.
+    """
+    values = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*each, marks=[pytest.mark.slow] * (n % every > 0)) for n, each in enumerate(values)]

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from examples import sampled
 from fault_matrix import Cell, Tried, cells, documented, explain, try_cell
 from rotating import rotating
 
 # asyncio forgets a connection that it accepted at the moment at which chaos closes the door.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
-# One of each way to end, and of each binding.
+# One of each way to end, and of each binding: in CI always, whichever part of the others is tried.
 QUICK = [
     Cell("blocking", "after-delivery", "jsonrpc", "1.0"),
     Cell("blocking", "504-late", "grpc", "0.3"),
@@ -27,7 +28,7 @@ def check(cell: Cell) -> None:
     assert not problem, problem
 
 
-@pytest.mark.parametrize("cell", QUICK, ids=str)
+@pytest.mark.parametrize("cell", sampled(QUICK, 3), ids=str)
 def test_a_cell_is_as_documented(cell: Cell) -> None:
     check(cell)
 
@@ -35,7 +36,7 @@ def test_a_cell_is_as_documented(cell: Cell) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [cell for cell in cells() if cell not in QUICK], ids=str)
 def test_every_cell_is_as_documented(cell: Cell) -> None:
-    if cell not in rotating(list(cells()), 3):
+    if cell not in rotating(list(cells()), 5):
         pytest.skip("another part of the fault matrix is tried, by A2A_BENCH_FUZZ_SEED")
     check(cell)
 

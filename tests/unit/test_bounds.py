@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from examples import sampled
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -140,7 +141,7 @@ def test_infinite_numbers_are_no_arguments() -> None:
 # --- calls, parts, CPU ---
 
 
-@pytest.mark.parametrize("dialect", ["auto", "tool_call", "data", "agentbeats", "sierra"])
+@pytest.mark.parametrize("dialect", sampled(["auto", "tool_call", "data", "agentbeats", "sierra"], 5))
 def test_calls_beyond_the_limit_are_not_carried_out(dialect: str) -> None:
     every = {"tool_calls": [call(n) for n in range(20_000)]}
     reply = decode([Part.of_data(every), Part.of_text(json.dumps({"tool_calls": [call(-1)]}))], DEFAULT_BOUNDS, dialect)

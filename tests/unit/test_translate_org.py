@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from examples import examples
+from examples import examples, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -298,16 +298,19 @@ def test_no_reply_raises_or_passes_in_silence(name: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    [
-        "<execute>",
-        "<respond> x",
-        "<thought>",
-        '{"action": "execute", ',
-        "<execute a",
-        "&lt;execute",
-        "</execute>",
-        "```",
-    ],
+    sampled(
+        [
+            "<execute>",
+            "<respond> x",
+            '{"action": "execute", ',
+            "<thought>",
+            "```",
+            "<execute a",
+            "&lt;execute",
+            "</execute>",
+        ],
+        2,
+    ),
 )
 def test_hostile_replies_take_no_time(piece: str) -> None:
     said = (piece * 200_000)[:900_000]
