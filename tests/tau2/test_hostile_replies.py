@@ -18,7 +18,7 @@ from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.parsing import RAW_LIMIT
 
 KEY = TrialKey("tau2", "mock", "create_task_1", 0)
-DEEP = 20_000 if os.environ.get(VARIABLE) else 5_000
+DEEP = 100_000 if os.environ.get(VARIABLE) else 5_000
 """Far deeper than anything in Python goes; the deeper, the longer the texts that are searched in vain."""
 
 
