@@ -7,7 +7,10 @@ import json
 
 import odd_writing
 import pytest
+from a2a import types
 from plain_harness import judge_plain
+
+from pytest_a2a_bench.conformance.protocol.payloads import is_known, is_misspelt
 
 LISTS = {f"LIST-{n:03}" for n in range(1, 17)}
 LIBERTIES = {
@@ -31,6 +34,30 @@ def test_a_liberty_is_none_that_is_found(liberty: str) -> None:
 
     assert verdict.lines == []
     assert ids is None or verdict.checked >= ids - {"CAN-005"}
+
+
+def test_a_slash_in_a_path_is_a_warning() -> None:
+    verdict = asyncio.run(judge_plain("full", "slashes separate", ids={"HJ-006"}))
+
+    assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/HJ-006[HTTP+JSON] warned"]
+
+
+# Those of what operations answer with; a name that is forgotten would not be judged.
+MESSAGES = (
+    *(types.Task, types.TaskStatus, types.Message, types.Part, types.Artifact, types.TaskStatusUpdateEvent),
+    *(types.TaskArtifactUpdateEvent, types.ListTasksResponse, types.StreamResponse, types.SendMessageResponse),
+    *(types.TaskPushNotificationConfig, types.ListTaskPushNotificationConfigsResponse, types.AuthenticationInfo),
+)
+
+
+def test_every_member_of_an_answer_is_known() -> None:
+    names = {field.json_name for message in MESSAGES for field in message.DESCRIPTOR.fields}
+
+    assert {name for name in names if not is_known(name)} == set()
+    assert not any(is_misspelt(name) for name in names)
+    assert is_misspelt("context_id")
+    assert is_misspelt("ContextId")
+    assert not is_misspelt("x_note")
 
 
 def test_oddly_written_is_the_same() -> None:

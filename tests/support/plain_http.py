@@ -242,6 +242,7 @@ class Doors:
     async def rest(self, request: Request) -> Response:
         """Answer HTTP+JSON."""
         agent, path, verb = self.agent, request.scope["raw_path"].decode().removeprefix("/rest"), request.method
+        path = unquote(path) if agent.bad("slashes separate") else path
         steps = [unquote(step) if not agent.bad("paths undecoded") else step for step in path.strip("/").split("/")]
         op, tenant = "", ""
         params: Json = {}
