@@ -23,7 +23,7 @@ _VARIABLE = re.compile(
     re.IGNORECASE,
 )
 _ANSWER = re.compile(r"status \S+ with .*", re.DOTALL)
-_ERROR = re.compile(r"\berror (\w+Error)\b.*", re.DOTALL)
+_ERROR = re.compile(r"\berror (?:(\w+Error)|-?\d{3,}|[A-Z][A-Z_]+)\b.*", re.DOTALL)
 _REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
 _BROKEN_GRPC = (2, 13)  # UNKNOWN, INTERNAL
 _INTERNAL_ERROR = -32603
@@ -45,7 +45,7 @@ def fold(
     # From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding.
     for key_of in (
         *(_by_envelope, _by_method, _by_server_error, _by_version, _by_extensions, _by_task_id),
-        *(_by_refusal, _by_validation, _by_pointer, _by_answer, _by_words),
+        *(_by_refusal, _by_validation, _by_kind, _by_pointer, _by_answer, _by_words),
     ):
         groups: dict[tuple[bool, Key], list[int]] = {}
         for number, result in enumerate(every):
@@ -225,6 +225,12 @@ def _by_validation(result: CheckResult) -> Key:
     return ("validation", result.requirement.version) if is_one else ()
 
 
+def _by_kind(result: CheckResult) -> Key:
+    """Group what shows that 0.3's member ``kind`` is still there."""
+    is_one = result.requirement.group != CARD and all(f.pointer.endswith("/kind") for f in result.findings)
+    return ("kind", result.requirement.version, result.binding) if is_one and result.findings else ()
+
+
 def _by_answer(result: CheckResult) -> Key:
     """Group what several requirements find in the same words at the same place of one answer."""
     found = _weighty(result)
@@ -276,6 +282,7 @@ _WORDS: Mapping[str, str] = {
 _LEADERS: Mapping[str, tuple[str, ...]] = {
     "no JSON-RPC": ("CARD-007", "V03-CARD-022"),
     "no method": ("JR-002", "V03-RPC-001"),
+    "kind": ("DM-012",),
 }
 """Requirements that a group is a case of; without one of them there is none."""
 

@@ -284,3 +284,21 @@ def test_what_others_tests_find_is_no_cause_of_what_ours_do() -> None:
     crash = row("CAN-003", "error InternalError: no such task", **broken)
     for mine, other in ((ours, theirs), (crash, dataclasses.replace(crash, requirement=entry))):
         assert [r.outcome for r in fold([other, mine])] == ["failed", "failed"]
+
+
+def test_parts_of_old_are_a_case_of_objects_of_old() -> None:
+    rows = [
+        row("PART-009", "kind 'text'", pointer="/history/0/parts/0/kind"),
+        row("DM-012", "kind 'task'", pointer="/kind"),
+    ]
+    assert [r.outcome for r in fold(rows)] == ["explained", "failed"]
+    contents = row("PART-009", "a part has the members ['text', 'url']", pointer="/history/0/parts/0")
+    assert {r.outcome for r in fold([contents, rows[1]])} == {"failed"}
+
+
+def test_errors_without_a_name_are_one_on_all_bindings() -> None:
+    said = ("error 500: unknown exception", "error UNIMPLEMENTED: Method not implemented!", "error -32099 200: no")
+    rows = [row("V03-PUSH-001", f"listing the configs: {e}", b) for e, b in zip(said, BINDINGS, strict=True)]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained", "explained"]
+    named = row("V03-PUSH-001", "listing the configs: error TaskNotFoundError 404: none", "GRPC")
+    assert [r.outcome for r in fold([rows[0], named])] == ["failed", "failed"]

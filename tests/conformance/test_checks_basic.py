@@ -203,7 +203,11 @@ def test_small_agent_is_right() -> None:
         ("DM-012", in_task(lambda t: t.update(kind="task")), "/task/kind"),
         ("DM-013", in_task(lambda t: t.update(history=None)), "/task/history"),
         ("DM-014", in_task(lambda t: t["artifacts"][0].pop("artifactId")), "/task/artifacts/0/artifactId"),
-        ("PART-009", in_task(lambda t: t["artifacts"][0]["parts"][0].update(kind="text")), "/task/artifacts/0/parts/0"),
+        (
+            "PART-009",
+            in_task(lambda t: t["artifacts"][0]["parts"][0].update(kind="text")),
+            "/task/artifacts/0/parts/0/kind",
+        ),
         ("PART-009", in_task(lambda t: t["artifacts"][0].update(parts=[{}])), "/task/artifacts/0/parts/0"),
         ("JR-001", plain(200, json.dumps(answer({"id": 1, "method": "SendMessage"})), "text/plain"), "/content-type"),
         ("JR-003", lambda _, document: document.pop("jsonrpc"), "/jsonrpc"),

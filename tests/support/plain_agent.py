@@ -100,7 +100,7 @@ class Plain:
 
     :param profile: what it declares: ``full``, ``bare`` (no capability), ``guarded`` (bearer tokens, extended card),
         ``strict`` (a required extension), ``tenants`` (two), ``old`` (0.3).
-    :param fault: the name of the one rule that it breaks.
+    :param fault: the name of the one rule that it breaks, or of a liberty that the rules leave it.
     """
 
     def __init__(self, profile: str = "full", fault: str = "") -> None:
@@ -501,6 +501,7 @@ class Plain:
             at = ids.index(self.pages[token]) + 1 if self.pages.get(token) in ids else 0
             mine = mine[at - 1 if self.bad("pages overlap") else at + 1 if self.bad("pages skip") else at :]
         count = (size or (500 if self.bad("default page is big") else 50)) + (1 if self.bad("page too full") else 0)
+        count = min(count, 2) if self.bad("pages of two") else count
         page, rest = mine[:count], mine[count:]
         following = ""
         if rest:
@@ -529,6 +530,8 @@ class Plain:
         if self.bad("cancelled completes"):
             job.state = "TASK_STATE_WORKING"
             return {**before, "status": {"state": "TASK_STATE_CANCELED", "timestamp": now()}}
+        if self.bad("forgets canceled"):
+            del self.jobs[job.key]
         return before if self.bad("cancel shows before") else self.picture(job)
 
     async def subscribe(self, call: Json, who: str, tenant: str) -> AsyncIterator[Json]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import unquote
 
+import odd_writing
 import uvicorn
 from plain_agent import CALLERS, CODES, DONE, EXTENSION, KINDS, MODES, OPERATIONS, Json, Plain, Trouble
 from plain_faults import rewritten
@@ -47,6 +48,9 @@ def card_of(agent: Plain, base: str) -> Json:
         for name, path in spoken
         for tenant in ([{"tenant": t} for t in TENANTS] if agent.profile == "tenants" else [{}])
     ]
+    if agent.bad("binding of its own"):
+        own = {"url": "mqtt:agents/plain", "protocolBinding": "https://plain.example/bindings/mqtt"}
+        card["supportedInterfaces"].append({**own, "protocolVersion": "1.0"})
     if agent.guarded:
         card["capabilities"]["extendedAgentCard"] = True
         card["securitySchemes"] = {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
@@ -78,6 +82,10 @@ class Doors:
     def reply(self, body: Any, status: int = 200, media: str = "application/json", **headers: str) -> Response:
         """Write JSON, or what a fault makes of it."""
         status, media, headers = rewritten(self.agent, "head", (status, media, headers))
+        if self.agent.bad("odd writing"):
+            return Response(
+                odd_writing.text(body), status, {**headers, "content-type": f'{media.upper()} ; Charset="UTF-8"'}
+            )
         text = json.dumps(body)
         return Response(rewritten(self.agent, "text", text), status, {**headers, "content-type": media})
 
@@ -85,6 +93,8 @@ class Doors:
         """Serve the card."""
         card = rewritten(self.agent, "card", card_of(self.agent, self.base))
         text = card if isinstance(card, str) else json.dumps(card)
+        if self.agent.bad("odd writing"):
+            text = odd_writing.text(card)
         etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
         headers = {"cache-control": "public, max-age=60", "etag": etag, "content-type": "application/json"}
         headers = rewritten(self.agent, "card headers", headers)
@@ -143,6 +153,8 @@ class Doors:
     def refuse(self) -> Response:
         """Answer callers without credentials."""
         headers = {} if self.agent.bad("no challenge") else {"www-authenticate": 'Bearer realm="plain"'}
+        if self.agent.bad("bare refusal"):
+            return Response(b"", 401, headers)
         return self.reply({"error": "credentials, please"}, 400 if self.agent.bad("refusal is 400") else 401, **headers)
 
     def echoed(self, op: str) -> Any:
@@ -221,7 +233,8 @@ class Doors:
         async def lines() -> AsyncIterator[str]:
             async with contextlib.aclosing(found) as events:  # type: ignore[type-var]
                 async for event in events:
-                    yield f"data: {json.dumps(make(event))}\n\n"
+                    made = make(event)
+                    yield odd_writing.event(made) if self.agent.bad("odd writing") else f"data: {json.dumps(made)}\n\n"
 
         media = "application/json" if self.agent.bad("streams as json") else "text/event-stream"
         return StreamingResponse(lines(), media_type=media)
@@ -229,6 +242,7 @@ class Doors:
     async def rest(self, request: Request) -> Response:
         """Answer HTTP+JSON."""
         agent, path, verb = self.agent, request.scope["raw_path"].decode().removeprefix("/rest"), request.method
+        path = unquote(path) if agent.bad("slashes separate") else path
         steps = [unquote(step) if not agent.bad("paths undecoded") else step for step in path.strip("/").split("/")]
         op, tenant = "", ""
         params: Json = {}

@@ -81,6 +81,10 @@ def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, bind
     # A misspelt name is told elsewhere; the URL is judged as what it must mean.
     known = binding if binding in CORE_BINDINGS else core_name(binding)
     facts = judge_url(url, _SCHEMES.get(known, ()), authority=known == "GRPC")
+    # A binding of somebody's own has addresses of its own kind, such as mqtt:agents/recipes, which name no host.
+    is_own = bool(binding) and known not in CORE_BINDINGS and facts.scheme not in ("", "http", "https")
+    if is_own and not facts.host and is_uri(url):
+        return
     shown = show(url)
     if facts.problem:
         wanted = "https://HOST/PATH" + (" or HOST:PORT" if known == "GRPC" else "")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import NoAnswer, check
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.payloads import Node, members, nodes
+from pytest_a2a_bench.conformance.protocol.payloads import Node, is_known, is_misspelt, members, nodes
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.redact import one_line
 
@@ -23,7 +23,6 @@ STATES = frozenset(
     )
 )
 ROLES = frozenset({"ROLE_USER", "ROLE_AGENT"})
-_CAMEL = re.compile(r"[a-z][A-Za-z0-9]*")
 # Section 5.6.1 demands UTC, written with Z.
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -90,7 +89,7 @@ def _unique_artifacts(value: Any) -> Iterator[Problem]:
 def _camel(value: Any) -> Iterator[Problem]:
     # Free-form members are left out by members(): their names are the agent's.
     for member in members(value):
-        if not _CAMEL.fullmatch(member.name):
+        if is_misspelt(member.name):
             yield Problem(f"a member is called {member.name!r}", member.pointer)
 
 
@@ -103,7 +102,7 @@ def _kind(value: Any) -> Iterator[Problem]:
 def _nulls(value: Any) -> Iterator[Problem]:
     for member in members(value):
         # The data of a part may be any JSON value, and null is one.
-        if member.value is None and member.name != "data":
+        if member.value is None and member.name != "data" and is_known(member.name):
             yield Problem(f"{member.name} is null", member.pointer)
 
 
@@ -275,6 +274,9 @@ async def one_content(ctx: Context) -> None:
                 if node.kind != "part":
                     continue
                 contents = [name for name in CONTENTS if name in node.value]
-                if len(contents) != 1 or "kind" in node.value:
+                if len(contents) != 1:
                     ctx.fail(f"a part has the members {sorted(node.value)}", pointer=node.pointer, replies=[reply])
+                    return
+                if "kind" in node.value:
+                    ctx.fail(f"kind {node.value['kind']!r}", pointer=f"{node.pointer}/kind", replies=[reply])
                     return

@@ -151,14 +151,21 @@ async def every_state_filters(ctx: Context) -> None:
 @crossed("HJ-006")
 async def ids_in_paths_are_decoded(ctx: Context) -> None:
     """A configuration whose id has a space and a slash is found by it."""
-    config_id = f"a b/{ctx.unknown_id()}"
+    made, reply = await _by_id(ctx, f"a b/{ctx.unknown_id()}")
+    if reply.ok:
+        return
+    _, plain = await _by_id(ctx, f"a b {ctx.unknown_id()}")
+    # Section 11.5 has the values of queries encoded and says nothing of paths, in which many servers read %2F as /.
+    tell = ctx.warn if plain.ok else ctx.fail
+    tell(f"the configuration whose id has a slash: {reply.describe()}", expected="that one", replies=(made, reply))
+
+
+async def _by_id(ctx: Context, config_id: str) -> tuple[WireReply, WireReply]:
+    """Make a configuration with an id, and return the answers to that and to being asked for it."""
     task_id, config, made = await created(ctx, id=config_id)
     if config.get("id") != config_id:
         ctx.skip("the agent takes no id of a client's")
-    reply = await ctx.call(GET, {"taskId": task_id, "id": config_id})
-    if not reply.ok:
-        found = f"the configuration {config_id!r}: {reply.describe()}"
-        ctx.fail(found, expected="the configuration", replies=(made, reply))
+    return made, await ctx.call(GET, {"taskId": task_id, "id": config_id})
 
 
 # -- who may see what --

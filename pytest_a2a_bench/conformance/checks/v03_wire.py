@@ -10,7 +10,7 @@ from pytest_a2a_bench.conformance.checks.auth import operations
 from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
-from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS
+from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, is_misspelt
 from pytest_a2a_bench.conformance.session.presence import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
@@ -175,7 +175,7 @@ async def names_are_camel_case(ctx: Context) -> None:
     """Member names are in camelCase."""
     for reply in await ctx.samples():
         for value in (reply.result, *reply.events):
-            name = next((n for n in _names(value) if "_" in n or n[:1].isupper()), None)
+            name = next((n for n in _names(value) if is_misspelt(n)), None)
             if name is not None:
                 ctx.fail(f"a member is called {name!r}", expected="camelCase names", replies=(reply,))
                 return

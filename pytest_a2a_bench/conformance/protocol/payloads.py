@@ -130,6 +130,16 @@ def parse_timestamp(text: Any) -> float | None:
 FREE_FORM = frozenset({"metadata", "data", "params", "header"})
 """Members whose content is the agent's own, so that no rule of the protocol applies inside."""
 
+_NAMES = frozenset(
+    "append artifact artifactId artifactUpdate artifacts authentication bytes configs contextId credentials data "
+    "description extensions file filename final history id kind lastChunk mediaType message messageId metadata "
+    "mimeType name nextPageToken pageSize parts pushNotificationConfig raw referenceTaskIds role scheme schemes "
+    "state status statusUpdate task taskId tasks tenant text timestamp token totalSize uri url".split()
+)
+"""Members of the objects that operations answer with, in 1.0 and in 0.3."""
+_RUN_TOGETHER = frozenset(name.lower() for name in _NAMES)
+_CAMEL = re.compile(r"[a-z][A-Za-z0-9]*")
+
 _CHILDREN: Mapping[str, Mapping[str, str]] = {
     "response": {
         "task": "task",
@@ -206,3 +216,14 @@ def members(value: Any, pointer: str = "") -> Iterator[Member]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from members(item, f"{pointer}/{index}")
+
+
+# Section 5.7: members that nobody knows are to be ignored, so that agents may add some of their own.
+def is_known(name: str) -> bool:
+    """Tell whether the protocol has a member of that name."""
+    return name in _NAMES
+
+
+def is_misspelt(name: str) -> bool:
+    """Tell whether a name is that of a member of the protocol, and not in camelCase."""
+    return not _CAMEL.fullmatch(name) and re.sub(r"[^a-z0-9]", "", name.lower()) in _RUN_TOGETHER

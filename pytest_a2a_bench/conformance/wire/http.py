@@ -23,7 +23,13 @@ from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
-from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_rest_error, read_rpc_error
+from pytest_a2a_bench.conformance.wire.reply import (
+    AUTH_STATUSES,
+    ReplyError,
+    WireReply,
+    read_rest_error,
+    read_rpc_error,
+)
 from pytest_a2a_bench.errors import InfrastructureError, ProtocolError
 
 JSON = "application/json"
@@ -276,6 +282,9 @@ class HttpWire:
             # JSON-RPC answers come with status 200, but a proxy's page in between has neither member, whatever its
             # status.
             if not isinstance(document, Mapping) or not ("error" in document or "result" in document):
+                # Who guards the door need not speak JSON-RPC: section 3.3.2 names the status 401, and no code for it.
+                if status in AUTH_STATUSES:
+                    return dataclasses.replace(reply, document=document, error=read_rest_error(document, status))
                 what = problem or "neither result nor error in the JSON-RPC answer"
                 return dataclasses.replace(reply, document=document, problem=f"HTTP {status}: {what}")
             error = read_rpc_error(document["error"], status) if document.get("error") is not None else None

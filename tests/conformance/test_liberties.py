@@ -1,0 +1,68 @@
+"""What agents may do although few of them do: a correct agent that takes a liberty has no findings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import odd_writing
+import pytest
+from a2a import types
+from plain_harness import judge_plain
+
+from pytest_a2a_bench.conformance.protocol.payloads import is_known, is_misspelt
+
+LISTS = {f"LIST-{n:03}" for n in range(1, 17)}
+LIBERTIES = {
+    # Section 5.7: unknown members are ignored; RFC 8259 and HTML's event streams say how else the same may be written.
+    "odd writing": ("full", None),
+    # Section 3.3.2 names the status 401, and for JSON-RPC no code: whoever guards the door need not speak JSON-RPC.
+    "bare refusal": ("guarded", {"XCARD-003", "AUTH-001", "AUTH-002", "AUTH-003", "AUTH-004", "AUTH-005", "AUTH-009"}),
+    # a2a.proto on page_size: "The service may return fewer than this value".
+    "pages of two": ("full", {*LISTS, "HJ-004", "HJ-005"}),
+    # Section 3.3.1: a task may be "canceled and purged".
+    "forgets canceled": ("full", {"SEND-007", "SUB-003", "GET-001", "GET-007", "CAN-002", "CAN-005", "LIST-011"}),
+    # Section 12.7: a binding of its own has a URL of its own.
+    "binding of its own": ("full", {"CARD-007"}),
+}
+
+
+@pytest.mark.parametrize("liberty", LIBERTIES)
+def test_a_liberty_is_none_that_is_found(liberty: str) -> None:
+    profile, ids = LIBERTIES[liberty]
+    verdict = asyncio.run(judge_plain(profile, liberty, ids=ids))
+
+    assert verdict.lines == []
+    assert ids is None or verdict.checked >= ids - {"CAN-005"}
+
+
+def test_a_slash_in_a_path_is_a_warning() -> None:
+    verdict = asyncio.run(judge_plain("full", "slashes separate", ids={"HJ-006"}))
+
+    assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/HJ-006[HTTP+JSON] warned"]
+
+
+# Those of what operations answer with; a name that is forgotten would not be judged.
+MESSAGES = (
+    *(types.Task, types.TaskStatus, types.Message, types.Part, types.Artifact, types.TaskStatusUpdateEvent),
+    *(types.TaskArtifactUpdateEvent, types.ListTasksResponse, types.StreamResponse, types.SendMessageResponse),
+    *(types.TaskPushNotificationConfig, types.ListTaskPushNotificationConfigsResponse, types.AuthenticationInfo),
+)
+
+
+def test_every_member_of_an_answer_is_known() -> None:
+    names = {field.json_name for message in MESSAGES for field in message.DESCRIPTOR.fields}
+
+    assert {name for name in names if not is_known(name)} == set()
+    assert not any(is_misspelt(name) for name in names)
+    assert is_misspelt("context_id")
+    assert is_misspelt("ContextId")
+    assert not is_misspelt("x_note")
+
+
+def test_oddly_written_is_the_same() -> None:
+    value = {"text": 'a/b "c" ü 😀 \n', "n": [1, -2, 0, 2.5, None, True], "id": 7}
+    read = json.loads(odd_writing.text(value))
+
+    assert {name: read[name] for name in value} == value
+    assert read.keys() - value.keys() == {"x_note", "zNothing"}
