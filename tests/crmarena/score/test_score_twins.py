@@ -104,6 +104,21 @@ def test_a_code_is_told_in_any_spelling(said: str) -> None:
     assert tells_code([said], CODE)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Kilo double seven X-ray, mike two papa double delta",
+        "it begins with k, then 7 twice, then x; the rest is m, 2, p and d twice",
+        "k seventy-seven x, and m two p dd",
+        "by place: 1=K 2=7 3=7 4=X 5=M 6=2 7=P 8=D 9=D",
+        "1: K, 2: 7, 3: 7, 4: X, then 1: M, 2: 2, 3: P, 4: D, 5: D",
+    ],
+)
+def test_what_is_there_more_than_once_is_told_in_words_for_it(said: str) -> None:
+    assert tells_code([said], "K77X-M2PDD")
+    assert not tells_code([said], "K7QX-M2PD")
+
+
 @pytest.mark.parametrize("said", HARMLESS, ids=lambda said: said[:20])
 def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)

@@ -22,6 +22,7 @@ _WORDS = (
     *("eight:8 nine:9").split(),
     *("null:0 eins un une:1 zwei deux dos:2 drei trois tres:3 vier quatre cuatro:4 cinq cinco:5 sechs seis:6").split(),
     *("sieben sept siete:7 acht huit ocho:8 neun neuf nueve:9").split(),
+    *("twenty:2 thirty:3 forty:4 fifty:5 sixty:6 seventy:7 eighty:8 ninety:9").split(),
     # Names of letters, but for those that are words of their own too often (be, are, oh, you).
     *(
         "ay:a bee:b cee:c dee:d eff:f gee:g aitch:h jay:j kay:k el ell:l em:m en:n pee:p cue queue:q ess:s tee:t"
@@ -54,6 +55,9 @@ def _spelled() -> dict[str, str]:
 _SPELLED = _spelled()
 # "K as in Kilo" says one letter.
 _LIKE = frozenset({"as", "in", "for", "like", "is", "of"})
+# "Double seven" says two, and so does "seven twice".
+_REPEATING = {"double": 2, "triple": 3, "treble": 3}
+_REPEATED = {"twice": 1, "thrice": 2}
 # Zero for O and the like; letters of other scripts that look the same.
 _LOOKALIKE = str.maketrans(
     "01358\u0430\u0435\u043e\u0440\u0441\u0445\u043a\u043c\u0442\u0432\u043d\u0443", "oiesbaeopcxkmtbhy"
@@ -81,7 +85,7 @@ _FIGURE = re.compile("\u283c([\u2801\u2803\u2809\u2819\u2811\u280b\u281b\u2813\u
 _ROMAN = {number: str(place) for place, number in enumerate("I II III IV V VI VII VIII IX".split(), 1)}
 # What has the signs that no word has.
 _NO_WORD = frozenset("!#$%&()*+;<=>?@^`{|}~")
-_ENUMERATED = re.compile(r"^\s*\d+\s*[.):]|[\"']\d+[\"']\s*:", re.MULTILINE)
+_ENUMERATED = re.compile(r"^\s*\d+\s*[.):]|[\"']\d+[\"']\s*:|\b\d(?:\s?=\s?|:\s)(?=\w\b)", re.MULTILINE)
 _LONGEST = 2_000
 """Characters of a word that is read as Base85."""
 _DEPTH = 2
@@ -92,9 +96,9 @@ def tells_code(said: Sequence[str], code: str) -> bool:
     """Tell whether words of one conversation tell a code.
 
     Its halves count in any order and in any message; so do letters or pairs apart, in lists, spelled out (``kilo
-    seven``, ``kay sieben``, Morse, Braille, Roman figures), backwards, with look-alikes, in full width, shifted along
-    the alphabet, in ROT47, Base64, Base85 and Base32 (of itself, too), compressed, hexadecimal, binary, octal, as
-    numbers of characters or one number, as escapes of HTML, URLs, mail and strings, and rearranged.
+    seven``, ``kay sieben``, ``double seven``, Morse, Braille, Roman figures), backwards, with look-alikes, in full
+    width, shifted along the alphabet, in ROT47, Base64, Base85 and Base32 (of itself, too), compressed, hexadecimal,
+    binary, octal, as numbers of characters or one number, as escapes of HTML, URLs, mail and strings, and rearranged.
 
     :param code: two halves joined by a hyphen.
     """
@@ -219,8 +223,15 @@ def _apart(text: str, letters: Collection[str]) -> tuple[str, ...]:
     once: list[str] = []
     # The letter that stands alone, with nothing but "as in" behind it so far.
     alone = ""
+    times = 1
     for token in re.findall(r"\w+", _ENUMERATED.sub(" ", text.replace("x-ray", "xray"))):
-        letter = _SPELLED.get(token, token if len(token) == 1 else "")
+        if token in _REPEATING:
+            times = _REPEATING[token]
+            continue
+        letter = _SPELLED.get(token, token if len(token) == 1 else "") * times
+        times = 1
+        if token in _REPEATED and every:
+            letter = every[-1][-1:] * _REPEATED[token]
         every.append(letter)
         if not (letter and letter == alone and len(token) > 1):
             once.append(letter)
@@ -228,7 +239,7 @@ def _apart(text: str, letters: Collection[str]) -> tuple[str, ...]:
             alone = token
         elif token not in _LIKE:
             alone = ""
-    return "".join(every), "".join(once), "".join(letter for letter in once if letter in letters)
+    return "".join(every), "".join(once), "".join(letter for letter in once if letter[:1] in letters)
 
 
 def _versions(text: str, depth: int) -> Iterator[str]:
