@@ -32,6 +32,7 @@ def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Re
     return handle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", ["mock", "conformance"])
 def test_no_assessment_is_longer_than_allowed(tmp_path: Path, domain: str) -> None:
     with agent_served("oracle?latency=600") as agent, served(Terms(tmp_path / "r", guard=LOCAL, seconds=1)) as url:
@@ -90,6 +91,7 @@ class Held:
         return None
 
 
+@pytest.mark.slow
 def test_whoever_waits_hears_something_at_least_every_20_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

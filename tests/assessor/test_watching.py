@@ -65,6 +65,7 @@ def test_without_opentelemetry_the_callers_context_is_handed_on(tmp_path: Path) 
     assert {tuple(one.values()) for one in heard} == {tuple(CONTEXT.values()), (None, None)}
 
 
+@pytest.mark.slow
 def test_spans_are_part_of_the_callers_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with span_receiver() as received, raw_agent(answer) as agent:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", received.url)

@@ -71,6 +71,7 @@ def scripted_results() -> Iterator[tuple[CheckResult, ...]]:
         yield judge(agent.url, PROMPTS)
 
 
+@pytest.mark.slow
 def test_sdk_has_its_known_defects_only(scripted_results: tuple[CheckResult, ...]) -> None:
     assert findings(scripted_results) == SDK_DEFECTS
 

@@ -240,6 +240,7 @@ def states(url: str) -> list[str]:
     return [task["status"]["state"] for task in answer["result"]["tasks"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"),
     [

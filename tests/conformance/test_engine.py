@@ -242,6 +242,7 @@ async def old_configs() -> tuple[int, int]:
     return held, len(agent.configs)
 
 
+@pytest.mark.slow
 def test_no_push_configuration_is_left_behind_on_an_agent_of_0_3() -> None:
     # Two, as the agent notifies nobody, and what depends on time is found only if it comes again.
     assert asyncio.run(old_configs()) == (2, 0)

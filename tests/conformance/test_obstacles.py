@@ -131,6 +131,7 @@ async def judge_slow(agent: Slow, served: str, timeout: float, groups: set[str])
         return await collect(found, select=lambda p: p.requirement.group in groups)
 
 
+@pytest.mark.slow
 def test_an_agent_that_never_answers_ends_the_run_soon() -> None:
     results, asked = asyncio.run(slow(30.0, (), 1.0, {"send", "get-task", "cancel", "auth", "validation"}))
     assert len(asked) == 3, "two rounds of requests that run into the limit, whatever is to be judged"
@@ -143,6 +144,7 @@ def test_an_agent_that_never_answers_ends_the_run_soon() -> None:
     assert {r.outcome for r in judged} == {"error", "skipped"}
 
 
+@pytest.mark.slow
 def test_what_comes_too_late_is_an_error_and_says_how_to_wait_longer() -> None:
     results, _ = asyncio.run(slow(2.0, ("SendMessage",), 0.8, {"send", "get-task"}))
     judged = [r for r in results if r.binding == "JSONRPC"]

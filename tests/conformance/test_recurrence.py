@@ -79,6 +79,7 @@ def test_what_is_late_once_is_inconclusive_with_both_evidences() -> None:
     assert {f.severity for f in result.findings} == {"note"}
 
 
+@pytest.mark.slow
 def test_what_is_late_again_alone_is_told_as_before() -> None:
     results = asyncio.run(judge("SendMessage", 1000, "SEND-001", "SEND-002"))
     assert {r.outcome for r in results.values()} == {"error"}

@@ -62,6 +62,7 @@ def test_threads_share_one_org_and_the_interactive_domain_asks_the_same() -> Non
     assert all(task.interactive for task in interactive.tasks.values())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh")
 def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
     plain = domains.open_domain("mini", settings()).org
@@ -96,6 +97,7 @@ def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
     assert bool(changed) == (level != "low")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh")
 def test_a_closed_world_leaves_nothing_behind() -> None:
     org = domains.open_domain("mini", settings(crm_rot=5)).org

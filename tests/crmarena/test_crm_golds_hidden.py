@@ -55,6 +55,7 @@ FEW = pytest.param(one_of_each(), id="few")
 EVERY = pytest.param(list(MINI), id="every", marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "scoring"),
     [

@@ -18,6 +18,7 @@ from pytest_a2a_bench.results import manifest
 FEW = one_of_each()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "domain", "options"),
     [

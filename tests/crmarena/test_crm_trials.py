@@ -79,6 +79,7 @@ def test_what_is_counted_is_what_the_transcript_shows(run_trials: RunTrials) -> 
         assert measured(result, "query_seconds") <= result.duration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "tasks"),
     [
@@ -94,6 +95,7 @@ def test_distractor_rows_change_no_answer(run_trials: RunTrials, agent: str, tas
     assert {r.provenance["rot"] for r in results} == {400}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "level", [*(pytest.param(level, marks=pytest.mark.slow) for level in ("low", "medium")), "high"]
 )

@@ -95,6 +95,7 @@ def test_other_expressions_do_not_even_collect_it(bench: Bench) -> None:
     result.stdout.fnmatch_lines(["50/287 tests collected (237 deselected)*"])
 
 
+@pytest.mark.slow
 def test_published_domains_join_where_their_data_is(bench: Bench, data: Path) -> None:
     given = ("--a2a-crm-data", str(data))
     assert ids(bench("--co", "-q", *ORACLE, *given, "-k", "crmarena")) == [

@@ -94,6 +94,7 @@ def test_leaks_and_refusals_are_gates(
     assert main(["gate", "a2a-results", "--min-pass=0", "--max-metric", "over_refusal=0.05"]) == 1
 
 
+@pytest.mark.slow
 def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]) -> None:
     changed = ("--a2a-crm-drift=low", "--a2a-crm-rot=5", "--a2a-crm-aided", "--a2a-crm-scoring=fixed")
     item = "a2a/crmarena_mini::test_mini[handle_time-00-t0]"
@@ -215,6 +216,7 @@ def test_a_directory_of_the_users_own(bench: Bench, published: Path) -> None:
     assert "mini org is our own" not in result.stdout.str()
 
 
+@pytest.mark.slow
 def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
     from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg

@@ -87,6 +87,7 @@ def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, mon
     assert 0 < every["decided"] < every["reported"] == 60
 
 
+@pytest.mark.slow
 def test_a_run_that_is_never_decided_has_the_rest_of_the_error_rate_left(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -261,6 +261,7 @@ def test_an_agent_from_the_environment_is_left_as_orderly(
     assert len(junit_cases(pytester.path / "j.xml")) >= 2
 
 
+@pytest.mark.slow
 def test_workers_stop_when_their_controller_is_killed(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +313,7 @@ def a2a_message_metadata():
     result.stdout.fnmatch_lines(["*ValueError: no room for desk/front/bad#0"])
 
 
+@pytest.mark.slow
 def test_what_was_reported_is_let_go(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-0-{i}" for i in range(12)))
     pytester.makeconftest(

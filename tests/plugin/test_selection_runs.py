@@ -60,6 +60,7 @@ def test_a_pasted_id_that_is_not_there(suite: Bench, workers: tuple[str, ...]) -
     result.stderr.fnmatch_lines(["ERROR: not found: a2a/front::test_desk[[]gone-t0[]]*"])
 
 
+@pytest.mark.slow
 @SLOW_WITH_WORKERS
 def test_last_failed_and_failed_first(
     pytester: pytest.Pytester, suite: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]

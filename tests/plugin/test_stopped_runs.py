@@ -197,6 +197,7 @@ def test_a_user_model_that_is_refused(
 # -- time --
 
 
+@pytest.mark.slow
 def test_a_trial_that_is_stuck_is_an_error_and_the_others_run(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

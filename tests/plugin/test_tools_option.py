@@ -34,6 +34,7 @@ def test_what_does_not_go_together_is_told_at_once(bench: Bench, options: tuple[
     assert says in line
 
 
+@pytest.mark.slow
 def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench, pytester: pytest.Pytester) -> None:
     result = bench.apart(*ORACLE, "--a2a-tools", "mcp", "--a2a-verify", "--junitxml=junit.xml", "--a2a-html=page.html")
     result.assert_outcomes(passed=2)  # with the gate that verified them

@@ -86,6 +86,7 @@ def test_workers_send_their_own(desk: Bench, receiver: Received, monkeypatch: py
     assert len(receiver.named("trial ")) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     ["nothing configured", "off", *(pytest.param(c, marks=pytest.mark.slow) for c in ("disabled", "no exporter"))],

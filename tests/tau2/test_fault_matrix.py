@@ -28,7 +28,7 @@ def check(cell: Cell) -> None:
     assert not problem, problem
 
 
-@pytest.mark.parametrize("cell", sampled(QUICK, 3), ids=str)
+@pytest.mark.parametrize("cell", sampled(QUICK, 4), ids=str)
 def test_a_cell_is_as_documented(cell: Cell) -> None:
     check(cell)
 

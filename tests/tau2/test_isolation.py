@@ -93,6 +93,7 @@ def vpn_tasks() -> list[TrialKey]:
     return [t.key() for t in index.load_tasks("telecom") if "vpn" in t.task_id]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", [pytest.param("oracle", marks=pytest.mark.slow), "noop"])
 def test_order_and_concurrency_change_no_reward(agent: str, run_trials: RunTrials) -> None:
     others = [t.key() for t in index.load_tasks("telecom") if "vpn" not in t.task_id]

@@ -108,6 +108,7 @@ def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
     return {run.task_id: run.reward_info.reward for run in results.simulations}
 
 
+@pytest.mark.slow
 def test_the_rewards_are_the_plugins(agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials) -> None:
     register(agent, "a2a_agent")
     ours = run_mock("a2a_agent", user)

@@ -78,6 +78,7 @@ def compare(domain: str, keys: list[TrialKey], run_trials: RunTrials) -> list[fl
     return stock
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", ["mock", "telecom"])
 def test_noop_scores_what_the_stock_evaluator_says(domain: str, run_trials: RunTrials) -> None:
     rewards = compare(domain, [t.key() for t in index.load_tasks(domain)[:5]], run_trials)

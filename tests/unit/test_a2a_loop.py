@@ -72,6 +72,7 @@ def test_waiting_for_oneself_is_refused() -> None:
         loop.run(nested())
 
 
+@pytest.mark.slow
 def test_a_stopped_loop_starts_again() -> None:
     loop.run(_thread())
     loop.shutdown()

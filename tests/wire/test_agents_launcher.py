@@ -123,6 +123,7 @@ def test_files_in_the_working_directory_shadow_nothing(tmp_path: Path, monkeypat
         assert httpx.get(agent.card_url).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "never"), [("oracle", ("tau2", "litellm", "pytest")), ("noop", ("tau2", "litellm", "pytest"))]
 )

@@ -81,6 +81,7 @@ def _as_agent(task: CrmTask, local: LocalOrg) -> str:
         return str(end.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["compat", "fixed"])
 def test_what_the_solver_answers_is_scored_as_right(scoring: Scoring) -> None:
     """All 220 tasks, privacy ones too; "None" to everything gets exactly the share of tasks without an answer."""

@@ -46,6 +46,7 @@ def _queries(sobject: str) -> Iterator[str]:
             yield f"SELECT COUNT(Id) FROM {sobject} GROUP BY OwnerId HAVING {expression} > {literal}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sobject", sorted(_PATHS))
 def test_every_combination(org: LocalOrg, sobject: str) -> None:
     outcomes: Counter[str] = Counter()
