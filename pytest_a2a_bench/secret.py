@@ -214,7 +214,7 @@ def in_url(kind: str, url: str | None) -> Iterator[KnownSecret]:
 
     :param kind: what the URL is called, e.g. ``the endpoint``.
     """
-    if not url or "://" not in url:
+    if not url or "://" not in url or not ("@" in url or "?" in url):  # asked of every turn's endpoint
         return
     for found in _USER_INFO.finditer(url):
         yield from _user_info(kind, found[1])

@@ -357,7 +357,7 @@ class AgentSession:
     def _account(self, reply: AgentReply) -> None:
         self.usage = self.usage + reply.usage
         # On the last request, which brought the answer, so that the sum over all requests is the conversation's.
-        if self.metrics:
+        if self.metrics and (reply.usage != Usage() or self.metrics[-1].context_id != self.context_id):
             self.metrics[-1] = dataclasses.replace(
                 self.metrics[-1],
                 context_id=self.context_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.model import ProtocolMetrics, TrialResult, Usage
@@ -103,6 +104,7 @@ def evaluation(result: TrialResult) -> Attributes:
     }
 
 
+@functools.lru_cache(maxsize=64)
 def _server(url: str) -> Attributes:
     parts = urlsplit(url)
     try:
