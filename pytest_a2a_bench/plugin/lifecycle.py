@@ -10,8 +10,10 @@ import dataclasses
 import gc
 import os
 import signal
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -149,6 +151,15 @@ def _conceal(config: pytest.Config, run: BenchRun) -> None:
     concealment.begin(config, run)
 
 
+def _removed_assertions(config: pytest.Config) -> Iterator[str]:
+    """Say that nothing would be asserted: with python -O only what pytest rewrites keeps its assertions."""
+    if sys.flags.optimize and config.getoption("assertmode") == "plain":
+        yield (
+            "--assert=plain: Python removes assertions (-O, PYTHONOPTIMIZE), so that every trial would pass; "
+            "leave one of the two out"
+        )
+
+
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where somebody may use us."""
     from pytest_a2a_bench.plugin import early, gates
@@ -159,7 +170,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(env_file.lend(run.services.variables, os.environ))
-    if wrong := root_directory.problems(config):
+    if wrong := (*root_directory.problems(config), *_removed_assertions(config)):
         raise pytest.UsageError(options.usage_text(wrong))
     named = selection.is_named(config, run.settings)
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
