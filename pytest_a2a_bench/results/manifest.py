@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,10 +73,16 @@ class Manifest:
         return path
 
 
-def _wrong_setting(run: Manifest) -> str | None:
-    """Say which setting has a value that no run had; settings of other versions, which this one has not, are kept."""
+def _wrong(run: Manifest) -> str | None:
+    """Say what no run wrote: a trial asked for twice, which rates would count twice, or a setting's value.
+
+    Settings of other versions, which this one has not, are kept.
+    """
     from pydantic import ValidationError
 
+    twice = [key for key, number in Counter(run.keys).items() if number > 1]
+    if twice:
+        return f"keys: {twice[0]} is there more than once"
     try:
         adapter_of(Settings).validate_json(json.dumps(run.settings), strict=True)
     except ValidationError as error:
@@ -89,7 +96,7 @@ RUN = StoredForm(
     "run again, or name another results directory",
     StoreError,
     version=SCHEMA_VERSION,
-    check=_wrong_setting,
+    check=_wrong,
 )
 
 

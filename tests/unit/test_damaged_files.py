@@ -132,6 +132,15 @@ def test_a_damaged_file_is_one_line(files: dict[str, Path], kind: str, damage: s
         assert any(place in err for place in WRONG[kind])
 
 
+def test_a_trial_that_a_run_asks_for_twice_counts_nowhere(files: dict[str, Path]) -> None:
+    told = json.loads(files["run"].read_text("utf-8"))
+    told["keys"] += told["keys"][:1]
+    files["run"].write_text(json.dumps(told), "utf-8")
+    code, _, err = run("gate", str(files["run"].parent), "--min-pass", "0.1")
+    assert code == 2, err
+    assert f"keys: {told['keys'][0]} is there more than once" in err
+
+
 def root_of(path: Path) -> Path:
     return next(parent for parent in path.parents if (parent / "baseline.json").exists())
 
