@@ -135,6 +135,20 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.Captur
     assert "no such directory" in capsys.readouterr().err
 
 
+def test_before_the_first_trial_has_ended_the_report_says_that_it_will_come(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "results", [], absent=KEYS)
+    held = lock.take(run, "pytest")
+    with Server(Watched(run)) as server:
+        assert "No trial has ended yet." in fetch(server.url + "report")
+        finish(run, KEYS[0])
+        assert KEYS[0] in fetch(server.url + "report")
+    held.release()
+    # A run that is over has none, and never will.
+    over = write_run(tmp_path / "over", [], absent=KEYS)
+    with Server(Watched(over)) as server:
+        assert "there are no trial files" in fetch(server.url + "report")
+
+
 @dataclass
 class Leaving(Watched):
     """What is asked for by a client that is gone before it has the answer."""

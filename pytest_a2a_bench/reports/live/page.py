@@ -6,7 +6,6 @@ It is made of the report's parts: the same styles, and the same script draws mes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from pytest_a2a_bench.redact import one_line
@@ -124,9 +123,13 @@ def _report(told: Mapping[str, Any]) -> Html:
 
 def waiting(why: str) -> str:
     """Return what stands in the report's place while there is none."""
-    policy = "default-src 'none'"
-    return (
-        "<!doctype html><html lang='en'><meta charset='utf-8'>"
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>Waiting</title><p>{escape(one_line(why))}</p></html>"
+    style = asset(_STYLES)
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy("", style)),
+        el("title", "No report yet"),
+        el("style", verbatim(style)),
     )
+    body = el("body", el("main", el("p", one_line(why), class_="note")))
+    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"

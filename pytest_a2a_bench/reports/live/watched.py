@@ -31,6 +31,7 @@ from pytest_a2a_bench.results.store import Store, StoreError
 _LAST = 8
 _REASONS = 6
 _NOW = 200
+_NONE_YET = "No trial has ended yet. The report is here as soon as one has."
 
 _Mark: TypeAlias = tuple[int, int, int]
 
@@ -209,7 +210,9 @@ class Watched:
             past = history.read(self.past) if self.past is not None else ()
             return render(gather(self.directory, self.baseline, None, past))
         except (A2ABenchError, OSError) as error:
-            return page.waiting(str(error))
+            told = self.look()
+            waits = told["running"] and not told["done"]
+            return page.waiting(_NONE_YET if waits else str(error))
 
     def shell(self) -> tuple[str, str]:
         """Return the page around it, and its policy."""
