@@ -48,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(stack.close)
     if program := stack.enter_context(warm_python.offered()):
         os.environ[warm_python.VARIABLE] = program
+        # The workers of this run are forks of it, too: what they would import is the same in each.
+        config.option.tx = [f"popen//python={program}" if tx == "popen" else tx for tx in config.option.tx]
 
 
 @pytest.fixture(scope="session", autouse=True)

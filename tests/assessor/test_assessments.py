@@ -248,6 +248,7 @@ def test_it_can_be_canceled(results: Path, url: str) -> None:
     assert wait_for_end(results, told)["state"] == "canceled"
 
 
+@pytest.mark.slow
 def test_what_waits_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
     with (
         served(Terms(tmp_path / "results", guard=LOCAL, at_once=1)) as url,

@@ -25,6 +25,7 @@ def correct() -> Iterator[dict[str, CheckResult]]:
         yield judge(url, groups=["push"], timeout=60)
 
 
+@pytest.mark.slow
 def test_a2a_sdk_has_its_true_defects(correct: dict[str, CheckResult]) -> None:
     found = faults(correct)
     # Beside an answer that takes as long without it, because the machine is busy, a webhook's delay is not seen.

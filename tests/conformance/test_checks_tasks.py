@@ -25,6 +25,7 @@ def correct() -> Iterator[dict[str, CheckResult]]:
         yield judge(url, groups=GROUPS)
 
 
+@pytest.mark.slow
 def test_a2a_sdk_has_its_one_true_defect(correct: dict[str, CheckResult]) -> None:
     assert faults(correct) == BOGUS_STATUS
 

@@ -37,6 +37,7 @@ def run(*arguments: str | Path) -> int:
     return main.main(["conformance", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_a_correct_agent_is_clean(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(good_url) == 0
     out = capsys.readouterr().out

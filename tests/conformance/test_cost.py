@@ -106,7 +106,7 @@ def messages(cost: CostPlan) -> dict[str, int]:
     return {binding: n for (_, binding), n in cost.total.messages.items()}
 
 
-@pytest.mark.parametrize("profile", ["standard", "full"])
+@pytest.mark.parametrize("profile", ["standard", pytest.param("full", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("prompts", [NO_PROMPTS, pytest.param(EVERY_PROMPT, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("version", ["1.0", pytest.param("0.3", marks=pytest.mark.slow)])
 def test_the_plan_is_what_arrives_at_the_agent(

@@ -78,7 +78,10 @@ def verify(results: tuple[CheckResult, ...]) -> None:
 
 
 # What drips is late everywhere, and each check of it waits twice.
-@pytest.mark.parametrize("answer", [a for a in ANSWERS if a is not drip], ids=lambda answer: answer.__name__)
+@pytest.mark.parametrize(
+    "answer",
+    [pytest.param(a, marks=[pytest.mark.slow] * (a is endless), id=a.__name__) for a in ANSWERS if a is not drip],
+)
 def test_calls_end_in_findings(answer: Answer, usual: float) -> None:
     results: list[CheckResult] = []
     spent = seconds_of(lambda: results.extend(asyncio.run(judge(answer, IDS))))

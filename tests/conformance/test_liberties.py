@@ -27,7 +27,10 @@ LIBERTIES = {
 }
 
 
-@pytest.mark.parametrize("liberty", LIBERTIES)
+# A whole judgement takes longer than some checks.
+@pytest.mark.parametrize(
+    "liberty", [pytest.param(name, marks=[pytest.mark.slow] * (ids is None)) for name, (_, ids) in LIBERTIES.items()]
+)
 def test_a_liberty_is_none_that_is_found(liberty: str) -> None:
     profile, ids = LIBERTIES[liberty]
     verdict = asyncio.run(judge_plain(profile, liberty, ids=ids))

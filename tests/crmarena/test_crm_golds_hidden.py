@@ -81,6 +81,7 @@ def test_an_agent_that_asks_nothing_is_told_nothing_and_its_results_tell_nothing
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == {Path(str(r.path)) for r in results}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [FEW, EVERY])
 def test_beside_the_agents_own_words_nothing_in_a_result_is_the_gold(
     run_trials: RunTrials, tmp_path: Path, tasks: list[str]

@@ -43,6 +43,7 @@ def with_agent(
     return one(run_trials(agents_model().spec, chosen, keys(domain, [task]))), llm
 
 
+@pytest.mark.slow
 def test_a_model_queries_by_tools_and_answers(run_trials: RunTrials) -> None:
     steps = [call("execute", {"query": COUNT}), call("respond", {"answer": f"It is {MINI[TASK].answers[0]}."})]
     result, llm = with_agent(run_trials, steps)

@@ -32,6 +32,7 @@ def test_the_solver_asks_the_org_itself(run_trials: RunTrials) -> None:
     assert {r.provenance["native_calls_refused"] for r in results} == {0}
 
 
+@pytest.mark.slow
 def test_a_user_is_spoken_to_by_a_call_and_answers_in_its_result(run_trials: RunTrials) -> None:
     results = compare(run_trials, "solver", keys("mini_interactive", one_of_each(step=8)))
     assert any(sum(t.role == "user" for t in r.transcript) > 1 for r in results)

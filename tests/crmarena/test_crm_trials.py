@@ -28,7 +28,7 @@ PAIRS = [
 @pytest.mark.parametrize(
     ("scoring", "tasks"),
     [
-        ("compat", one_of_each(number=1)),
+        pytest.param("compat", one_of_each(number=1), marks=pytest.mark.slow),
         ("fixed", one_of_each()),
         pytest.param("compat", ALL, marks=pytest.mark.slow),
         pytest.param("fixed", ALL, marks=pytest.mark.slow),
@@ -220,6 +220,7 @@ def test_the_solver_refuses_what_is_no_crm_task(run_trials: RunTrials) -> None:
     assert (result.status, result.termination_reason) == ("evaluated", "agent_error")
 
 
+@pytest.mark.slow
 def test_another_seed_and_size_are_another_org(run_trials: RunTrials) -> None:
     chosen = settings(crm_seed=5, crm_tasks=3)
     tasks = ["handle_time-00", "lead_routing-02", "activity_priority-01"]

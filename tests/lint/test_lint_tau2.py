@@ -336,6 +336,7 @@ def _count(domain: str, rule: str) -> tuple[int, int]:
     return len({f.task_id for f in found}), len(found)
 
 
+@pytest.mark.slow
 def test_the_installed_telecom_has_tasks_that_are_the_user_s_alone() -> None:
     assert _count("telecom", "user-only-gold") == (23, 23)
     assert _count("telecom", "inaction-passes") == (0, 0)

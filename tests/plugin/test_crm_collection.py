@@ -161,6 +161,7 @@ def test_the_hub_alone_has_no_rows(bench: Bench) -> None:
         result.stderr.fnmatch_lines([f"ERROR: --a2a-crm-data={source}: the hub has tasks but no rows *{source}:DIR *"])
 
 
+@pytest.mark.slow
 def test_what_lacks_rows_is_one_usage_error(bench: Bench, data: Path) -> None:
     given = ("--a2a-crm-data", str(data))
     result = bench(*ORACLE, *given, "--a2a-suite", "b2b,b2b_interactive")

@@ -653,6 +653,7 @@ class TestBaseline:
         assert kinds(pytester.path / "j.xml")["baseline"] == ["failure"]
         assert verdict_of(pytester)["comparison"]["overall"]["worse"] == 7
 
+    @pytest.mark.slow
     def test_too_few_trials_say_how_many_would_be_enough(self, pytester: pytest.Pytester, desk: Bench) -> None:
         write_baseline(pytester, {f"desk/front/ok-{c}": [1] for c in "abcdefg"})
         result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=fail")

@@ -53,6 +53,7 @@ def record_and_replay(pytester: pytest.Pytester, bench: Bench, chosen: list[str]
     return len(recorded)
 
 
+@pytest.mark.slow
 def test_a_suite_is_replayed_bit_for_bit(pytester: pytest.Pytester, bench: Bench) -> None:
     assert record_and_replay(pytester, bench, ["-k", "mock"], "-n2") >= 9
 

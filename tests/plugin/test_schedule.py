@@ -215,7 +215,7 @@ def pytest_runtest_logreport(report):
 @pytest.mark.parametrize(
     ("workers", "signum"),
     [
-        pytest.param((), signal.SIGINT, id="alone-Ctrl-C"),
+        pytest.param((), signal.SIGINT, id="alone-Ctrl-C", marks=pytest.mark.slow),
         pytest.param((), signal.SIGTERM, id="alone-SIGTERM", marks=pytest.mark.slow),
         pytest.param(("-n2",), signal.SIGINT, id="workers-Ctrl-C", marks=pytest.mark.slow),
         pytest.param(("-n2",), signal.SIGTERM, id="workers-SIGTERM"),

@@ -26,8 +26,8 @@ from warm_client import Warm, python_settings
 import pytest_a2a_bench
 from pytest_a2a_bench.agents import launcher
 
-FRESH = sys.executable
-"""The interpreter that starts from nothing."""
+FRESH = os.environ.setdefault("TESTS_FRESH_PYTHON", sys.executable)
+"""The interpreter that starts from nothing; a worker of this run is itself a fork, and has it from who started it."""
 
 VARIABLE = "TESTS_WARM_PYTHON"
 """The environment variable by which the workers of this run know the program that stands in for ``python``."""
@@ -85,6 +85,8 @@ def _start(listener: socket.socket, environ: dict[str, str]) -> subprocess.Popen
     places = [str(Path(pytest_a2a_bench.__file__).parent.parent), str(Path(__file__).parent)]
     # A process with threads cannot be forked safely, and NumPy's linear algebra would start some.
     changed = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OPENBLAS_NUM_THREADS": "1"}
+    # As in the runs at the project's root: it works at another place.
+    changed["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(__file__).parents[2] / ".hypothesis")
     # Its own stdin is what tells it that this process has ended.
     return subprocess.Popen(
         [FRESH, "-P", "-c", START, str(listener.fileno()), *places],

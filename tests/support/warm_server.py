@@ -29,9 +29,11 @@ import pytest_a2a_bench
 FLAGS = ("-u", "-B", "-P")
 
 IMPORTED = (
-    "xdist.dsession xdist.workermanage xdist.remote xdist.looponfail execnet.gateway_bootstrap execnet.rsync_remote "
-    "httpx a2a.client a2a.server.apps uvicorn.lifespan.on uvicorn.protocols.http.auto uvicorn.loops.auto starlette "
-    "sse_starlette jsonschema grpc pandas opentelemetry.sdk.trace opentelemetry.exporter.otlp.proto.http.trace_exporter"
+    "xdist.dsession xdist.workermanage xdist.remote xdist.looponfail execnet.gateway_bootstrap "
+    "execnet.rsync_remote hypothesis _hypothesis_pytestplugin rouge_score.rouge_scorer sacrebleu.metrics httpx "
+    "a2a.client a2a.server.apps uvicorn.lifespan.on uvicorn.protocols.http.auto uvicorn.loops.auto starlette "
+    "sse_starlette jsonschema grpc pandas opentelemetry.sdk.trace "
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 ).split()
 
 PR_SET_PDEATHSIG = 1
@@ -56,6 +58,17 @@ class _Imports:
                     importlib.import_module(module.name)
         with contextlib.suppress(Exception):
             upstream.load()
+        with contextlib.suppress(ImportError):
+            _draw_once()
+
+
+def _draw_once() -> None:
+    """Let Hypothesis read every module that is imported: for its first example it looks for constants in them all."""
+    import hypothesis
+
+    # Not for its every example.
+    several = hypothesis.settings(database=None, max_examples=100)
+    several(hypothesis.given(hypothesis.strategies.text())(lambda _: None))()
 
 
 def _warm_up() -> None:

@@ -284,6 +284,7 @@ class TestCompareCommand:
         assert main.main(["compare", str(before), str(after), "--format", "json"]) == 0
         assert json.loads(capsys.readouterr().out)["verdict"] == "inconclusive"
 
+    @pytest.mark.slow
     def test_a_few_errors_among_many_trials_hide_nothing(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

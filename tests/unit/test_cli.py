@@ -160,6 +160,7 @@ class TestAgent:
         assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port" in errors
 
+    @pytest.mark.slow
     def test_a_grpc_port_in_use_is_one_line(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]

@@ -57,7 +57,7 @@ def interpreter_for(peer: str) -> str:
     pytest.skip(f"no environment with peer {peer!r}: A2A_BENCH_PEER_PYTHONS does not name one")
 
 
-@pytest.fixture(scope="module", params=["sdk03", "fasta2a", "adk", "strands"])
+@pytest.fixture(scope="module", params=["sdk03", "fasta2a", pytest.param("adk", marks=pytest.mark.slow), "strands"])
 def peer_url(request: pytest.FixtureRequest) -> Iterator[str]:
     command = [interpreter_for(request.param), str(AGENTS / f"peer_{request.param}.py")]
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

@@ -38,6 +38,7 @@ def aged(misses: list[NearMiss], rows: int) -> Iterator[LocalOrg]:
             org.close()
 
 
+@pytest.mark.slow
 def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: list[NearMiss]) -> None:
     org = mini()
     with aged(misses, 2_000) as local:
