@@ -22,6 +22,7 @@ from pytest_a2a_bench.cli._meeting import meet
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.settings import needs_tags
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -123,7 +124,8 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
                 with contextlib.suppress(A2ABenchError, OSError, ValueError):
                     offered = suite.available() if suite.offered is None else suite.offered
                     tasks |= {domain: len(suite.load_tasks(domain, "base")) for domain in offered}
-            yield from meet(_connection.read_config(namespace, url, environ), tasks)
+            config = _connection.read_config(namespace, url, environ)
+            yield from meet(config, tasks, talk=not needs_tags(namespace.endpoint))
             shown = redact_url(namespace.endpoint, query=False)
             yield "protocol", f"not judged here: a2a-bench conformance {shown} does it, in seconds"
     except A2ABenchError as error:
