@@ -195,13 +195,14 @@ def test_the_command_makes_the_page_of_a_directory(
     )
 
 
-def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("name", ["verdict.json", "run.json"])
+def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pytester, name: str) -> None:
     desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
-    path = pytester.path / "r" / "verdict.json"
+    path = pytester.path / "r" / name
     path.write_text(json.dumps(json.loads(path.read_text()) | {"run_id": "another"}))
     assert main(["report", "r", "-o", "r.html"]) == 0
     text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
-    assert "is of another run than these trials" in text
+    assert "is of an earlier run than the last one here" in text
     assert "min_pass" not in text
 
 
