@@ -77,8 +77,8 @@ class Suite:
     :param errands: names, given a run's settings, an importable module with what is to be done once for all of its
         workers, or nothing. The module's ``open_errands(settings)`` returns the :class:`~.base.Errands` on the
         controller, its ``ask_through(ask)`` tells a worker how to ask them.
-    :param extras: what to install for it (``pytest-a2a-bench[tau2]``) -> the modules that this brings, for
-        ``a2a-bench doctor``.
+    :param extras: what to install for it (``pytest-a2a-bench[tau2]``) -> what that is for, in a few words, and the
+        modules that it brings, for ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
     :param fetcher: importable module whose ``FETCHER`` (:class:`~.base.Fetcher`) brings its data to this machine, for
@@ -139,7 +139,7 @@ class Suite:
         None
     )
     marker_signature: str = ""
-    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extras: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     errands: Callable[[Settings], str] = lambda settings: ""
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 

@@ -26,12 +26,13 @@ _BRIEFING = Briefing("You serve a shop. Look up an order's status with the tool 
 _STATUS = "held at customs"
 
 
-def meet(config: ClientConfig, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -> Iterator[tuple[str, str]]:
     """Yield titles and texts: the card, the interface, the dialect, the time of a turn, how long a run will take.
 
     Two messages are sent, of one conversation.
 
     :param tasks: domain -> how many tasks it has, for the estimate.
+    :param talk: whether it is talked to; an agent that only plays given tasks would refuse.
     :raises A2ABenchError: what kept it from being met; what was found before it is yielded first.
     """
     connection = AgentConnection(config)
@@ -44,7 +45,8 @@ def meet(config: ClientConfig, tasks: Mapping[str, int]) -> Iterator[tuple[str, 
         chosen = choose_interface(card, config.protocol, config.transport, grpc=grpc)
         others = [str(i) for i in card.interfaces if i != chosen]
         yield "interface", one_line(f"{chosen}" + (f"; also {', '.join(others)}" if others else ""), 400)
-        yield from _talk(connection, tasks)
+        if talk:
+            yield from _talk(connection, tasks)
     finally:
         connection.close()
 

@@ -12,40 +12,55 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import BenchTask
+from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 GATE = "a2a-gate.sh"
 # Not called test_...: plain pytest goes on running the project's own tests, and asks no agent.
 STARTER = "agent_tests/agent_checks.py"
 QUARANTINE = "a2a-quarantine.toml"
+WAIVERS = "a2a-waivers.toml"
 HISTORY = "a2a-history.jsonl"
 BASELINE = "a2a-baseline.json"
 WORKFLOWS = {"github": ".github/workflows/a2a.yml", "gitlab": "a2a.gitlab-ci.yml", "script": ""}
 """CI system -> the file that runs the gate there."""
+PROTOCOL = ("conformance", "card", "protocol")
+"""What a gate may be made of that has no tasks: the card and the protocol, or one of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the gate is to be like.
+    """What the gate is to be like: of the protocol alone, where there is nothing more.
 
     :param endpoint: the agent's URL; empty where the environment names it.
     :param domain: what is run: a domain or suite.
-    :param tasks: those of the domain; the first two are in the starter suite.
     """
 
     endpoint: str
-    suite: Suite
     domain: str
-    tasks: Sequence[BenchTask]
-    floor: float
-    trials: int
-    concurrency: int
     auth_env: str = ""
     ca: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksWish(Wish):
+    """What a gate of a benchmark's tasks is to be like.
+
+    :param tasks: those of the domain; the first two are in the starter suite.
+    """
+
+    suite: Suite
+    tasks: Sequence[BenchTask]
+    floor: float
+    trials: int
+    concurrency: int
+
+
 def files(wish: Wish, ci: str) -> dict[str, str]:
     """Return path -> content, without pyproject.toml."""
-    found = {GATE: _gate(wish), STARTER: _starter(wish), QUARANTINE: _QUARANTINE}
+    if isinstance(wish, TasksWish):
+        found = {GATE: _gate(wish), STARTER: _starter(wish), QUARANTINE: _QUARANTINE}
+    else:
+        found = {GATE: _protocol_gate(wish), WAIVERS: _WAIVERS}
     if ci == "github":
         found[WORKFLOWS[ci]] = _github(wish)
     elif ci == "gitlab":
@@ -62,7 +77,7 @@ def ini_keys(wish: Wish) -> dict[str, str]:
         "a2a_endpoint": wish.endpoint,
         "a2a_auth_env": wish.auth_env,
         "a2a_ca": wish.ca,
-        "a2a_quarantine": QUARANTINE,
+        **({"a2a_quarantine": QUARANTINE} if isinstance(wish, TasksWish) else {"a2a_waivers": WAIVERS}),
     }
     return {key: value for key, value in told.items() if value}
 
@@ -118,14 +133,11 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _gate(wish: Wish) -> str:
+def _gate(wish: TasksWish) -> str:
     return f"""#!/bin/sh
 # The gate of a merge: is the agent as good as it has to be? Exit code 0 is yes; a2a-results/verdict.json says why.
 # With {BASELINE} beside it (a2a-bench promote a2a-results -o {BASELINE}) it may not be worse than that, either.
-set -eu
-cd "$(dirname "$0")"
-endpoint=${{A2A_ENDPOINT:-}}
-if [ -z "$endpoint" ]; then endpoint={shlex.quote(wish.endpoint)}; fi
+{_begin(wish)}
 if [ -e {BASELINE} ]; then set -- --a2a-baseline {BASELINE} "$@"; fi
 exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {shlex.quote(wish.domain)} \\
     --a2a-trials {wish.trials} --a2a-concurrency {wish.concurrency} --a2a-min-pass {wish.floor:g} \\
@@ -133,7 +145,24 @@ exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {shlex.quote(wi
 """
 
 
-def _starter(wish: Wish) -> str:
+def _protocol_gate(wish: Wish) -> str:
+    return f"""#!/bin/sh
+# The gate of a merge: does the agent keep to the protocol? Exit code 0 is yes; a2a-results/report.html says why.
+# {WAIVERS} has what may be wrong for a while: a2a-bench conformance URL --waivers {WAIVERS} --accept REASON
+{_begin(wish)}
+exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {wish.domain} \\
+    --a2a-html a2a-results/report.html --junitxml a2a-results/junit.xml "$@"
+"""
+
+
+def _begin(wish: Wish) -> str:
+    return f"""set -eu
+cd "$(dirname "$0")"
+endpoint=${{A2A_ENDPOINT:-}}
+if [ -z "$endpoint" ]; then endpoint={shlex.quote(wish.endpoint)}; fi"""
+
+
+def _starter(wish: TasksWish) -> str:
     tasks = ", ".join(f'"{task.task_id}"' for task in wish.tasks[:2])
     return f'''"""Tests of our agent. Run them by name, and leave the gate's results alone:
 
@@ -166,13 +195,26 @@ _QUARANTINE = """\
 """
 
 
+_WAIVERS = f"""\
+# What is known to be wrong with the agent's protocol. It fails nothing until its last day, and every report has it.
+# a2a-bench conformance URL --waivers {WAIVERS} --accept REASON adds what fails today.
+#
+# [[waiver]]
+# id = "SEND-003"            # a requirement
+# reason = "why, and where it is worked on"
+# expires = 2030-01-31       # the last day on which this counts
+"""
+
+
 def _install(wish: Wish) -> str:
-    extras = "tau2,xdist" if wish.suite.name == "tau2" else "xdist"
-    return f"pip install 'pytest-a2a-bench[{extras}]'"
+    extras = ["agents"] if wish.endpoint.startswith(BUILTIN_PREFIX) else []
+    if isinstance(wish, TasksWish):
+        extras += ["tau2", "xdist"] if wish.suite.name == "tau2" else ["xdist"]
+    return f"pip install 'pytest-a2a-bench[{','.join(extras)}]'" if extras else "pip install pytest-a2a-bench"
 
 
 def _github(wish: Wish) -> str:
-    endpoint = "" if wish.endpoint.startswith("builtin:") else "      A2A_ENDPOINT: ${{ vars.A2A_ENDPOINT }}\n"
+    endpoint = "" if wish.endpoint.startswith(BUILTIN_PREFIX) else "      A2A_ENDPOINT: ${{ vars.A2A_ENDPOINT }}\n"
     token = wish.auth_env or "A2A_AUTH_TOKEN"
     return f"""\
 name: a2a

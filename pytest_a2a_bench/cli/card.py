@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench import reports
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli import _connection
@@ -25,13 +26,15 @@ from pytest_a2a_bench.conformance.card.online import declared_interfaces
 from pytest_a2a_bench.conformance.card.places import lines_of
 from pytest_a2a_bench.conformance.card.render import render, to_sarif, to_text
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.report import card_results, judge
-from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.conformance.report import Judgement, Report, judge
+from pytest_a2a_bench.conformance.subject import Subject
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.secret import KNOWN
+
+_FORMATS = ("text", "json", "junit", "sarif", "markdown")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -45,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--online", action="store_true", help="Check that the agent keeps what the card promises")
     parser.add_argument("--allow-http", action="store_true", help="Accept interfaces without TLS on any host")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For fetching the card (10)")
-    parser.add_argument("--format", choices=("text", "json", "sarif", "markdown"), default="text", help="Output (text)")
+    parser.add_argument("--format", choices=_FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write it there")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
@@ -87,28 +90,31 @@ def _judge(namespace: Namespace) -> int:
             file=sys.stderr,
         )
     findings = Redactor(config.secrets).findings(findings)
-    findings, failed = _waive(findings, namespace)
-    text = _text(namespace, versions, findings)
+    shown = _shown(namespace.source)
+    subject = Subject(shown, raw, tuple(findings), bool(namespace.jwks), http.url if http is not None else "")
+    waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
+    results = subject.card_results(versions, served=http is not None)
+    judged = tuple(judge(results, waivers=waivers, strict=namespace.strict))
+    if namespace.format == "junit":
+        text = reports.render(Report(shown, judged, subject.agent, waivers=waivers), "junit")
+    else:
+        text = _text(namespace, versions, _waived(findings, judged))
     if namespace.output:
         _write(namespace.output, text)
     else:
         sys.stdout.write(text)
-    return int(failed)
+    return int(any(j.status == "failed" for j in judged))
 
 
-def _waive(findings: Sequence[Finding], namespace: Namespace) -> tuple[list[Finding], bool]:
-    """Return the findings, those that are waived as notes with the reason, and whether any other fails the run."""
-    waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
-    entries = [requirement(rule) for rule in dict.fromkeys(f.rule for f in findings)]
-    judged = list(judge(card_results(findings, entries), waivers=waivers, strict=namespace.strict))
+def _waived(findings: Sequence[Finding], judged: Sequence[Judgement]) -> list[Finding]:
+    """Return the findings, those that are waived as notes with the reason."""
     waived = {j.result.requirement.id: j.waiver.reason for j in judged if j.status == "waived" and j.waiver is not None}
-    told = [
+    return [
         dataclasses.replace(f, severity="note", found=f"waived ({waived[f.rule]}): {f.found}")
         if f.rule in waived and f.severity != "note"
         else f
         for f in findings
     ]
-    return told, any(j.status == "failed" for j in judged)
 
 
 def _text(namespace: Namespace, versions: Sequence[str], findings: Sequence[Finding]) -> str:

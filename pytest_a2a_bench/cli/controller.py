@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.a2a.network import read_variable
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.platforms.agent import Kept
 from pytest_a2a_bench.secret import Secret
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.platforms.agent import Kept
     from pytest_a2a_bench.platforms.controller import Serving
 
 DEFAULT_PORT = 8010
@@ -117,8 +117,6 @@ def _public(environ: Mapping[str, str]) -> str | None:
 
 
 def _kept(namespace: Namespace, environ: Mapping[str, str]) -> Kept:
-    from pytest_a2a_bench.platforms.agent import Kept
-
     directory = namespace.directory.resolve()
     if not directory.is_dir():
         raise ConfigurationError(f"controller: --directory {namespace.directory}: there is no such directory")

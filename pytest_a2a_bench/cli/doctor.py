@@ -1,4 +1,4 @@
-"""``a2a-bench doctor [URL]``: what is installed, what is found, and what is missing, on one screen.
+"""``a2a-bench doctor [URL]``: what is installed and found, and what else there is to install, on one screen.
 
 With the URL of an agent (or builtin:NAME) also what its card says, which dialect it speaks, how long a turn takes and
 what runs will take: two messages are sent. Exits with 1 where that agent cannot be met.
@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -22,21 +22,26 @@ from pytest_a2a_bench.cli._meeting import meet
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.settings import needs_tags
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
-_EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "pytest-a2a-bench[agents]": ("uvicorn", "starlette", "sse_starlette"),
-    "pytest-a2a-bench[assessor]": ("sqlalchemy", "aiosqlite", "prometheus_client"),
-    "pytest-a2a-bench[postgresql]": ("asyncpg",),
-    "pytest-a2a-bench[adk]": ("google.adk",),
-    "pytest-a2a-bench[grpc]": ("grpc", "cryptography"),
-    "pytest-a2a-bench[mcp]": ("mcp_types", "uvicorn"),
-    "pytest-a2a-bench[oauth]": ("authlib",),
-    "pytest-a2a-bench[xdist]": ("xdist",),
-    "pytest-a2a-bench[ray]": ("ray",),
-    "pytest-a2a-bench[cloud]": ("fsspec", "s3fs"),
-    "pytest-a2a-bench[otel]": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
-    "pytest-a2a-bench[signatures]": ("jwt", "cryptography", "rfc8785"),
+_EXTRAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "pytest-a2a-bench[agents]": ("built-in agents (builtin:oracle)", ("uvicorn", "starlette", "sse_starlette")),
+    "pytest-a2a-bench[assessor]": ("a2a-bench assess", ("sqlalchemy", "aiosqlite", "prometheus_client")),
+    "pytest-a2a-bench[postgresql]": ("assessors that share a database", ("asyncpg",)),
+    "pytest-a2a-bench[adk]": ("a2a-bench adk", ("google.adk",)),
+    "pytest-a2a-bench[grpc]": ("agents over gRPC", ("grpc", "cryptography")),
+    "pytest-a2a-bench[mcp]": ("tools over MCP (--a2a-tools mcp)", ("mcp_types", "uvicorn")),
+    "pytest-a2a-bench[oauth]": ("OAuth 2 client credentials", ("authlib",)),
+    "pytest-a2a-bench[acts]": ("tests in ACTS files (--a2a-acts)", ("yaml",)),
+    "pytest-a2a-bench[xdist]": ("several workers (pytest -n)", ("xdist",)),
+    "pytest-a2a-bench[ray]": ("workers on a Ray cluster", ("ray",)),
+    "pytest-a2a-bench[cloud]": ("results at a URL, such as s3://", ("fsspec", "s3fs")),
+    "pytest-a2a-bench[otel]": (
+        "spans over OpenTelemetry",
+        ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
+    ),
+    "pytest-a2a-bench[signatures]": ("signatures of agent cards", ("jwt", "cryptography", "rfc8785")),
 }
 _LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER_LLM", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")
 _KEY_SUFFIX = "_API_KEY"
@@ -88,13 +93,20 @@ def installed(environ: Mapping[str, str]) -> Iterator[Found]:
         if suite.examine is not None:
             yield from suite.examine(environ)
     everything = [*_EXTRAS.items(), *(extra for suite in suites for extra in suite.extras.items())]
-    for requirement, modules in everything:
-        missing = [module for module in modules if not _importable(module)]
-        how = f"missing {', '.join(missing)}; run: pip install '{requirement}'"
-        yield requirement.removeprefix("pytest-a2a-bench"), how if missing else "present"
+    for requirement, (purpose, modules) in everything:
+        yield requirement.removeprefix("pytest-a2a-bench"), _extra(requirement, purpose, modules)
     yield "LLM", _llm(environ)
     # Without its query: a key may stand there, and this screen is what people paste into issues.
     yield "A2A_ENDPOINT", redact_url(environ.get("A2A_ENDPOINT", "not set"), query=False)
+
+
+def _extra(requirement: str, purpose: str, modules: Sequence[str]) -> str:
+    """Say whether an extra is there. Most people need few of them, so that none that is absent is called a lack."""
+    absent = [module for module in modules if not _importable(module)]
+    if not absent:
+        return "present"
+    state = _NOT_THERE if len(absent) == len(modules) else f"in part, without {', '.join(absent)}"
+    return f"{state}; only for {purpose}: pip install '{requirement}'"
 
 
 def _unrelated() -> Iterator[Found]:
@@ -112,7 +124,8 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
                 with contextlib.suppress(A2ABenchError, OSError, ValueError):
                     offered = suite.available() if suite.offered is None else suite.offered
                     tasks |= {domain: len(suite.load_tasks(domain, "base")) for domain in offered}
-            yield from meet(_connection.read_config(namespace, url, environ), tasks)
+            config = _connection.read_config(namespace, url, environ)
+            yield from meet(config, tasks, talk=not needs_tags(namespace.endpoint))
             shown = redact_url(namespace.endpoint, query=False)
             yield "protocol", f"not judged here: a2a-bench conformance {shown} does it, in seconds"
     except A2ABenchError as error:

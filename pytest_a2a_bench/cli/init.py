@@ -31,15 +31,15 @@ from pytest_a2a_bench.reports.verdict import aligned
 from pytest_a2a_bench.results import planning
 from pytest_a2a_bench.results.progress import duration
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, needs_tags
 
 T = TypeVar("T")
 
 _SAMPLE = 3
 _WITHOUT_TASKS = (
-    "or give --domain mini (CRMArena), which needs nothing more; to gate by the protocol alone: "
-    "a2a-bench conformance URL, and docs/guides/ci.md"
+    "or give --domain mini (CRMArena) or --domain conformance (the protocol alone), which need nothing more"
 )
+_DOMAIN_HELP = "what it has to do (airline), such as retail or telecom; conformance: keep to the protocol, no more"
 _TRIALS = (1, 2, 4, 8)
 _ABOVE = (0.05, 0.1, 0.2)
 
@@ -48,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("endpoint", nargs="?", metavar="URL", help="the agent, or builtin:NAME; asked for if left out")
     add = parser.add_argument_group("the gate").add_argument
-    add("--domain", metavar="NAME", help="what it has to do (airline), such as retail or telecom")
+    add("--domain", metavar="NAME", help=_DOMAIN_HELP)
     add("--min-pass", metavar="RATE", help="lowest success rate (0.5)")
     add("--trials", metavar="N", help="attempts at each task (2)")
     add("--at-once", metavar="N", help="conversations in flight (8)")
@@ -78,8 +78,9 @@ def run(namespace: Namespace) -> int:
             print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
             return 1
     print()
-    print("\n".join(_advice(wish, turn)))
-    print()
+    if isinstance(wish, _starter.TasksWish):
+        print("\n".join(_advice(wish, turn)))
+        print()
     for path, text in written.items():
         _write(namespace.directory / path, text, dry=namespace.dry_run)
     print()
@@ -93,12 +94,25 @@ def _wish(namespace: Namespace) -> _starter.Wish:
         # It is written into files that are kept with the project, and a key may stand there.
         raise ConfigurationError("the agent's URL: leave out what follows '?', and put a key into A2A_AUTH_TOKEN")
     domain = _answer(namespace.domain, "what it has to do", "airline", str)
+    given = {option: getattr(namespace, f"a2a_{option}") or "" for option in ("auth_env", "ca")}
+    if domain in _starter.PROTOCOL:
+        if any(value is not None for value in (namespace.min_pass, namespace.trials, namespace.at_once)):
+            raise ConfigurationError(f"--domain {domain} has no trials: leave out --min-pass, --trials and --at-once")
+        return _starter.Wish(endpoint=endpoint, domain=domain, **given)
     suite, tasks = _tasks(domain)
     floor = _answer(namespace.min_pass, "lowest success rate", "0.5", read_rate)
     trials = _answer(namespace.trials, "attempts at each task", "2", whole(1))
     at_once = _answer(namespace.at_once, "conversations in flight", "8", whole(1))
-    given = {option: getattr(namespace, f"a2a_{option}") or "" for option in ("auth_env", "ca")}
-    return _starter.Wish(endpoint, suite, domain, tasks, floor, trials, at_once, **given)
+    return _starter.TasksWish(
+        endpoint=endpoint,
+        domain=domain,
+        suite=suite,
+        tasks=tasks,
+        floor=floor,
+        trials=trials,
+        concurrency=at_once,
+        **given,
+    )
 
 
 def _answer(given: str | None, question: str, default: str, read: Callable[[str], T]) -> T:
@@ -134,7 +148,7 @@ def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
                 return suite, suite.load_tasks(domain, "base")
             except MissingExtraError as error:
                 raise ConfigurationError(f"{error}; {_WITHOUT_TASKS}") from error
-    there = ", ".join(name for suite in suites for name in suite.domains)
+    there = ", ".join([*(name for suite in suites for name in suite.domains), *_starter.PROTOCOL])
     raise ConfigurationError(f"--domain: there is no {domain!r}; valid are: {there}")
 
 
@@ -187,7 +201,10 @@ def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
     :raises A2ABenchError: if it cannot be met.
     """
     turn = None
-    for what, found in meet(_connection.read_config(namespace, url), {}):
+    config = _connection.read_config(namespace, url)
+    # What a tasks' gate needs, the dialect and the time of a turn, one of the protocol does not.
+    talk = isinstance(wish, _starter.TasksWish) and not needs_tags(wish.endpoint)
+    for what, found in meet(config, {}, talk=talk):
         print(f"{what:<12}{found}", flush=True)
         if what == "a turn":
             turn = float(found.split()[0])
@@ -202,6 +219,8 @@ def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     judged = _output("pytest_a2a_bench.cli", "conformance", url, "--level", "MUST", *given)
     last = next((line for line in reversed(judged) if line.strip()), "no answer")
     print(f"{'protocol':<12}{last} (a2a-bench conformance {wish.endpoint} says more)", flush=True)
+    if not isinstance(wish, _starter.TasksWish):
+        return
     label = f"{wish.suite.node_prefix}{wish.domain}"
     ids = [f"a2a/{label}::test_{label}[{task.key(0).short_id}]" for task in wish.tasks[:_SAMPLE]]
     print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(wish.tasks)}:", flush=True)
@@ -220,7 +239,7 @@ def _output(module: str, *arguments: str, directory: Path | None = None) -> list
     return done.stdout.splitlines()
 
 
-def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
+def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
     """Say how often the gate passes agents that are better than its floor, and what it costs."""
     tasks = len(wish.tasks)
     rates = sorted({min(1.0, round(wish.floor + above, 4)) for above in _ABOVE})
@@ -242,11 +261,15 @@ def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
 
 def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
     at = f"cd {directory} && " if os.fspath(directory) != "." else ""
-    baseline = _starter.BASELINE
     yield "next:"
     yield f"  {at}./{_starter.GATE:<24} the gate: exit code 0 where the agent is good enough"
-    yield "  a2a-bench diagnose a2a-results   why tasks were missed; a2a-bench show TASK, one conversation"
-    yield f"  a2a-bench promote a2a-results -o {baseline}   from then on, it may not get worse either"
+    if isinstance(wish, _starter.TasksWish):
+        yield "  a2a-bench diagnose a2a-results   why tasks were missed; a2a-bench show TASK, one conversation"
+        yield f"  a2a-bench promote a2a-results -o {_starter.BASELINE}   from then on, it may not get worse either"
+    else:
+        command = f"a2a-bench conformance {shlex.quote(wish.endpoint)}"
+        yield f"  {command} --dry-run   what that sends to the agent"
+        yield f"  {command} --waivers {_starter.WAIVERS} --accept REASON   lets pass what fails today, and nothing new"
     if ci == "gitlab":
         yield f"  in .gitlab-ci.yml: include: [{{local: {_starter.WORKFLOWS[ci]}}}]"
     if ci != "script":

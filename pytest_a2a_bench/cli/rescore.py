@@ -5,8 +5,11 @@ Prints what differs. Exits with 2 where something could not be evaluated, else w
 
 from __future__ import annotations
 
+import os
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
@@ -36,10 +39,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Rescore, and show the differences."""
-    import os
-    import time
-    from datetime import UTC, datetime
-
     found = manifest.load_selected(namespace.directory)
     # Who judges is said anew, because it costs.
     options = benchmark_options(found.manifest.settings, namespace)

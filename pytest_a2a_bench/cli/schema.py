@@ -5,8 +5,11 @@ Exits with 1 where a file is not as its schema says.
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+
+from jsonschema import Draft202012Validator
 
 from pytest_a2a_bench import schemas
 from pytest_a2a_bench.errors import A2ABenchError
@@ -25,8 +28,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Print, or check and say what is wrong."""
-    import json
-
     if not namespace.check:
         print(json.dumps(schemas.load(namespace.name), indent=1, ensure_ascii=False))
         return 0
@@ -42,8 +43,6 @@ def run(namespace: Namespace) -> int:
 
 def _problems(path: Path, name: str) -> list[str]:
     """Return what is wrong with a file, one line each."""
-    from jsonschema import Draft202012Validator
-
     try:
         data = JSON_FILE.read(path)
         errors = sorted(

@@ -14,6 +14,7 @@ from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.oauth import obtain
 from pytest_a2a_bench.a2a.place import Place
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
+from pytest_a2a_bench.conformance.card.judge import SERVED
 from pytest_a2a_bench.conformance.card.online import with_spoken_versions
 from pytest_a2a_bench.conformance.engine import Planned, plan
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
@@ -119,23 +120,32 @@ class Subject:
             breadth="full" if profile == "full" else "standard",
         )
 
-    def card_plan(self) -> list[Requirement]:
-        """Return the requirements of the card that there are for this agent, and those that it breaks beyond."""
-        entries = [r for version in card_versions(self.card) for r in load_requirements(version) if CARD in r.bindings]
+    def card_plan(self, versions: Sequence[str] = ()) -> list[Requirement]:
+        """Return the requirements of the card that there are for this agent, and those that it breaks beyond.
+
+        :param versions: those of the protocol to keep to; by default those that the card itself names.
+        """
+        versions = versions or card_versions(self.card)
+        entries = [r for version in versions for r in load_requirements(version) if CARD in r.bindings]
         known = {entry.id for entry in entries}
         # A card may break a rule of the other version, such as a leftover.
         others = dict.fromkeys(f.rule for f in self.findings if f.rule not in known)
         return [*entries, *(requirement(rule) for rule in others)]
 
-    def card_results(self) -> Iterator[CheckResult]:
-        """Yield one result for each requirement of :meth:`card_plan`."""
-        entries = self.card_plan()
+    def card_results(self, versions: Sequence[str] = (), *, served: bool = True) -> Iterator[CheckResult]:
+        """Yield one result for each requirement of :meth:`card_plan`.
+
+        :param served: whether a server was asked for the card; else how it is served was not looked at.
+        """
+        entries = self.card_plan(versions)
         signed = isinstance(self.card, Mapping) and bool(self.card.get("signatures"))
         if not signed:
             skipped = {e.id: "the card has no signatures" for e in entries if e.group == "signatures"}
         else:
             # Without keys form can be judged, and truth cannot.
             skipped = {} if self.is_verified else dict.fromkeys(_NEED_KEYS, _NO_KEYS)
+        if not served:
+            skipped |= dict.fromkeys(SERVED, "how a card is served cannot be seen in a file")
         if not isinstance(self.card, Mapping):
             skipped = {e.id: self.problem for e in entries}
         return card_results(self.findings, entries, skipped)

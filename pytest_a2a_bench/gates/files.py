@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -25,6 +27,8 @@ from pytest_a2a_bench.secret import dump_json
 from pytest_a2a_bench.settings import Settings
 
 VERDICT_FILE = "verdict.json"
+EARLIER_FILE = "verdict.earlier.json"
+"""The verdict of the last run that ended, while another one is held in its directory, or after that was killed."""
 SCHEMA = "a2a-bench/verdict"
 SCHEMA_VERSION = 1
 
@@ -265,16 +269,33 @@ def _whose(settings: Settings, name: str | None, baseline: Baseline) -> Iterator
 
 
 def read_missed(results: Path) -> tuple[Missed, ...]:
-    """Return the misses of the last run.
+    """Return the misses of the last run that ended.
 
     :raises ConfigurationError: if no run left its verdict, or it is damaged.
     """
+    for name in (VERDICT_FILE, EARLIER_FILE):
+        with contextlib.suppress(FileNotFoundError):
+            return VERDICT.read(results / name).missed
     path = results / VERDICT_FILE
-    try:
-        return VERDICT.read(path).missed
-    except FileNotFoundError:
-        text = f"{path} is not there: no run has ended in this results directory; run without --a2a-missed first"
-        raise ConfigurationError(text) from None
+    raise ConfigurationError(
+        f"{path} is not there: no run has ended in this results directory; run without --a2a-missed first"
+    )
+
+
+def set_aside(results: Path, run_id: str) -> None:
+    """Rename the verdict of an earlier run: one that is killed would leave it behind as its own.
+
+    :param run_id: the run that begins; its own verdict stays, however late a process of it begins.
+    :raises OSError: if it cannot be renamed.
+    """
+    path = results / VERDICT_FILE
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or found.get("run_id") != run_id:
+            path.replace(results / EARLIER_FILE)
 
 
 def verdict_data(
@@ -316,6 +337,7 @@ def write_verdict(results: Path, data: dict[str, Any]) -> Path:
     path = results / VERDICT_FILE
     whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **data}
     write_atomically(path, dump_json(whole) + "\n")
+    (results / EARLIER_FILE).unlink(missing_ok=True)
     return path
 
 

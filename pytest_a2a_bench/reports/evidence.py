@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.report import Judgement
@@ -57,16 +57,21 @@ def explain(judgement: Judgement) -> list[str]:
         lines += [f"    {one_line(line)}" for line in result.explains[:CONSEQUENCES_SHOWN]]
         if len(result.explains) > CONSEQUENCES_SHOWN:
             lines.append(f"    ... and {len(result.explains) - CONSEQUENCES_SHOWN} more")
+    return [*lines, *found_lines(result.findings)]
+
+
+def found_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield what was found and the exchanges behind it, each of these once."""
     shown: list[Exchange] = []
-    for finding in result.findings[:FINDINGS_SHOWN]:
-        lines += finding_lines(finding)
+    for finding in findings[:FINDINGS_SHOWN]:
+        yield from finding_lines(finding)
         for exchange in finding.exchanges[:EXCHANGES_SHOWN]:
-            if not any(exchange is other for other in shown):
+            # By value, too: what was read from a file is never the same object.
+            if exchange not in shown:
                 shown.append(exchange)
-                lines += [f"  {line}" for line in wire_lines(exchange)]
-    if len(result.findings) > FINDINGS_SHOWN:
-        lines.append(f"  ... and {len(result.findings) - FINDINGS_SHOWN} more findings")
-    return lines
+                yield from (f"  {line}" for line in wire_lines(exchange))
+    if len(findings) > FINDINGS_SHOWN:
+        yield f"  ... and {len(findings) - FINDINGS_SHOWN} more findings"
 
 
 def finding_lines(finding: Finding) -> list[str]:

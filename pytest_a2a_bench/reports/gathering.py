@@ -96,6 +96,8 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
     except FileNotFoundError:
         return None, []
     runs = {r.run_id for r in trials}
+    if found.run_id not in _last_runs(directory, found.run_id):
+        return None, [f"The verdict in {VERDICT_FILE} is of an earlier run than the last one here, and is not shown."]
     if found.run_id not in runs:
         return None, [f"The verdict in {VERDICT_FILE} is of another run than these trials, and is not shown."]
     notes = []
@@ -104,6 +106,14 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
     if len(runs) > 1:
         notes.append(f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs.")
     return found, notes
+
+
+def _last_runs(directory: Path, other: str) -> frozenset[str]:
+    """Return the runs that the directory's last one is made of; another one where nothing tells."""
+    try:
+        return manifest.load(directory).runs
+    except StoreError:
+        return frozenset({other})
 
 
 def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[AgentComparison, ...]:

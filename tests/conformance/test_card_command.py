@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from cards import minimal_0_3, minimal_1_0
@@ -162,6 +163,36 @@ def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None
         line = result["locations"][0]["physicalLocation"]["region"]["startLine"]
         shown[result["ruleId"]] = lines[line - 1].strip()
     assert shown == {"CARD-004": '"tags": []', "CARD-009": '"url": "/rpc",', "CARD-028": '"iconUrl": null'}
+
+
+def cases_of(text: str) -> dict[str, tuple[str, str]]:
+    """Return what there is below each test case of a suite: its tag and its message."""
+    (suite,) = ElementTree.fromstring(text).iter("testsuite")
+    below = {case.attrib["name"]: next(iter(case), None) for case in suite.iter("testcase")}
+    assert int(suite.attrib["tests"]) == len(below)
+    assert int(suite.attrib["failures"]) == sum(e is not None and e.tag == "failure" for e in below.values())
+    return {name: (e.tag, e.get("message", "")) if e is not None else ("", "") for name, e in below.items()}
+
+
+def test_junit_has_a_test_case_for_each_rule(
+    write: Any, tmp_path: Path, noop_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waivers = tmp_path / "waivers.toml"
+    waivers.write_text('[[waiver]]\nid = "CARD-009"\nreason = "until 2.4"\n')
+    assert main.main(["card", write(bad()), "--format", "junit", "--waivers", str(waivers)]) == 1
+    found = cases_of(capsys.readouterr().out)
+    assert found["CARD-004[card]"][0] == "failure"
+    assert "tags is empty" in found["CARD-004[card]"][1]
+    assert found["CARD-009[card]"] == ("skipped", "waived: until 2.4")
+    assert found["CARD-028[card]"][0] == "system-out"  # a warning
+    assert found["CARD-003[card]"] == ("", "")
+    # Nobody has served it.
+    assert found["CARD-014[card]"] == ("skipped", "how a card is served cannot be seen in a file")
+
+    assert main.main(["card", noop_url, "--format", "junit", "--version", "1.0"]) == 0
+    served = cases_of(capsys.readouterr().out)
+    assert served["CARD-014[card]"] == ("", "")
+    assert served.keys() == found.keys()
 
 
 VALUES = st.recursive(

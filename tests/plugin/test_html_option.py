@@ -123,6 +123,61 @@ def test_what_judging_the_protocol_found_is_on_the_page(bench: Bench, pytester: 
     assert "curl" in text  # the explanation, with the line that repeats it
 
 
+def shown(page: str, check: str) -> str:
+    """Return what a page has about a check, folded under its line."""
+    return page.split(f"{check}</span>")[1].split("</details>")[0]
+
+
+WARNED, WAIVED = "GET-003 [JSONRPC] SHOULD", "GET-003 [HTTP+JSON] SHOULD"
+
+
+def write_waiver(path: Path) -> Path:
+    file = path / "waivers.toml"
+    file.write_text('[[waiver]]\nid = "GET-003"\nbinding = "HTTP+JSON"\nreason = "in release 2"\n')
+    return file
+
+
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
+def test_what_was_warned_of_or_waived_is_on_the_page_with_its_requests(
+    bench: Bench, pytester: pytest.Pytester, workers: list[str]
+) -> None:
+    agent = "builtin:faulty?fault=get-history"
+    waivers = write_waiver(pytester.path)
+    judged = ("-k", "GET-003", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
+    result = bench.apart("--a2a-endpoint", agent, *judged, *workers)
+    found = result.parseoutcomes()
+    assert (found["warned"], found["xfailed"]) == (1, 1)
+    assert "historyLength=0 omits history" not in result.stdout.str()
+    page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
+    for check in (WARNED, WAIVED):
+        assert "historyLength 0 gives 1 messages" in shown(page, check)
+        assert "&lt; HTTP 200" in shown(page, check)
+        assert "repeat: curl -sS" in shown(page, check)
+    assert "waiver: in release 2" in shown(page, WAIVED)
+
+
+def test_what_could_not_be_judged_is_on_the_page_with_what_is_known(bench: Bench, pytester: pytest.Pytester) -> None:
+    bench.apart("--a2a-endpoint=builtin:faulty?fault=card-array", "--a2a-suite=card,protocol", "--a2a-html=p.html")
+    page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
+    assert "1.0.1 §4.4.6" in shown(page, "DECLARED [card] MUST")
+    assert "there is no agent card that can be read" in shown(page, "DECLARED [card] MUST")
+
+
+def test_a_report_of_the_command_is_on_the_page_with_its_requests(
+    desk: Bench, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk("--a2a-results", "r")
+    waivers = str(write_waiver(pytester.path))
+    judged = ["conformance", "builtin:faulty?fault=get-history", "--id=GET-003", "--waivers", waivers]
+    assert main([*judged, "--format=json", "-o", "c.json"]) == 0
+    assert main(["report", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
+    page = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    for check in (WARNED, WAIVED):
+        assert "&lt; HTTP 200" in shown(page, check)
+        assert "repeat: curl -sS" in shown(page, check)
+    assert "waiver: in release 2" in shown(page, WAIVED)
+
+
 def test_the_command_makes_the_page_of_a_directory(
     desk: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,13 +195,14 @@ def test_the_command_makes_the_page_of_a_directory(
     )
 
 
-def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("name", ["verdict.json", "run.json"])
+def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pytester, name: str) -> None:
     desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
-    path = pytester.path / "r" / "verdict.json"
+    path = pytester.path / "r" / name
     path.write_text(json.dumps(json.loads(path.read_text()) | {"run_id": "another"}))
     assert main(["report", "r", "-o", "r.html"]) == 0
     text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
-    assert "is of another run than these trials" in text
+    assert "is of an earlier run than the last one here" in text
     assert "min_pass" not in text
 
 

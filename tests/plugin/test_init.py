@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.cli import _starter
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 
@@ -70,6 +71,31 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.count("it is there already, and stays as it is") == 5
 
 
+def test_a_gate_of_the_protocol_has_no_tasks(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("https://agent.example", "--offline", "--domain", "conformance") == 0
+    found, told = everything(project), capsys.readouterr().out
+
+    assert sorted(found) == [".github/workflows/a2a.yml", "a2a-gate.sh", "a2a-waivers.toml", "pyproject.toml"]
+    ini = tomllib.loads(found["pyproject.toml"])["tool"]["pytest"]["ini_options"]
+    assert ini == {"a2a_endpoint": "https://agent.example", "a2a_waivers": "a2a-waivers.toml"}
+    assert "--a2a-suite conformance" in found["a2a-gate.sh"]
+    assert "min-pass" not in found["a2a-gate.sh"]
+    assert read_waivers(project / "a2a-waivers.toml") == ()
+    steps = yaml.safe_load(found[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
+    assert {"run": "pip install pytest-a2a-bench"} in steps
+    assert "a2a-bench conformance https://agent.example --waivers a2a-waivers.toml --accept REASON" in told
+    assert "conversations" not in told
+
+
+def test_who_plays_given_tasks_is_not_asked_about_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("builtin:oracle", "--domain", "mock", "--no-try", "--ci", "script") == 0
+    told = capsys.readouterr().out
+    assert "pytest-a2a-bench oracle" in told
+    assert "dialect" not in told
+    assert main(["doctor", "builtin:oracle"]) == 0
+    assert "dialect" not in capsys.readouterr().out
+
+
 def test_gitlab_and_dry_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["http://127.0.0.1:1", "--offline", "--ci", "gitlab", "--auth-env", "SHOP_TOKEN"]
 
@@ -95,6 +121,7 @@ def test_who_cannot_be_met_gets_no_files(project: Path, capsys: pytest.CaptureFi
         ([], "URL"),
         (["nonsense"], "nonsense"),
         (["http://127.0.0.1:1", "--domain", "airlien"], "there is no 'airlien'"),
+        (["http://127.0.0.1:1", "--domain", "protocol", "--trials", "2"], "leave out --min-pass, --trials"),
         (["http://127.0.0.1:1", "--min-pass", "2"], "lowest success rate"),
         (["http://127.0.0.1:1", "--trials", "0"], "attempts at each task"),
         (["http://127.0.0.1:1", "--directory", "nowhere"], "nowhere is no directory"),
@@ -178,6 +205,22 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 2
     assert (project / "a2a-results" / "report.html").is_file()
     assert "a2a-results/checks" in command
+
+
+@pytest.mark.slow
+def test_the_gate_of_the_protocol_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails for a defect, and passes when that one was accepted."""
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+
+    def code(*command: str) -> int:
+        return subprocess.run(command, capture_output=True, check=False).returncode
+
+    agent, cli = "builtin:faulty?fault=cancel-terminal", (sys.executable, "-m", "pytest_a2a_bench.cli")
+    assert code(*cli, "init", agent, "--domain", "conformance", "--ci", "script") == 0
+    assert code("sh", "a2a-gate.sh") == 1
+    assert (project / "a2a-results" / "report.html").is_file()
+    assert code(*cli, "conformance", agent, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
+    assert code("sh", "a2a-gate.sh") == 0
 
 
 @pytest.mark.parametrize(

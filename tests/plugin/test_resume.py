@@ -274,3 +274,28 @@ def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], told: 
     result = desk(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{told}*"])
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
+def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    results = pytester.path / "a2a-results"
+    monkeypatch.setenv("DESK_TASKS", "ok bad")
+    desk("--a2a-min-pass=0.1")
+    assert json.loads((results / "verdict.json").read_text())["verdict"] == "pass"
+    (pytester.path / "log.txt").unlink()
+
+    monkeypatch.setenv("DESK_TASKS", "ok bad ok-60")
+    with desk.popen("--a2a-min-pass=0.1", "--a2a-concurrency=4", *workers) as process:
+        wait_for(lambda: any("ok-60" in line for line in log_of(pytester, "start")))
+        os.killpg(process.pid, signal.SIGKILL)
+
+    assert not (results / "verdict.json").exists()
+    # What it missed is not forgotten: it is the last run that ended.
+    again = desk("--co", "-q", "--a2a-missed")
+    again.stdout.fnmatch_lines(["*test_desk[[]bad-t0]"])
+    assert "ok-t0" not in again.stdout.str()
+    desk("--a2a-missed")
+    assert json.loads((results / "verdict.json").read_text())["trials"]["missed"] == 1
+    assert not (results / "verdict.earlier.json").exists()

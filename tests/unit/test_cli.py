@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -187,7 +188,7 @@ class TestDoctor:
         assert f"pytest            {pytest.__version__}" in printed
         assert "airline 50, retail 114, telecom 114, mock 9" in printed
         assert "[agents]          present" in printed
-        assert len(printed.splitlines()) <= 30
+        assert len(printed.splitlines()) <= 32
 
     def test_keys_are_named_and_never_shown(self) -> None:
         environ = {"OPENAI_API_KEY": "sk-secret", "A2A_AGENT_LLM": "openai/gpt-4.1", "EMPTY_API_KEY": ""}
@@ -205,16 +206,26 @@ class TestDoctor:
         assert "hunter2" not in printed
         assert "key=k" not in printed
 
-    def test_what_is_missing_is_said_with_the_remedy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_is_absent_is_said_with_its_purpose_and_the_remedy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from pytest_a2a_bench.benchmarks.tau2 import index
 
         def missing() -> None:
             raise MissingExtraError("tau2-bench", "tau2")
 
         monkeypatch.setattr(index, "find_installation", missing)
-        monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "grpc" else object())
+        monkeypatch.setattr(doctor, "find_spec", lambda name: None if name in ("grpc", "authlib") else object())
         printed = "\n".join(found for _, found in doctor.installed({}))
 
         assert "tau2-bench is not installed; run: pip install 'pytest-a2a-bench[tau2]'" in printed
-        assert "missing grpc; run: pip install 'pytest-a2a-bench[grpc]'" in printed
+        assert "in part, without grpc; only for agents over gRPC: pip install 'pytest-a2a-bench[grpc]'" in printed
+        assert "not installed; only for OAuth 2 client credentials: pip install 'pytest-a2a-bench[oauth]'" in printed
+        assert "missing" not in printed
         assert "nothing configured" in printed
+
+    def test_it_knows_every_extra_that_users_install(self) -> None:
+        declared = tomllib.loads((Path(ROOT) / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+        shown = {what.strip("[]") for what, _ in doctor.installed({}) if what.startswith("[")}
+
+        # tau2-lite is what tau2 needs, without tau2 itself.
+        assert shown == set(declared) - {"dev", "docs", "tau2-lite"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,6 @@ def find_fault(name: str | None) -> Fault:
     if name is None or name == NONE.name:
         return NONE
     if name not in FAULTS:
-        from difflib import get_close_matches
-
         # Names are long, and a slip in one should not need the whole list.
         near = get_close_matches(name, FAULTS, 3) or list(FAULTS)[:3]
         raise ConfigurationError(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from pytest_a2a_bench.agents.faulty.fault import (
     Fault,
@@ -79,8 +80,6 @@ def _crash(call: FaultyCall, problem: Problem) -> Problem:
 
 def _ascii_query(call: FaultyCall, params: Json) -> Json:
     """Read ids as an unescaped query would have them."""
-    from urllib.parse import quote
-
     return {k: quote(v) if k == "contextId" and isinstance(v, str) else v for k, v in params.items()}
 
 

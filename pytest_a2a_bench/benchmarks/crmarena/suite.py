@@ -129,9 +129,9 @@ SUITE = Suite(
     diagnoser="pytest_a2a_bench.benchmarks.crmarena.diagnosis",
     gold_options=("crm_data", "crm_tasks", "crm_seed"),
     extras={
-        "pytest-a2a-bench[crmarena]": ("sacrebleu", "rouge_score"),
-        "pytest-a2a-bench[hub]": ("datasets", "huggingface_hub", "pyarrow"),
-        "pytest-a2a-bench[salesforce]": ("simple_salesforce", "requests"),
+        "pytest-a2a-bench[crmarena]": ("scores of CRMArena's free texts", ("sacrebleu", "rouge_score")),
+        "pytest-a2a-bench[hub]": ("CRMArena from the Hugging Face hub", ("datasets", "huggingface_hub", "pyarrow")),
+        "pytest-a2a-bench[salesforce]": ("CRMArena in a live org", ("simple_salesforce", "requests")),
     },
     errands=_errands,
     examine=_examine,

@@ -168,6 +168,6 @@ SUITE = Suite(
     linter="pytest_a2a_bench.benchmarks.tau2.lint.linter",
     diagnoser="pytest_a2a_bench.benchmarks.tau2.diagnosis",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
-    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm")},
+    extras={"pytest-a2a-bench[tau2]": ("tau2's tasks", ("tau2", "litellm"))},
     examine=_examine,
 )

@@ -39,6 +39,10 @@ class CardHttp:
     exchange: Exchange | None = None
 
 
+SERVED = ("CARD-001", "CARD-002", "CARD-013", "CARD-014", "CARD-015", "CARD-016", "V03-CARD-001", "V03-CARD-021")
+"""Rules about how a card is served, which nobody can tell of a file."""
+
+
 def check_served(http: CardHttp, version: str, ledger: Ledger) -> None:
     """Judge how the card was served; caching is asked for by 1.0 only."""
     _check_place(http, version, ledger)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from pytest_a2a_bench.gates.files import set_aside
 from pytest_a2a_bench.plugin.run.modules import judge_protocol
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import manifest, sharding
@@ -93,8 +94,10 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         categories=categories_of(session),
     )
     try:
+        # Before run.json, so that no verdict stands beside that of another run.
+        set_aside(run.plan.results, run.plan.run_id)
         manifest.write(run.plan.results)
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         raise pytest.UsageError(str(error)) from None
 
 

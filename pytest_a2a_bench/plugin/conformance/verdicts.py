@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.subject import Subject
 
 JUDGEMENT = pytest.StashKey[Judgement]()
+# Where an item ends: an error shows its evidence as its message, a plain skip has none.
+_TOLD_IN = dict.fromkeys(("waived", "inconclusive", "explained"), "setup") | dict.fromkeys(("error", "skipped"), "")
 _SILENT = ("skip", "skipif", "xfail")
 ANSWER_SECONDS = 30.0
 """Most seconds for one answer while the protocol is judged; ``--a2a-timeout`` may make it less."""
@@ -152,8 +154,6 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
         # In setup, so that every reporter shows a skip, an error and an expected failure as such.
         pytest.skip(one_line(result.reason))
     if judgement.status in ("inconclusive", "explained"):
-        # Both times, or what is explained: a skip has no place for it, and -rA shows the sections of all.
-        item.add_report_section("setup", "a2a", "\n".join(evidence.explain(judgement)))
         pytest.skip(f"{judgement.status}: {one_line(result.reason)}")
     if judgement.status == "error":
         pytest.fail("\n".join(evidence.explain(judgement)), pytrace=False)
@@ -212,13 +212,19 @@ def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge, left_out: M
 
 
 def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Give a failure its evidence: the requirement, the wire, the command that repeats it."""
+    """Give what was not kept its evidence: the requirement, the wire, the command that repeats it.
+
+    The terminal shows that of failures, and of others where it is asked for them; reports in files show all.
+    """
     judgement = item.stash.get(JUDGEMENT, None)
-    if judgement is None or report.when != "call" or not report.failed:
+    if judgement is None or report.when != _TOLD_IN.get(judgement.status, "call"):
+        return
+    # A check that was kept has nothing to show, except where its test asserts more and fails.
+    if judgement.status == "passed" and not report.failed:
         return
     title = f"a2a {judgement.result.requirement.id} [{judgement.result.binding}]"
     # The node id names the check already, and the line of the short summary is cut at the terminal's width.
-    headline = evidence.headline(judgement, named=False) if not judgement.passed else None
+    headline = evidence.headline(judgement, named=False) if report.failed and not judgement.passed else None
     add_explanation(report, title, "\n".join(evidence.explain(judgement)), headline)
 
 

@@ -49,6 +49,9 @@ class Page:
         self._checks[name] = found
         title = f"a2a {found['id']} [{found['binding']}]"
         text = next((text for where, text in sections_of(report) if where == title), None)
+        # An item that ends in its setup with an error has its evidence as its message.
+        if text is None and found["status"] == "error" and report.when == "setup":
+            text = report.longreprtext
         if text:
             self._explanations[name] = text
 

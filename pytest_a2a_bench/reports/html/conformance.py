@@ -8,7 +8,7 @@ from pytest_a2a_bench.conformance.report import CheckRow, compliance
 from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.conformance.stored import StoredCheck, StoredReport
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.reports import matrix
+from pytest_a2a_bench.reports import evidence, matrix
 from pytest_a2a_bench.reports.html.markup import Html, el
 from pytest_a2a_bench.reports.html.overview import pill
 from pytest_a2a_bench.results.stats import count
@@ -104,11 +104,9 @@ def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:
 
 def _lines(check: StoredCheck) -> Iterator[str]:
     yield f"{check.spec}: {check.requirement}"
+    if check.waiver is not None:
+        yield f"waiver{', expired' if check.waiver.expired else ''}: {check.waiver.reason}"
     if check.reason:
         yield f"reason: {check.reason}"
     yield from (f"explains: {line}" for line in check.explains)
-    for finding in check.findings:
-        yield ""
-        for name in ("found", "expected", "pointer", "fix"):
-            if getattr(finding, name):
-                yield f"{name}: {getattr(finding, name)}"
+    yield from evidence.found_lines(check.findings)

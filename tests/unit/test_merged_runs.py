@@ -1,0 +1,45 @@
+"""What the manifest of joined parts says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from finished_runs import write_run
+from made_trials import made_trial
+
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.merge import merge
+
+KEYS = ("crmarena/mini/1#0", "crmarena/mini/2#0", "crmarena/mini/3#0")
+CATEGORIES = {"crmarena/mini/1": "handle_time", "crmarena/mini/2": "handle_time", "crmarena/mini/3": "knowledge_qa"}
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> Path:
+    """Return the whole of two parts, each of which knows what its own tasks are about."""
+    parts = []
+    for number, keys in enumerate((KEYS[:1], KEYS[1:])):
+        trials = [made_trial(key, category=CATEGORIES[key.partition("#")[0]]) for key in keys]
+        part = write_run(tmp_path / f"part{number}", trials, run_id=f"run{number}")
+        own = {task: CATEGORIES[task] for task in (key.partition("#")[0] for key in keys)}
+        dataclasses.replace(manifest.load(part), whole=KEYS, categories=own).write(part)
+        parts.append(part)
+    merge(parts, tmp_path / "whole")
+    return tmp_path / "whole"
+
+
+def test_the_whole_knows_what_the_tasks_of_every_part_are_about(merged: Path) -> None:
+    assert manifest.load(merged).categories == CATEGORIES
+
+
+def test_a_trial_that_got_lost_counts_in_its_category(merged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lost,) = (path for path in (merged / "trials").iterdir() if json.loads(path.read_text())["key"] == KEYS[1])
+    lost.unlink()
+
+    main(["gate", str(merged), "--a2a-min-pass", "crmarena/mini/handle_time=0.9"])
+
+    assert "1 of 2 trials succeeded" in capsys.readouterr().out
