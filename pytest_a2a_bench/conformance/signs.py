@@ -22,6 +22,13 @@ _REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
 _BROKEN_GRPC = (2, 13)  # UNKNOWN, INTERNAL
 _INTERNAL_ERROR = -32603
 _NO_METHOD = -32601
+_GET = ("GetTask", "tasks/get")
+# An interface of the card is not what it says.
+_UNTRUE = ("CARD-007", "V03-CARD-022")
+_METHOD_URL = re.compile(r'the URL "([^"]+)" is the path of one method')
+_SHORTENED = re.compile(r"\.\.\. \(\d+ more characters\)$")
+# To such a URL HTTP+JSON adds paths of its own.
+_METHOD_PATH = re.compile(r"(.*?/message:(?:send|stream))(?:/|$)")
 
 Key = tuple[str, ...]
 """What the results of a group share; first the kind of the sign."""
@@ -36,6 +43,39 @@ def _each_ends(result: CheckResult, in_what: Callable[[Exchange], bool]) -> bool
     """Tell whether there are findings that weigh and each was made of such an exchange."""
     found = weighty(result)
     return bool(found) and all(f.exchanges and in_what(f.exchanges[-1]) for f in found)
+
+
+def _by_syntax(result: CheckResult) -> Key:
+    """Group what came of bodies that no parser of JSON can read."""
+    return ("no JSON", result.requirement.version, result.binding) if _each_ends(result, _is_torn) else ()
+
+
+def _by_method_path(result: CheckResult) -> Key:
+    """Group an interface that does not answer and the card, whose URL is the path of one method."""
+    if result.binding == CARD:
+        told = [m for f in weighty(result) if (m := _METHOD_URL.search(f.found))]
+    elif result.requirement.id in _UNTRUE:
+        told = [m for f in weighty(result) if f.exchanges and (m := _METHOD_PATH.match(f.exchanges[-1].url))]
+    else:
+        return ()
+    urls = {m.group(1) for m in told}
+    return ("method path", result.requirement.version, *urls) if len(urls) == 1 else ()
+
+
+def _by_forgetting(result: CheckResult) -> Key:
+    """Group what shows that GetTask has no artifacts, though the task had some."""
+    found = weighty(result)
+    lacking = [
+        f.exchanges
+        and f.exchanges[-1].method in _GET
+        and "/artifacts" in f.pointer
+        and _has_no_artifacts(f.exchanges[-1])
+        for f in found
+    ]
+    # A blocking result may differ from GetTask in its status, too; the stream is a case of it by its artifacts alone.
+    is_one = any(lacking) if result.requirement.id == "SEND-003" else bool(lacking) and all(lacking)
+    is_asked = result.requirement.id in ("SEND-003", "STREAM-016")
+    return ("forgotten", result.requirement.version, result.binding) if is_asked and is_one else ()
 
 
 def _by_envelope(result: CheckResult) -> Key:
@@ -142,8 +182,10 @@ def _essence(text: str) -> str:
 
 
 WORDS: Mapping[str, str] = {
+    "no JSON": "what is answered is not JSON",
     "no JSON-RPC": "what is there does not speak JSON-RPC",
     "no method": "operations are not there at all",
+    "forgotten": "GetTask has lost the artifacts",
     "taskId": "the taskId of a message is not looked at",
     "refusal": "one refusal, whatever is asked",
     "validation": "messages are not validated",
@@ -156,14 +198,16 @@ WORDS: Mapping[str, str] = {
 
 
 SIGNS: tuple[Callable[[CheckResult], Key], ...] = (
-    *(_by_envelope, _by_method, _by_server_error, _by_version, _by_extensions, _by_task_id),
-    *(_by_refusal, _by_validation, _by_kind, _by_pointer, _by_answer, _by_words),
+    *(_by_syntax, _by_envelope, _by_method_path, _by_method, _by_server_error, _by_version, _by_extensions),
+    *(_by_task_id, _by_forgetting, _by_refusal, _by_validation, _by_kind, _by_pointer, _by_answer, _by_words),
 )
 """From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding."""
 
 
 _LEADERS: Mapping[str, tuple[str, ...]] = {
-    "no JSON-RPC": ("CARD-007", "V03-CARD-022"),
+    "no JSON": _UNTRUE,
+    "no JSON-RPC": _UNTRUE,
+    "forgotten": ("SEND-003",),
     "no method": ("JR-002", "V03-RPC-001"),
     "kind": ("DM-012",),
 }
@@ -188,6 +232,8 @@ def leads(key: Key, result: CheckResult) -> bool:
     A server that takes a missing version for its own, or 1.5 for 1.0, may well look at the header; one that takes 99.0
     does not.
     """
+    if key[0] == "method path":
+        return result.binding == CARD
     if key[0] in _LEADERS:
         return result.requirement.id in _LEADERS[key[0]]
     if key[0] != "a2a-version":
@@ -242,6 +288,27 @@ def _is_foreign(exchange: Exchange) -> bool:
     """Tell whether a JSON-RPC request was answered with an object of JSON that is nothing of JSON-RPC's."""
     document = _document(exchange.response)
     return exchange.binding == "JSONRPC" and bool(document) and not {"jsonrpc", "result", "error"} & set(document)
+
+
+def _is_torn(exchange: Exchange) -> bool:
+    """Tell whether something was answered that says nothing to a parser of JSON; a server that fails may say so."""
+    if exchange.binding == "GRPC" or (exchange.status or 500) >= 500 or exchange.problem:
+        return False
+    text = next(iter(exchange.events), "") or exchange.response
+    try:
+        json.loads(text)
+    except RecursionError:
+        return False
+    except ValueError:
+        # Of a long one only the beginning is kept.
+        return bool(text) and not _SHORTENED.search(text)
+    return False
+
+
+def _has_no_artifacts(exchange: Exchange) -> bool:
+    answer: Any = _document(exchange.response)
+    answer = answer.get("result", answer)
+    return isinstance(answer, Mapping) and "status" in answer and not answer.get("artifacts")
 
 
 def _is_other_task(exchange: Exchange) -> bool:
