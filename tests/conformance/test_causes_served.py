@@ -1,4 +1,4 @@
-"""One cause, one row, of servers that are written by another hand than the faulty agent."""
+"""What is told, and how often, of servers that are written by another hand than the faulty agent."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
+from pytest_a2a_bench.conformance.wire.reply import ReplyError, read_rest_error, read_rpc_error
 
 Answer = Callable[[Request], Awaitable[Response]]
 CARD = {
@@ -38,11 +40,11 @@ CARD = {
 }
 
 
-async def judged(url: str, ids: Container[str] | None = None) -> list[CheckResult]:
+async def judged(url: str, ids: Container[str] | None = None, prompts: Scenarios = PROMPTS) -> list[CheckResult]:
     """Return what is found about the agent at an address and its card, folded."""
     card, _, _ = await fetch_card_async(url)
     assert card is not None
-    targets = targets_of(card, url, scenarios=PROMPTS, timeout=5)
+    targets = targets_of(card, url, scenarios=prompts, timeout=5)
     found = await collect(targets, select=lambda p: ids is None or p.requirement.id in ids)
     subject = await asyncio.to_thread(look_at, ClientConfig(endpoint=url))
     return fold([*subject.card_results(), *found])
@@ -150,3 +152,31 @@ def test_a_stream_that_loses_artifacts_is_a_defect_of_its_own() -> None:
     assert [r.outcome for r in fold([lost, there])] == ["failed", "failed"]
     assert [r.outcome for r in fold([lost, row("STREAM-016", "/status/state")])] == ["failed", "failed"]
     assert [r.outcome for r in fold([row("SEND-003", "/task/status"), there])] == ["failed", "failed"]
+
+
+def test_prompts_that_lead_elsewhere_break_no_rule() -> None:
+    ids = ("SEND-004", "SEND-011", "PART-007", "PART-008")
+    elsewhere = Scenarios({**PROMPTS.prompts, **dict.fromkeys(("slow", "input", "file", "url"), "Hello")})
+
+    async def judge_hello() -> list[CheckResult]:
+        async with Port() as port:
+            return await judged(port.url, ids, elsewhere)
+
+    protocol = [r for r in asyncio.run(judge_hello()) if r.requirement.id in ids]
+    # That agent answers at once in whatever case.
+    by_outcome = {(r.requirement.id, r.outcome) for r in protocol}
+    assert by_outcome == {("SEND-004", "passed"), *((id, "skipped") for id in ids[1:])}
+    assert all("scenario" in r.reason for r in protocol if r.outcome == "skipped")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (read_rest_error(None, 404), "404: no message"),
+        (read_rest_error({}, 404), "404: no message"),
+        (read_rest_error(["gone"], 404), '404: ["gone"]'),
+        (read_rpc_error({"code": -32001}, 200), "TaskNotFoundError -32001 200: no message"),
+    ],
+)
+def test_an_error_without_a_message_says_so(error: ReplyError, words: str) -> None:
+    assert str(error) == words
