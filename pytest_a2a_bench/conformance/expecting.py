@@ -159,7 +159,7 @@ class Verdicts:
         """
         self.skip_if_refused(reply)
         wanted = " or ".join(f"{n} ({ERRORS[n].code})" for n in names)
-        found = f"{what}: {_instead(reply)}" if what else _instead(reply)
+        found = f"{what}: {instead(reply)}" if what else instead(reply)
         if reply.error is not None:
             if any(reply.error.may_be(n) for n in names):
                 return True
@@ -188,7 +188,7 @@ def _without_result(reply: WireReply) -> str:
     return reply.describe() if reply.is_null or reply.problem else f"no result: {reply.describe()}"
 
 
-def _instead(reply: WireReply) -> str:
+def instead(reply: WireReply) -> str:
     """Say what is wrong with an answer that was to be another error, before what came."""
     if reply.problem or reply.is_null:
         return reply.describe()

@@ -314,7 +314,7 @@ def _catch_sigterm(config: pytest.Config) -> None:
         if services.judge is not None:
             services.judge.stop()
         if not services.is_ending:
-            raise Terminated("SIGTERM")
+            raise Terminated("interrupted by SIGTERM")
 
     config.stash[_HANDLER] = signal.signal(signal.SIGTERM, stop)
     config.pluginmanager.register(_Brevity(config.pluginmanager), "a2a-bench-terminated")

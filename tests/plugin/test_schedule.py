@@ -244,6 +244,44 @@ def test_interruption_keeps_finished_work_and_reports_it(
     assert sorted(log_of(pytester, "cancelled")) == ["slow-600-a", "slow-600-b"]
 
 
+@pytest.mark.parametrize("busy", ["gw1", "gw0 gw1"])
+def test_workers_that_still_collect_are_not_waited_for_after_sigterm(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    monkeypatch.setenv("BUSY", busy)
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+import os, pathlib, threading
+
+def note(what):
+    (pathlib.Path(__file__).parent / f"{what}.txt").touch()
+
+def pytest_collection_modifyitems():
+    if os.environ.get("PYTEST_XDIST_WORKER") in os.environ["BUSY"].split():
+        note("collecting")
+        try:
+            threading.Event().wait(600)
+        except KeyboardInterrupt:
+            # What xdist's workers get when half of the controller's ten seconds are over.
+            note("waited-for")
+            raise
+
+def pytest_xdist_node_collection_finished():
+    note("collected")
+"""
+        )
+    process = desk.popen("-n2", "--a2a-concurrency=1")
+    begun = ["collecting.txt", *(["collected.txt"] if busy == "gw1" else [])]
+    wait_for(lambda: all((pytester.path / name).exists() for name in begun) or process.poll() is not None)
+    process.send_signal(signal.SIGTERM)
+    out = process.communicate(timeout=120)[0].decode()
+    assert process.returncode == 2, out
+    assert "Terminated: interrupted by SIGTERM" in out
+    assert not (pytester.path / "waited-for.txt").exists()
+
+
 @pytest.mark.slow
 def test_an_agent_from_the_environment_is_left_as_orderly(
     pytester: pytest.Pytester, desk: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch

@@ -209,6 +209,10 @@ def _says_not_found(reply: WireReply) -> bool:
     return reply.error is not None and reply.error.may_be("TaskNotFoundError")
 
 
+TENANT_IS_BOUND = "section 13.1 bounds what a caller sees by its authorization, and a tenant is taken for such a bound"
+"""The specification has no sentence about the tasks of tenants themselves."""
+
+
 @check("TEN-002")
 async def tenants_are_apart(ctx: Context) -> None:
     """One tenant's tasks are not visible in another."""
@@ -221,4 +225,4 @@ async def tenants_are_apart(ctx: Context) -> None:
         reply = await ctx.call("GetTask", {"id": task["id"], "tenant": tenant})
         if reply.ok:
             found = f"the task of tenant {ctx.target.tenant!r} is visible in tenant {tenant!r}"
-            ctx.fail(found, expected="TaskNotFoundError", replies=(reply,))
+            ctx.fail(found, expected=f"TaskNotFoundError: {TENANT_IS_BOUND}", replies=(reply,))

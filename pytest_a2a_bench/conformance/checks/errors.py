@@ -9,6 +9,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.checks.send import odd_media_type
 from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.expecting import instead
 from pytest_a2a_bench.conformance.protocol.payloads import state_of, task_in
 from pytest_a2a_bench.conformance.wire.reply import (
     BAD_REQUEST,
@@ -231,27 +232,28 @@ def _request(**changes: Any) -> dict[str, Any]:
     return {k: v for k, v in request.items() if v is not None}
 
 
-_RAW: Mapping[str, tuple[Any, str]] = {
+_RAW: Mapping[str, tuple[Any, str, str]] = {
     # Cut off in the middle: nothing but a parser can refuse it.
-    "ERR-008": ('{"jsonrpc": "2.0", "id": 1, "method": "GetTask", ', "ParseError"),
-    "ERR-009": (_request(jsonrpc="1.0"), "InvalidRequestError"),
-    "ERR-010": (_request(method=None), "InvalidRequestError"),
+    "ERR-008": ('{"jsonrpc": "2.0", "id": 1, "method": "GetTask", ', "ParseError", "a body cut off in the middle"),
+    "ERR-009": (_request(jsonrpc="1.0"), "InvalidRequestError", 'a request with "jsonrpc": "1.0"'),
+    "ERR-010": (_request(method=None), "InvalidRequestError", "a request without method"),
     # A text is valid JSON and no request object.
-    "ERR-011": ('"x"', "InvalidRequestError"),
-    "ERR-012": (_request(method="NoSuchMethod"), "MethodNotFoundError"),
-    "ERR-014": (_request(params=["none"]), "InvalidParamsError"),
+    "ERR-011": ('"x"', "InvalidRequestError", "a text in place of a request"),
+    "ERR-012": (_request(method="NoSuchMethod"), "MethodNotFoundError", "the method NoSuchMethod"),
+    "ERR-014": (_request(params=["none"]), "InvalidParamsError", "params that are an array"),
 }
 
 
 @check(*_RAW)
 async def broken_request(ctx: Context) -> None:
     """Send what is no proper JSON-RPC request."""
-    body, name = _RAW[ctx.requirement.id]
+    body, name, what = _RAW[ctx.requirement.id]
     reply = await ctx.call("GetTask", body=body)
     # JSON-RPC 2.0 fixes these numbers itself, so there is no tolerance.
     code = reply.error.code if reply.error is not None else None
     if code != ERRORS[name].code:
-        ctx.fail(reply.describe(), expected=f"{name} ({ERRORS[name].code})", replies=[reply])
+        found = f"{what}: {instead(reply)}"
+        ctx.fail(found, expected=f"{name} ({ERRORS[name].code})", replies=[reply])
 
 
 @check("ERR-013")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.check import SkipCheck, crossed
 from pytest_a2a_bench.conformance.checks.auth import as_other, hidden
-from pytest_a2a_bench.conformance.checks.discovery import other_tenants
+from pytest_a2a_bench.conformance.checks.discovery import TENANT_IS_BOUND, other_tenants
 from pytest_a2a_bench.conformance.checks.errors import PROVOKE
 from pytest_a2a_bench.conformance.checks.list_tasks import ids_of, listed, member, tasks_of
 from pytest_a2a_bench.conformance.checks.notifications import (
@@ -204,7 +204,7 @@ async def lists_of_tenants_are_apart(ctx: Context) -> None:
         reply = await listed(ctx, tenant=tenant)
         if task.get("id") in ids_of(reply):
             found = f"the list of tenant {tenant!r} has a task of {ctx.target.tenant!r}"
-            ctx.fail(found, pointer="/tasks", expected="that tenant's tasks only", replies=(reply,))
+            ctx.fail(found, pointer="/tasks", expected=f"that tenant's tasks only: {TENANT_IS_BOUND}", replies=(reply,))
 
 
 @crossed("EXT-004")

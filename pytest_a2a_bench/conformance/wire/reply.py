@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -128,7 +129,7 @@ class ReplyError:
     # The message is the agent's: a page of it would bury what is said about it.
     def __str__(self) -> str:
         marks = [self.name, str(self.code or ""), str(self.http_status or ""), self.grpc_status]
-        return f"{' '.join(m for m in marks if m)}: {self.message:.300}"
+        return f"{' '.join(m for m in marks if m)}: {self.message[:300] or 'no message'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +209,19 @@ class WireReply:
         if self.is_null:
             return f"`result` is null: status {self.status} with {self.exchange.response[:200]!r}"
         if self.events or self.documents:
-            return f"a stream of {len(self.events)} events"
+            return f"a stream of {len(self.events)} event{'s' * (len(self.events) != 1)}"
         return f"status {self.status} with {self.exchange.response[:200]!r}"
+
+
+def _as_json(value: Any) -> str:
+    """Return what stands where an error should; nothing where there is nothing."""
+    return "" if value is None else json.dumps(value, ensure_ascii=False)[:300]
 
 
 def read_rpc_error(raw: Any, status: int | None) -> ReplyError:
     """Read the ``error`` member of a JSON-RPC answer."""
     if not isinstance(raw, Mapping):
-        return ReplyError(message=repr(raw)[:300], raw=raw, http_status=status)
+        return ReplyError(message=_as_json(raw), raw=raw, http_status=status)
     code = raw.get("code")
     # In Python True is 1, and in JSON it is no number.
     number = code if isinstance(code, int) and not isinstance(code, bool) else None
@@ -230,7 +236,7 @@ def read_rest_error(document: Any, status: int) -> ReplyError:
     # problem+json (RFC 9457) has its members at the top; examples of the specification (section 3.3) have this form.
     raw = document.get("error", document) if isinstance(document, Mapping) else document
     if not isinstance(raw, Mapping):
-        return ReplyError(message=repr(raw)[:300], http_status=status, raw=document)
+        return ReplyError(message=_as_json(raw), http_status=status, raw=document)
     details = raw.get("details")
     found = tuple(details) if isinstance(details, list) else ()
     message = str(raw.get("message") or raw.get("detail") or raw.get("title") or "")

@@ -26,9 +26,9 @@ from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 
-# For files that are being written when the controller has died.
+# For files that are being written when the controller has died, or was told to end.
 _GRACE = 2.0
-# After SIGTERM, for workers that judge: what they clear away takes a second at most.
+# After SIGTERM, for workers that judge or still start: what they clear away takes a second at most.
 _STOPPING = 1.2
 _LOST = "a2a_lost"
 
@@ -106,6 +106,7 @@ class Controller:
         self.workers = 0
         self._collected = 0
         self._trials = 0
+        self._ready: set[str] = set()
         self._crashed = False
         self._reported: set[str] = set()
 
@@ -133,6 +134,7 @@ class Controller:
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Note how many trials there will be."""
         self._trials = sum(map(looks_like_trial, ids))
+        self._ready.add(node.gateway.id)
         reporting = node.config.pluginmanager.get_plugin("a2a-bench-reporting")
         if isinstance(reporting, Reporting):
             reporting.total = self._trials
@@ -259,9 +261,10 @@ class Controller:
         if self.lifeline is not None:
             self.lifeline.cut()
         nodes = getattr(session.config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
-        # xdist waits ten seconds for a worker that still starts; where trials are held, their files are worth the wait.
-        if self.run.services.is_terminated and not self._trials and nodes is not None:
-            nodes.EXIT_TIMEOUT = _STOPPING
+        # xdist waits ten seconds. Trials are held once all workers have collected, and their files are worth some time.
+        if self.run.services.is_terminated and nodes is not None:
+            is_held = self._trials and len(self._ready) >= self.workers
+            nodes.EXIT_TIMEOUT = _GRACE if is_held else _STOPPING
 
     def release(self, slot: int) -> None:
         """Take back the slot of a worker that died before it had items."""
