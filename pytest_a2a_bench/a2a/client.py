@@ -32,6 +32,7 @@ from pytest_a2a_bench.errors import (
     AuthenticationError,
     CardError,
     EndpointUnreachableError,
+    MissingExtraError,
     ProtocolError,
     TransportError,
     TurnTimeoutError,
@@ -194,8 +195,10 @@ class AgentConnection:
         interface = choose_interface(card, config.protocol, config.transport, grpc=has_grpc)
         auth = authentication(config, card)
         if interface.transport == "grpc":
-            from pytest_a2a_bench.a2a.grpc_wire import GrpcWire
-
+            try:
+                from pytest_a2a_bench.a2a.grpc_wire import GrpcWire
+            except ImportError as error:
+                raise MissingExtraError("grpcio", "grpc", str(error)) from error
             return GrpcWire(config, interface, auth)
         kind = JsonRpcWire if interface.transport == "jsonrpc" else RestWire
         return kind(self._edge_here(), interface, auth)

@@ -10,14 +10,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import grpc
+import grpc.aio
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.errors import EndpointUnreachableError
-
-if TYPE_CHECKING:
-    import grpc.aio
 
 OpenChannel = Callable[[list[tuple[str, Any]]], "grpc.aio.Channel"]
 
@@ -68,9 +68,6 @@ class Channels:
 
         :raises EndpointUnreachableError: if there is no connection within the configured time.
         """
-        import grpc
-        import grpc.aio
-
         call = self._current
         call.users += 1
         try:
@@ -103,8 +100,6 @@ class Channels:
 
         Only after this a request that is sent can be told from one that never was.
         """
-        import grpc
-
         over = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
         record.left = False
         if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:  # nearly always
@@ -139,8 +134,6 @@ class Channels:
 
 def _never_left(error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> bool:
     """Tell whether a request cannot have been sent: gRPC says so, and is still without a connection."""
-    import grpc
-
     return (
         error.code() is grpc.StatusCode.UNAVAILABLE
         and (error.details() or "").startswith(_NEVER_CONNECTED)

@@ -11,7 +11,13 @@ import functools
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import grpc
+import grpc.aio
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
 from pytest_a2a_bench.a2a.card import Interface, read_target
@@ -19,6 +25,7 @@ from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.grpc_channel import Call, Channels
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.proto_json import as_json
 from pytest_a2a_bench.a2a.refusals import explain_grpc
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.a2a.tokens import source_of
@@ -28,16 +35,11 @@ from pytest_a2a_bench.errors import (
     EndpointUnreachableError,
     HarnessError,
     InfrastructureError,
-    MissingExtraError,
     ProtocolError,
     TransportError,
     TurnTimeoutError,
 )
 from pytest_a2a_bench.redact import hide_secrets
-
-if TYPE_CHECKING:
-    import grpc
-    import grpc.aio
 
 _OWN_DEADLINE = 0.9
 """The share of a request's time after which a deadline that was exceeded may be ours. Before it, somebody between here
@@ -132,8 +134,6 @@ class GrpcWire:
         return self._write("SendMessageRequest", fields)
 
     def _write(self, name: str, fields: dict[str, Any]) -> Any:
-        from google.protobuf import json_format
-
         try:
             return json_format.ParseDict(fields, getattr(self._types.messages, name)())
         except json_format.ParseError as error:
@@ -143,8 +143,6 @@ class GrpcWire:
         return read_event(self._read(response, record), self._form)
 
     def _read(self, response: Any, record: RequestRecord) -> Any:
-        from google.protobuf import json_format
-
         record.answered, record.status_code = True, 0
         if isinstance(response, _Undecodable):
             what = f"{record.method} {record.endpoint}: the reply cannot be read: {response.reason}"
@@ -152,7 +150,7 @@ class GrpcWire:
         record.meter.take(response.ByteSize())
         try:
             with record.meter.reading():
-                value = json_format.MessageToDict(response)
+                value = as_json(response)
                 record.keep(json.dumps(value))
             record.meter.check_depth(value)
             return value
@@ -161,9 +159,6 @@ class GrpcWire:
 
     @contextlib.asynccontextmanager
     async def _call(self, record: RequestRecord) -> AsyncIterator[Call]:
-        import grpc
-        import grpc.aio
-
         try:
             async with self._channels.call(record) as call:
                 yield call
@@ -208,9 +203,6 @@ def asked_to_wait(trailers: Iterable[tuple[str, str | bytes]] | None) -> float |
 
     :param trailers: the metadata that came with the status.
     """
-    from google.protobuf.message import DecodeError
-    from google.rpc import error_details_pb2, status_pb2
-
     for name, value in trailers or ():
         if name != "grpc-status-details-bin" or not isinstance(value, bytes):
             continue
@@ -276,18 +268,14 @@ def _declared(name: str) -> str:
 
 
 def _load(form: Form) -> _Types:
-    try:
-        import grpc.aio  # noqa: F401
+    # Each only where it is spoken: protobuf registers what is imported.
+    if form == "1.0":
+        from a2a.types import a2a_pb2, a2a_pb2_grpc
 
-        if form == "1.0":
-            from a2a.types import a2a_pb2, a2a_pb2_grpc
+        return _Types(a2a_pb2, a2a_pb2_grpc.A2AServiceStub)
+    from a2a.compat.v0_3 import a2a_v0_3_pb2, a2a_v0_3_pb2_grpc
 
-            return _Types(a2a_pb2, a2a_pb2_grpc.A2AServiceStub)
-        from a2a.compat.v0_3 import a2a_v0_3_pb2, a2a_v0_3_pb2_grpc
-
-        return _Types(a2a_v0_3_pb2, a2a_v0_3_pb2_grpc.A2AServiceStub)
-    except ImportError as error:
-        raise MissingExtraError("grpcio", "grpc", str(error)) from error
+    return _Types(a2a_v0_3_pb2, a2a_v0_3_pb2_grpc.A2AServiceStub)
 
 
 def _metadata(auth: AuthParts, form: Form) -> tuple[tuple[str, str], ...]:

@@ -150,8 +150,11 @@ class Turn:
             self.notes.append(f"artifact {key!r} is appended to before it was begun")
         self._artifacts[key] = new
 
-    def reply(self) -> AgentReply:
-        """Return the answer as far as it is known."""
+    def reply(self, raw: str = "") -> AgentReply:
+        """Return the answer as far as it is known.
+
+        :param raw: its JSON text.
+        """
         is_task = self._message is None
         if self._message is not None and self._message.task_id:
             self.task_id = self._message.task_id
@@ -165,6 +168,7 @@ class Turn:
             context_id=self.context_id,
             a2a_task_id=self.task_id,
             usage=first_usage(self._metadata_candidates()),
+            raw=raw,
             notes=tuple(self.notes),
             elsewhere="" if parts else self._elsewhere(),
         )

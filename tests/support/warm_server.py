@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import types
+import warnings
 from typing import NoReturn
 
 import pytest
@@ -68,7 +69,9 @@ def _draw_once() -> None:
 
     # Not for its every example.
     several = hypothesis.settings(database=None, max_examples=100)
-    several(hypothesis.given(hypothesis.strategies.text())(lambda _: None))()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it thinks that this is a plugin that slows down the start
+        several(hypothesis.given(hypothesis.strategies.text())(lambda _: None))()
 
 
 def _warm_up() -> None:

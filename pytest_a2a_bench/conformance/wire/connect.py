@@ -7,6 +7,7 @@ from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.conformance.wire.base import Wire
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
 from pytest_a2a_bench.conformance.wire.http import HttpWire
+from pytest_a2a_bench.errors import MissingExtraError
 
 
 def open_wire(
@@ -30,8 +31,10 @@ def open_wire(
     """
     if binding == "GRPC":
         # An extra: whoever judges HTTP alone needs no grpcio.
-        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
-
+        try:
+            from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
+        except ImportError as error:
+            raise MissingExtraError("grpcio", "grpc", str(error)) from error
         return GrpcWire(
             url,
             version,

@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import grpc
+import grpc.aio
+from google.protobuf import empty_pb2, json_format
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers the detail types)
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.card import read_target
 from pytest_a2a_bench.a2a.network import USUAL, Network
+from pytest_a2a_bench.a2a.proto_json import as_json
 from pytest_a2a_bench.a2a.refusals import explain_grpc
 from pytest_a2a_bench.a2a.tokens import source_of
 from pytest_a2a_bench.a2a.transport import open_channel
@@ -18,10 +25,7 @@ from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operati
 from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_grpc_error
-from pytest_a2a_bench.errors import InfrastructureError, MissingExtraError
-
-if TYPE_CHECKING:
-    import grpc.aio
+from pytest_a2a_bench.errors import InfrastructureError
 
 # 1.0 renamed the package; a server of 0.3 knows the old name only.
 SERVICES = {"1.0": "lf.a2a.v1.A2AService", "0.3": "a2a.v1.A2AService"}
@@ -93,14 +97,10 @@ class GrpcWire:
 
     def _message(self, name: str) -> Any:
         if name == "google.protobuf.Empty":
-            from google.protobuf import empty_pb2
-
             return empty_pb2.Empty
         return getattr(self._types, name)
 
     def _write(self, request: WireRequest, name: str) -> bytes:
-        from google.protobuf import json_format
-
         if request.body is not UNSET:
             if isinstance(request.body, bytes):
                 return request.body
@@ -176,9 +176,6 @@ class _Reading:
         self.ended = False
 
     async def run(self, channel: grpc.aio.Channel, path: str, content: bytes, metadata: Any, started: float) -> None:
-        import grpc
-        import grpc.aio
-
         try:
             if self.request.stream:
                 call: Any = channel.unary_stream(path)(content, metadata=metadata, timeout=self.request.timeout)
@@ -214,14 +211,11 @@ class _Reading:
             call.cancel()
 
     def _take(self, content: bytes, started: float) -> None:
-        from google.protobuf import json_format
-        from google.protobuf.message import DecodeError
-
         # When it came, not when it was understood: checks of order and delay look at these.
         self.times.append(time.monotonic() - started)
         try:
             message = self.reply_type.FromString(content) if self.reply_type is not None else None
-            value = json_format.MessageToDict(message) if message is not None else {}
+            value = as_json(message) if message is not None else {}
         except (DecodeError, json_format.Error, ValueError, RecursionError, TypeError) as error:
             self.problem = f"the reply is not the protobuf message of the service: {error}"
             value = None
@@ -278,10 +272,6 @@ class _Reading:
 
 
 def _read_details(content: bytes) -> tuple[Any, ...]:
-    from google.protobuf import json_format
-    from google.protobuf.message import DecodeError
-    from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers the detail types)
-
     try:
         status = status_pb2.Status.FromString(content)
     except DecodeError:
@@ -303,15 +293,11 @@ def _request_text(request: WireRequest) -> str:
 
 
 def _load(version: str) -> Any:
-    try:
-        import grpc.aio  # noqa: F401
+    # Each only where it is spoken: protobuf registers what is imported.
+    if version == "0.3":
+        from a2a.compat.v0_3 import a2a_v0_3_pb2
 
-        if version == "0.3":
-            from a2a.compat.v0_3 import a2a_v0_3_pb2
+        return a2a_v0_3_pb2
+    from a2a.types import a2a_pb2
 
-            return a2a_v0_3_pb2
-        from a2a.types import a2a_pb2
-
-        return a2a_pb2
-    except ImportError as error:
-        raise MissingExtraError("grpcio", "grpc", str(error)) from error
+    return a2a_pb2
