@@ -10,7 +10,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any, NamedTuple
 
 import grpc
@@ -81,18 +81,21 @@ class GrpcWire:
         request = self._request(message)
         name = "SendStreamingMessage" if stream else "SendMessage"
         record.method, record.endpoint = name, self.interface.url
-        async with self._call(record) as call:
-            if not stream:
-                yield self._event(await self._unary(call, name, request, record), record)
-                return
-            metadata = self._metadata + tuple(record.headers.items())
-            responses = call.stub.SendStreamingMessage(request, metadata=metadata, timeout=self._config.timeout)
-            try:
-                async for response in responses:
-                    yield self._event(response, record)
-            finally:
-                responses.cancel()
-            record.status_code = 0
+        try:
+            async with self._channels.call(record) as call:
+                if not stream:
+                    yield self._event(await self._unary(call, name, request, record), record)
+                    return
+                metadata = self._metadata + tuple(record.headers.items())
+                responses = call.stub.SendStreamingMessage(request, metadata=metadata, timeout=self._config.timeout)
+                try:
+                    async for response in responses:
+                        yield self._event(response, record)
+                finally:
+                    responses.cancel()
+                record.status_code = 0
+        except grpc.RpcError as error:
+            raise self._explained(error, record) from error
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
@@ -112,9 +115,12 @@ class GrpcWire:
         if self.interface.tenant and self._form == "1.0":
             fields["tenant"] = self.interface.tenant
         record.method, record.endpoint = name, self.interface.url
-        async with self._call(record) as call:
-            response = await self._unary(call, name, self._write(f"{name}Request", fields), record)
-            return read_task(self._read(response, record), self._form)
+        try:
+            async with self._channels.call(record) as call:
+                response = await self._unary(call, name, self._write(f"{name}Request", fields), record)
+                return read_task(self._read(response, record), self._form)
+        except grpc.RpcError as error:
+            raise self._explained(error, record) from error
 
     async def _unary(self, call: Call, name: str, request: Any, record: RequestRecord) -> Any:
         method = getattr(call.stub, name)
@@ -157,16 +163,11 @@ class GrpcWire:
         except (ValueError, RecursionError, json_format.Error) as error:
             raise ProtocolError(f"{record.method} {record.endpoint}: the reply cannot be read: {error}") from error
 
-    @contextlib.asynccontextmanager
-    async def _call(self, record: RequestRecord) -> AsyncIterator[Call]:
-        try:
-            async with self._channels.call(record) as call:
-                yield call
-        except grpc.aio.AioRpcError as error:
-            record.status_code = int(error.code().value[0])
-            raise self._error(error, record) from error
-        except grpc.RpcError as error:
-            raise TransportError(f"{record.method} {record.endpoint}: {error}") from error
+    def _explained(self, error: grpc.RpcError, record: RequestRecord) -> InfrastructureError:
+        if not isinstance(error, grpc.aio.AioRpcError):
+            return TransportError(f"{record.method} {record.endpoint}: {error}")
+        record.status_code = int(error.code().value[0])
+        return self._error(error, record)
 
     def _error(self, error: grpc.aio.AioRpcError, record: RequestRecord) -> InfrastructureError:
         name = error.code().name
@@ -257,9 +258,9 @@ class _Types(NamedTuple):
 
 def _as_declared(value: Any) -> Any:
     """Return JSON of protobuf's under the names of its declaration: ``message_id`` for ``messageId``."""
-    if isinstance(value, dict):
-        return {_declared(name): _as_declared(inner) for name, inner in value.items()}
-    return [_as_declared(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_as_declared(inner) if isinstance(inner, dict) else inner for inner in value]
+    return {_declared(n): _as_declared(v) if isinstance(v, (dict, list)) else v for n, v in value.items()}
 
 
 @functools.cache

@@ -253,7 +253,7 @@ def first_usage(candidates: Iterable[Mapping[str, Any]]) -> Usage:
 
     Servers repeat the same numbers on message, task and artifact, so they are not added up.
     """
-    return next((u for u in map(read_usage, candidates) if u is not None), Usage())
+    return next((u for u in map(read_usage, filter(None, candidates)) if u is not None), Usage())
 
 
 def _count(data: Mapping[str, Any], names: Iterable[str]) -> int | None:
