@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import pytest
+from examples import sampled
 from faulty_server import serve_app
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -75,7 +76,7 @@ async def results(echo: Echo, scheme: dict[str, Any], token: str) -> tuple[Check
         return await collect(targets_of(card, url, config=config, scenarios=scenarios, timeout=2.0))
 
 
-@pytest.mark.parametrize("kind", ["error", "page"])
+@pytest.mark.parametrize("kind", sampled(["error", "page"], 2))
 @pytest.mark.parametrize(("scheme", "mine", "theirs"), PEOPLE, ids=["bearer", "basic", "key"])
 def test_an_agent_that_repeats_credentials_does_not_bring_them_into_reports(
     monkeypatch: pytest.MonkeyPatch, kind: str, scheme: dict[str, Any], mine: str, theirs: str

@@ -102,7 +102,9 @@ def test_a_run_that_is_never_decided_has_the_rest_of_the_error_rate_left(
     assert len(log_of(pytester)) == 40
 
 
-@pytest.mark.parametrize("process", [*WAYS, pytest.param(("-n2",), id="workers")], indirect=True)
+@pytest.mark.parametrize(
+    "process", [*WAYS, pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)], indirect=True
+)
 def test_a_large_drop_is_decided_early(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
 ) -> None:

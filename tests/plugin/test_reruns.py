@@ -32,7 +32,11 @@ def told_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
 
 # By the name of its entry point, by which pytest-rerunfailures looks for it.
 XDIST = ("-pxdist", "--numprocesses")
-WAYS = [(), (*XDIST, "2"), pytest.param((*XDIST, "2", "--a2a-concurrency=4"), marks=pytest.mark.slow)]
+WAYS = [
+    pytest.param((), marks=pytest.mark.slow),
+    (*XDIST, "2"),
+    pytest.param((*XDIST, "2", "--a2a-concurrency=4"), marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize("workers", WAYS, ids=["alone", "workers", "ahead"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from examples import sampled
 from raw_agent import Answer, Request, raw_agent, response, rpc
 from trials import run_against
 
@@ -91,7 +92,7 @@ def test_a_server_that_breaks(tmp_path: Path) -> None:
     assert [call.name for call in result.tool_calls] == ["update_task_status"]
 
 
-@pytest.mark.parametrize("limit", ["timeout", "trial_timeout"])
+@pytest.mark.parametrize("limit", sampled(["timeout", "trial_timeout"], 2))
 def test_an_agent_that_never_answers(tmp_path: Path, limit: str) -> None:
     release = threading.Event()
 

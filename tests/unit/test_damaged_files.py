@@ -145,7 +145,7 @@ def root_of(path: Path) -> Path:
     return next(parent for parent in path.parents if (parent / "baseline.json").exists())
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", sampled(DAMAGES, 3))
 @pytest.mark.parametrize("kind", READ_BY)
 def test_schema_check_says_what_is_wrong(files: dict[str, Path], kind: str, damage: str) -> None:
     path = files[kind]
@@ -219,7 +219,7 @@ def mutate(text: bytes, source: random.Random) -> bytes:
     return json.dumps(document).encode()
 
 
-@pytest.mark.parametrize(("kind", "command"), [(k, c) for k, cs in READ_BY.items() for c in cs])
+@pytest.mark.parametrize(("kind", "command"), sampled([(k, c) for k, cs in READ_BY.items() for c in cs], 3))
 def test_a_file_with_one_wrong_member_ends_in_a_documented_way(files: dict[str, Path], kind: str, command: str) -> None:
     if command in ("export", "rescore"):
         pytest.importorskip("tau2")

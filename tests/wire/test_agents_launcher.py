@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from examples import sampled
 
 import pytest_a2a_bench
 from pytest_a2a_bench.agents import launcher
@@ -55,7 +56,7 @@ def test_it_starts_in_a_session_of_its_own_and_stops() -> None:
         httpx.get(agent.card_url)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", sampled([signal.SIGKILL, signal.SIGTERM], 2))
 def test_no_agent_outlives_its_parent(how: signal.Signals, tmp_path: Path) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(PARENT), ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path

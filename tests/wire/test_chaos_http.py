@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from counting_agent import Scene, under_chaos
+from examples import sampled
 
 from pytest_a2a_bench.a2a.card import CARD_PATH, parse_card
 from pytest_a2a_bench.chaos.journal import Journal
@@ -107,7 +108,7 @@ def test_a_reset_comes_before_or_after_delivery(
     assert line["transport"] == transport
 
 
-@pytest.mark.parametrize("name", STATUS_FAULTS)
+@pytest.mark.parametrize("name", sampled(STATUS_FAULTS, 3))
 def test_an_error_status_comes_before_or_after_delivery(name: str) -> None:
     fault = STATUS_FAULTS[name]
     seen, worked = one(f"{name}=1,retry-after=3", "jsonrpc")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from examples import sampled
 from salesforce_server import serve
 
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
@@ -50,7 +51,7 @@ def test_what_is_too_large_to_read_was_accepted() -> None:
     assert list(differences([CorpusEntry("a", "ok", "SELECT Id FROM Account")], run)) == []
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", sampled(["text", "json"], 2))
 def test_an_org_is_compared_over_http(
     org: LocalOrg, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:

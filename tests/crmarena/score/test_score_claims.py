@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from crm_phrasings import ANSWERS, ARTICLES, LATER, LATER_ARTICLES, MISREAD
-from examples import examples
+from examples import examples, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,8 +153,9 @@ ARTICLE = VALUES["quote_approval"][0]
 
 @pytest.mark.parametrize(
     "piece",
-    ["\n", " ", " \n", "\t", "actually ", f"actually {ID} ", "! no", "no, wait ", ", ", "the ", f"{ID}\n",
-     f"{ARTICLE}, ", "not ", "unless ", "neither ", "*", "? ", '{"answer": ', "would have been ", "none other than "],
+    sampled(["\n", " ", " \n", "\t", "actually ", f"actually {ID} ", "! no", "no, wait ", ", ", "the ", f"{ID}\n",
+     f"{ARTICLE}, ", "not ", "unless ", "neither ", "*", "? ", '{"answer": ', "would have been ",
+     "none other than "], 3),
 )  # fmt: skip
 def test_hostile_answers_are_read_in_time_that_grows_with_their_length(piece: str) -> None:
     def said(size: int) -> str:

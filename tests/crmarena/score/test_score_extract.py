@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from examples import examples
+from examples import examples, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -297,7 +297,7 @@ def test_no_answer_raises(said: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["not ", "the ", "( ", "A" * 18 + " ", "should be changed ", "no one ", "005" + "a1" * 8, "**"]
+    "piece", sampled(["not ", "the ", "( ", "A" * 18 + " ", "should be changed ", "no one ", "005" + "a1" * 8, "**"], 3)
 )
 def test_long_answers_take_no_time(piece: str) -> None:
     """What is read of an answer has an end, and up to it time grows with the length and not with its square."""

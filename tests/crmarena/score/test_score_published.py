@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from crm_settings import crm_settings
+from examples import sampled
 
 from pytest_a2a_bench.benchmarks.crmarena import prompt
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
@@ -107,7 +108,7 @@ def test_all_tasks_load_and_render(source: opening.Source) -> None:
             assert task.answers[0] not in text.replace(task.required.strip(), "").replace(task.query.strip(), "")
 
 
-@pytest.mark.parametrize(("scoring", "lost"), [("fixed", [0, 0, 0, 0, 0]), ("compat", [0, 8, 8, 8, 8])])
+@pytest.mark.parametrize(("scoring", "lost"), sampled([("fixed", [0, 0, 0, 0, 0]), ("compat", [0, 8, 8, 8, 8])], 2))
 def test_a_gold_passes_in_five_phrasings(exact: list[CrmTask], scoring: Scoring, lost: list[int]) -> None:
     """In compat the eight golds ``"Authority, Need"`` and their like are met by that very text only, as upstream."""
     failed: list[list[str]] = [[], [], [], [], []]
@@ -138,7 +139,7 @@ def test_a_swapped_gold_never_passes(exact: list[CrmTask], scoring: Scoring) -> 
     assert tried > 20_000
 
 
-@pytest.mark.parametrize("scoring", ["fixed", "compat"])
+@pytest.mark.parametrize("scoring", sampled(["fixed", "compat"], 2))
 def test_free_text_golds_reach_one_and_others_do_not(source: opening.Source, scoring: Scoring) -> None:
     tasks = [t for t in source.tasks() if t.metric == "fuzzy_match"]
     for task, other in zip(tasks, tasks[1:] + tasks[:1], strict=True):
