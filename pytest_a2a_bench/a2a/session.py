@@ -338,12 +338,11 @@ class AgentSession:
     def _conclude(self, turn: Turn, records: list[RequestRecord], seconds: float) -> AgentReply:
         secrets = self._config.secrets
         raw = "\n".join(hide_secrets(r.raw, secrets) for r in records if r.raw)[:RAW_LIMIT]
+        turn.context_id = turn.context_id or self.context_id
         reply = turn.reply(raw)
         repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text, told=texts_sent(self.history))
         if said := [*reply.notes, *(n for r in records for n in r.notes)]:
             reply = dataclasses.replace(reply, notes=tuple(dict.fromkeys(hide_secrets(n, secrets) for n in said)))
-        if reply.context_id is None and self.context_id is not None:
-            reply = dataclasses.replace(reply, context_id=self.context_id)
         self._account(reply)
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
