@@ -126,7 +126,12 @@ def _breaker(trials: Trials) -> Iterator[GateResult]:
 def _errors(trials: Trials) -> Iterator[GateResult]:
     """Show what an item hides: an error that a marker expects is still no number."""
     number = len(trials.hidden)
-    if number:
+    if trials.unreported:
+        lost = len(trials.unreported)
+        some = ", ".join(trials.unreported[:3]) + (", ..." if lost > 3 else "")
+        text = f"{count(lost, 'trial')} of the selection did not run, and no report says so (a plugin?): {some}"
+        yield GateResult(ERRORS, "inconclusive", {"errors": number + lost}, text, refused=True)
+    elif number:
         some = ", ".join(trials.hidden[:3]) + (", ..." if number > 3 else "")
         tests = "its test does" if number == 1 else "their tests do"
         text = f"{count(number, 'trial')} could not be evaluated, and {tests} not say so (xfail?): {some}"

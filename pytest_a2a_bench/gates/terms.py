@@ -213,6 +213,7 @@ class Trials:
     :param cut_short: whether the run stopped before its end.
     :param selected: how many trials the run was to have; 0 where that is not known.
     :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
+    :param unreported: node ids of trials that were to run and of which no report came; they are among ``lost``.
     :param named: whether only trials that somebody named were run, whose rate says nothing about the agent's.
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
     :param erred: keys of evaluated trials whose item ended in an error all the same (its worker crashed, a fixture of
@@ -227,6 +228,7 @@ class Trials:
     cut_short: bool = False
     selected: int = 0
     hidden: tuple[str, ...] = ()
+    unreported: tuple[str, ...] = ()
     named: bool = False
     failed: frozenset[str] | None = None
     erred: frozenset[str] = frozenset()

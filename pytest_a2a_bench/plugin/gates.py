@@ -52,6 +52,7 @@ class Gatekeeper:
         self.elsewhere = 0
         self._nodeids: dict[str, str] = {}
         self._without_trial: set[str] = set()
+        self._seen: set[str] = set()
         self._failed: set[str] = set()
         self._excused: set[str] = set()
         self._erred: set[str] = set()
@@ -63,6 +64,7 @@ class Gatekeeper:
         # A miss is known by its key, which user_properties carry through xdist and every reporter.
         values = dict(report.user_properties)
         key = values.get("a2a.key")
+        self._seen.add(report.nodeid)
         self._stopped = self._stopped or str(values.get(PREFIX + STOPPED, ""))
         if key is not None:
             self._nodeids[str(key)] = report.nodeid
@@ -118,10 +120,14 @@ class Gatekeeper:
 
     def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
         """Tell whether there were trials; where none was reported, whether gates were to judge those that should be."""
-        if self.reporting.reported or self._without_trial:
+        if self.reporting.reported or self._without_trial or self._unreported(cut_short):
             return True
         selected = self.run.collected.used and self.reporting.total
         return bool(selected and not cut_short and (thresholds.ask or self.run.services.baseline is not None))
+
+    def _unreported(self, cut_short: bool) -> list[str]:
+        """Return the trials of a run to its end of which no report came: a plugin ran none of their phases."""
+        return [] if cut_short else sorted(self.reporting.expected - self._seen)
 
     @property
     def _is_gated(self) -> bool:
@@ -143,10 +149,11 @@ class Gatekeeper:
             and not misses.is_counted(r, self.run.settings)
         }
         left_out = left_out_of(self.run, [r.key for r in results])
+        unreported = self._unreported(cut_short)
         return Trials(
             results=results,
             failed=frozenset(self._failed),
-            lost=len(self._without_trial),
+            lost=len(self._without_trial) + len(unreported),
             not_run=len(every) - len(results),
             stopped=self._stopped,
             cut_short=cut_short,
@@ -156,6 +163,7 @@ class Gatekeeper:
                 for r in results
                 if r.status not in ("evaluated", "skipped") and str(r.key) not in self._failed
             ),
+            unreported=tuple(unreported),
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,

@@ -250,6 +250,27 @@ def pytest_runtest_teardown(item):
     assert_says(result, "FAILED a2a/gate::every_trial", "failed: 7 of 10 trials passed; each of them must")
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+@pytest.mark.parametrize("floor", [(), ("--a2a-min-pass=0.1",)])
+def test_trials_that_a_plugin_takes_away_let_no_run_pass(
+    pytester: pytest.Pytester, desk: Bench, floor: tuple[str, ...], workers: tuple[str, ...]
+) -> None:
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    return True if "-t0" in item.nodeid else None
+"""
+        )
+    result = desk.apart(*floor, *workers)
+    assert result.ret == 1
+    assert_says(result, "FAILED a2a/gate::errors", "of the selection did not run, and no report says so (a plugin?)")
+    assert verdict_of(pytester)["verdict"] != "pass"
+
+
 def test_runxfail_shows_misses_as_failures(pytester: pytest.Pytester, desk: Bench) -> None:
     result = desk("--a2a-min-pass=0.6", "--runxfail")
     assert result.ret == 1

@@ -223,7 +223,7 @@ class TestDoctor:
         assert "nothing configured" in printed
 
     def test_it_knows_every_extra_that_users_install(self) -> None:
-        declared = tomllib.loads((Path(ROOT) / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
         shown = {what.strip("[]") for what, _ in doctor.installed({}) if what.startswith("[")}
 

@@ -155,6 +155,7 @@ class Reporting:
     """Listens to reports on the controller, and writes.
 
     :ivar total: how many trials are expected; 0 while that is not known.
+    :ivar expected: the node ids of their items.
     :ivar workers: processes that run trials.
     :ivar reported: what the last report of each trial says, by key.
     :ivar repeated: whether another plugin let a trial run again (``--reruns``).
@@ -169,6 +170,7 @@ class Reporting:
         self.config = config
         self.run = run
         self.total = 0
+        self.expected: frozenset[str] = frozenset()
         self.workers = 1
         self.reported: dict[str, dict[str, Any]] = {}
         self.repeated = False
@@ -187,7 +189,8 @@ class Reporting:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the trials to come."""
-        self.total = sum(TRIAL in item.stash for item in session.items)
+        trials = [item.nodeid for item in session.items if TRIAL in item.stash]
+        self.total, self.expected = len(trials), frozenset(trials)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its trial."""

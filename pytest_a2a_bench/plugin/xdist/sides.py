@@ -138,6 +138,7 @@ class Controller:
         reporting = node.config.pluginmanager.get_plugin("a2a-bench-reporting")
         if isinstance(reporting, Reporting):
             reporting.total = self._trials
+            reporting.expected = frozenset(filter(looks_like_trial, ids))
             # A replacement must not count as one more.
             reporting.workers = max(reporting.workers, node.workerinput["workercount"])
             self._collected += 1
