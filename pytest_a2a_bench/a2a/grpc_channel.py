@@ -19,7 +19,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.errors import EndpointUnreachableError
 
-OpenChannel = Callable[[list[tuple[str, Any]]], "grpc.aio.Channel"]
+OpenChannel = Callable[[list[tuple[str, Any]]], grpc.aio.Channel]
 
 _PING_MS = 330_000
 """Unless told otherwise, servers answer pings that come more often than every 5 minutes with GOAWAY

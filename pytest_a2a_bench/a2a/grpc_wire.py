@@ -25,7 +25,6 @@ from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.grpc_channel import Call, Channels
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
-from pytest_a2a_bench.a2a.proto_json import as_json
 from pytest_a2a_bench.a2a.refusals import explain_grpc
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.a2a.tokens import source_of
@@ -156,7 +155,7 @@ class GrpcWire:
         record.meter.take(response.ByteSize())
         try:
             with record.meter.reading():
-                value = as_json(response)
+                value = json_format.MessageToDict(response)
                 record.keep(json.dumps(value))
             record.meter.check_depth(value)
             return value

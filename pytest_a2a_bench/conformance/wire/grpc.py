@@ -16,7 +16,6 @@ from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers t
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.card import read_target
 from pytest_a2a_bench.a2a.network import USUAL, Network
-from pytest_a2a_bench.a2a.proto_json import as_json
 from pytest_a2a_bench.a2a.refusals import explain_grpc
 from pytest_a2a_bench.a2a.tokens import source_of
 from pytest_a2a_bench.a2a.transport import open_channel
@@ -215,7 +214,7 @@ class _Reading:
         self.times.append(time.monotonic() - started)
         try:
             message = self.reply_type.FromString(content) if self.reply_type is not None else None
-            value = as_json(message) if message is not None else {}
+            value = json_format.MessageToDict(message) if message is not None else {}
         except (DecodeError, json_format.Error, ValueError, RecursionError, TypeError) as error:
             self.problem = f"the reply is not the protobuf message of the service: {error}"
             value = None
