@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from a2a.utils.errors import InvalidParamsError, VersionNotSupportedError
 from starlette.requests import Request
 
 from pytest_a2a_bench.assessor.card import REST_PREFIX, VERSIONS
+from pytest_a2a_bench.model.json_object import json_object
 
 BODY = "a2a_bench.body"
 """Member of an ASGI scope that holds the request's whole body."""
@@ -39,7 +39,7 @@ class StrictContextBuilder(DefaultServerCallContextBuilder):
         :raises InvalidParamsError: for a request that only a lenient reader takes.
         """
         _check_version(request)
-        body = _read(request.scope.get(BODY, b""))
+        body = json_object(request.scope.get(BODY, b""))
         if problem := next(_problems(request, body), None):
             raise InvalidParamsError(message=problem)
         context = super().build(request)
@@ -57,14 +57,6 @@ def _check_version(request: Request) -> None:
         raise VersionNotSupportedError(
             message=f"A2A version {asked[:20]!r} is not supported; supported are {', '.join(VERSIONS)}"
         )
-
-
-def _read(body: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _problems(request: Request, body: Mapping[str, Any]) -> Iterator[str]:

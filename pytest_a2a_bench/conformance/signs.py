@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
+from pytest_a2a_bench.model.json_object import json_object
 
 CARD = "card"
 _SECRETS = "CARD-017"
@@ -207,6 +208,7 @@ SIGNS: tuple[Callable[[CheckResult], Key], ...] = (
 _LEADERS: Mapping[str, tuple[str, ...]] = {
     "no JSON": _UNTRUE,
     "no JSON-RPC": _UNTRUE,
+    "method path": ("CARD-009", "V03-CARD-013"),
     "forgotten": ("SEND-003",),
     "no method": ("JR-002", "V03-RPC-001"),
     "kind": ("DM-012",),
@@ -232,8 +234,6 @@ def leads(key: Key, result: CheckResult) -> bool:
     A server that takes a missing version for its own, or 1.5 for 1.0, may well look at the header; one that takes 99.0
     does not.
     """
-    if key[0] == "method path":
-        return result.binding == CARD
     if key[0] in _LEADERS:
         return result.requirement.id in _LEADERS[key[0]]
     if key[0] != "a2a-version":
@@ -276,7 +276,7 @@ def _is_error(exchange: Exchange, name: str) -> bool:
 
 def _is_accepted(exchange: Exchange) -> bool:
     refused = exchange.status != 0 if exchange.binding == "GRPC" else (exchange.status or 0) >= 400
-    first = _document(next(iter(exchange.events), ""))
+    first = json_object(next(iter(exchange.events), ""))
     return not (refused or exchange.problem or _error_of(exchange) or "error" in first)
 
 
@@ -286,7 +286,7 @@ def _is_unknown_task(exchange: Exchange) -> bool:
 
 def _is_foreign(exchange: Exchange) -> bool:
     """Tell whether a JSON-RPC request was answered with an object of JSON that is nothing of JSON-RPC's."""
-    document = _document(exchange.response)
+    document = json_object(exchange.response)
     return exchange.binding == "JSONRPC" and bool(document) and not {"jsonrpc", "result", "error"} & set(document)
 
 
@@ -306,19 +306,17 @@ def _is_torn(exchange: Exchange) -> bool:
 
 
 def _has_no_artifacts(exchange: Exchange) -> bool:
-    answer: Any = _document(exchange.response)
-    answer = answer.get("result", answer)
+    answer = _result_in(exchange.response)
     return isinstance(answer, Mapping) and "status" in answer and not answer.get("artifacts")
 
 
 def _is_other_task(exchange: Exchange) -> bool:
     """Tell whether a message that names a task was answered with another one."""
-    asked: Any = _document(exchange.request)
+    asked: Any = json_object(exchange.request)
     asked = asked.get("params", asked)
     message = asked.get("message") if isinstance(asked, Mapping) else None
     named = message.get("taskId") if isinstance(message, Mapping) else None
-    answer: Any = _document(exchange.response or next(iter(exchange.events), ""))
-    answer = answer.get("result", answer)
+    answer = _result_in(exchange.response or next(iter(exchange.events), ""))
     task = answer.get("task", answer) if isinstance(answer, Mapping) else None
     found = task.get("id") if isinstance(task, Mapping) and "status" in task else None
     return bool(named and found) and named != found
@@ -334,18 +332,16 @@ def _topic(exchange: Exchange) -> str:
 
 
 def _message_of(exchange: Exchange) -> str:
-    message = (_error_of(exchange) or _document(exchange.response)).get("message")
+    message = (_error_of(exchange) or json_object(exchange.response)).get("message")
     return message if isinstance(message, str) else ""
 
 
 def _error_of(exchange: Exchange) -> Mapping[str, Any]:
-    error = _document(exchange.response).get("error")
+    error = json_object(exchange.response).get("error")
     return error if isinstance(error, Mapping) else {}
 
 
-def _document(text: str) -> Mapping[str, Any]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, Mapping) else {}
+def _result_in(text: str) -> Any:
+    """Return what an operation gave, in the envelope of JSON-RPC or without."""
+    document = json_object(text)
+    return document.get("result", document)

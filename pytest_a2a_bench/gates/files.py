@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from pytest_a2a_bench.gates.quarantine import Quarantined
 from pytest_a2a_bench.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.fields import Count, Finite, Seconds
+from pytest_a2a_bench.model.json_object import json_object
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results import cloud
 from pytest_a2a_bench.results.baseline import Baseline, load
@@ -290,11 +290,7 @@ def set_aside(results: Path, run_id: str) -> None:
     """
     path = results / VERDICT_FILE
     with contextlib.suppress(FileNotFoundError):
-        try:
-            found = json.loads(path.read_bytes())
-        except ValueError:
-            found = None
-        if not isinstance(found, dict) or found.get("run_id") != run_id:
+        if json_object(path.read_bytes()).get("run_id") != run_id:
             path.replace(results / EARLIER_FILE)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.model.json_object import json_object
 from pytest_a2a_bench.results import mirror
 from pytest_a2a_bench.results.mirror import Place
 from pytest_a2a_bench.results.processes import is_alive, start_of
@@ -89,7 +90,7 @@ def _claim(lock: Lock, directory: Path, what: str) -> None:
     if holder is not None:
         lock.release()
         raise InUseError(
-            f"{place.name} is in use by {_who(_parsed(holder))}; wait for it, or name another (--a2a-results); "
+            f"{place.name} is in use by {_who(json_object(holder))}; wait for it, or name another (--a2a-results); "
             f"if that process is gone, remove {place.name}/{NAME}"
         )
     lock.place = place
@@ -165,15 +166,7 @@ def _ourselves(what: str) -> dict[str, Any]:
 
 def _read(handle: int) -> dict[str, Any]:
     """Return what the holder wrote; nothing where it has not come to that, or where it is not ours."""
-    return _parsed(os.pread(handle, 4096, 0))
-
-
-def _parsed(text: str | bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return json_object(os.pread(handle, 4096, 0))
 
 
 def _who(holder: dict[str, Any]) -> str:

@@ -276,6 +276,19 @@ def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], told: 
     result.stderr.fnmatch_lines([f"*{told}*"])
 
 
+@pytest.mark.parametrize("damage", ["", "[]", "{", "[" * 100_000], ids=["empty", "list", "cut", "deep"])
+def test_a_damaged_verdict_of_an_earlier_run_is_in_nobodys_way(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok")
+    verdict = pytester.path / "a2a-results" / "verdict.json"
+    verdict.parent.mkdir()
+    verdict.write_text(damage)
+
+    desk("--a2a-min-pass=0.1").assert_outcomes(passed=2)
+    assert json.loads(verdict.read_text())["verdict"] == "pass"
+
+
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
 def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
