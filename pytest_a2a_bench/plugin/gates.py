@@ -127,7 +127,7 @@ class Gatekeeper:
 
     def _unreported(self, cut_short: bool) -> list[str]:
         """Return the trials of a run to its end of which no report came: a plugin ran none of their phases."""
-        return [] if cut_short else sorted(self.reporting.expected - self._seen)
+        return [] if cut_short else sorted(set(self.reporting.expected) - self._seen)
 
     @property
     def _is_gated(self) -> bool:

@@ -154,8 +154,7 @@ def left_out_line(run: BenchRun) -> str:
 class Reporting:
     """Listens to reports on the controller, and writes.
 
-    :ivar total: how many trials are expected; 0 while that is not known.
-    :ivar expected: the node ids of their items.
+    :ivar expected: the node ids of the trials to come; none while that is not known.
     :ivar workers: processes that run trials.
     :ivar reported: what the last report of each trial says, by key.
     :ivar repeated: whether another plugin let a trial run again (``--reruns``).
@@ -169,8 +168,7 @@ class Reporting:
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.config = config
         self.run = run
-        self.total = 0
-        self.expected: frozenset[str] = frozenset()
+        self.expected: tuple[str, ...] = ()
         self.workers = 1
         self.reported: dict[str, dict[str, Any]] = {}
         self.repeated = False
@@ -183,14 +181,18 @@ class Reporting:
         self._reasons: tuple[int, list[diagnosis.Cluster]] | None = None
         self._loaded: tuple[int, list[TrialResult], Mapping[str | None, int]] | None = None
 
+    @property
+    def total(self) -> int:
+        """How many trials are expected; 0 while that is not known."""
+        return len(self.expected)
+
     def pytest_report_header(self) -> list[str]:
         """Show the header, unless nobody asked for us."""
         return header_lines(self.run) if self.run.plan.asked else []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the trials to come."""
-        trials = [item.nodeid for item in session.items if TRIAL in item.stash]
-        self.total, self.expected = len(trials), frozenset(trials)
+        self.expected = tuple(item.nodeid for item in session.items if TRIAL in item.stash)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its trial."""

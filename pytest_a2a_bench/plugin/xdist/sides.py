@@ -133,12 +133,12 @@ class Controller:
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Note how many trials there will be."""
-        self._trials = sum(map(looks_like_trial, ids))
+        trials = tuple(filter(looks_like_trial, ids))
+        self._trials = len(trials)
         self._ready.add(node.gateway.id)
         reporting = node.config.pluginmanager.get_plugin("a2a-bench-reporting")
         if isinstance(reporting, Reporting):
-            reporting.total = self._trials
-            reporting.expected = frozenset(filter(looks_like_trial, ids))
+            reporting.expected = trials
             # A replacement must not count as one more.
             reporting.workers = max(reporting.workers, node.workerinput["workercount"])
             self._collected += 1
