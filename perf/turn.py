@@ -163,29 +163,26 @@ def measure(name: str, url: str, turns: int) -> dict[str, Any]:
 
     async def rounds(read: Callable[[], int | None]) -> None:
         async with client(url) as ask:
-            if client is ours_on_its_loop:
-                from pytest_a2a_bench.a2a import loop
-
-                await loop.bridge(counted_rounds(ask, read))
-            else:
-                await counted_rounds(ask, read)
-
-    async def counted_rounds(ask: Ask, read: Callable[[], int | None]) -> None:
-        for number in range(_ROUNDS + 1):
-            count = turns // _ROUNDS if number else _WARM_UP
-            cpu, retired = time.process_time(), read()
-            if client is ours_from_thread:
-                await asyncio.to_thread(several, ask, count)
-            else:
-                for _ in range(count):
-                    await ask()
-            after = read()
-            many = None if after is None or retired is None else (after - retired) / count
-            if number:
-                found.append(((time.process_time() - cpu) / count, many))
+            for number in range(_ROUNDS + 1):
+                count = turns // _ROUNDS if number else _WARM_UP
+                cpu, retired = time.process_time(), read()
+                if client is ours_from_thread:
+                    await asyncio.to_thread(several, ask, count)
+                else:
+                    for _ in range(count):
+                        await ask()
+                after = read()
+                many = None if after is None or retired is None else (after - retired) / count
+                if number:
+                    found.append(((time.process_time() - cpu) / count, many))
 
     with instructions() as read:
-        asyncio.run(rounds(read))
+        if client is ours_on_its_loop:
+            from pytest_a2a_bench.a2a import loop
+
+            loop.run(rounds(read))
+        else:
+            asyncio.run(rounds(read))
     counted = [many for _, many in found if many is not None]
     return {
         "client": name,

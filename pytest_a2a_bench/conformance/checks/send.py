@@ -13,14 +13,15 @@ from pytest_a2a_bench.conformance.card.shared import MEDIA_TYPE
 from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
-from pytest_a2a_bench.conformance.session.pace import BUSY
 from pytest_a2a_bench.conformance.session.states import reply_in
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.redact import one_line
 
 _FOLLOW_SECONDS = 15.0
-# What takes no longer may be over before an answer can be given that it goes on.
+# What takes no longer may be over before an answer can be given that it goes on; on a busy machine, no longer than this
+# share of what is allowed there.
 _TELLING_SECONDS = 0.1
+_TELLING_SHARE = 0.3
 # Each mode costs a message of its own.
 _MODES = 3
 _ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
@@ -101,8 +102,7 @@ async def return_immediately(ctx: Context) -> None:
     if ctx.expect_ok(reply):
         task = task_or_skip(ctx, reply)
         if state_of(task) in SETTLED:
-            # On a busy machine: than three reference exchanges.
-            if (took := reply.exchange.seconds) < max(_TELLING_SECONDS, await ctx.allow(0.0) * 3 / BUSY):
+            if (took := reply.exchange.seconds) < max(_TELLING_SECONDS, _TELLING_SHARE * await ctx.allow(0.0)):
                 ctx.skip(f"the task of the scenario slow was over after {took:.2f} s: too short to tell")
             ctx.fail(
                 f"after {reply.exchange.seconds:.2f} s the task is returned in state {spelled_state(task)!r}",
