@@ -54,10 +54,17 @@ class LivePage:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """Wait a little for those who look, unless somebody else waits for us."""
-        if self._server is not None:
-            # Whoever ends the wait still wants the summary, which comes after this.
-            with contextlib.suppress(KeyboardInterrupt):
-                self._server.let_them_see(0.0 if self.run.services.is_terminated else _LAST_LOOK)
+        if self._server is None:
+            return
+        services = self.run.services
+        # Whoever ends the wait still wants the summary, which comes after this.
+        with contextlib.suppress(KeyboardInterrupt):
+            try:
+                # Here SIGTERM is raised once more: only noted, it would end nothing.
+                services.is_ending = False
+                self._server.let_them_see(0.0 if services.is_terminated else _LAST_LOOK)
+            finally:
+                services.is_ending = True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
