@@ -11,15 +11,18 @@ import base64
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 _CHUNK = 2**16
 _TRIES = 3
+_KNOCK_SECONDS = 10.0
 TROUBLE = 3
 """The exit code where the cluster is not there."""
 
@@ -107,6 +110,8 @@ def main(arguments: list[str]) -> int:
     check = arguments[0] == "--check"
     terms, rest = Terms.of(arguments[1 if check else 0]), arguments[1:]
     try:
+        if check:
+            _knock(terms.address)
         ray = _connect(terms)
     except Exception as error:  # Ray raises whatever its parts raise
         return _trouble(f"no Ray cluster answers at {terms.address}: {error}")
@@ -122,6 +127,13 @@ def main(arguments: list[str]) -> int:
 
 class Unplaced(Exception):
     """The cluster has no room."""
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens at all: Ray itself tries for some minutes."""
+    there = urlsplit(address if "://" in address else f"//{address}")
+    if there.hostname and there.port:
+        socket.create_connection((there.hostname, there.port), _KNOCK_SECONDS).close()
 
 
 def _connect(terms: Terms) -> Any:
