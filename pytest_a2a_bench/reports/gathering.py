@@ -41,6 +41,8 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
     if not trials:
         raise ConfigurationError(f"{directory}: there are no trial files (trials/*.json) in it")
     found, notes = _verdict(directory, trials)
+    if found is None:
+        notes += _unfinished(directory, trials)
     checks, explanations = _checks(conformance) if conformance else ((), {})
     comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
     return Contents(
@@ -106,6 +108,23 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
     if len(runs) > 1:
         notes.append(f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs.")
     return found, notes
+
+
+def _unfinished(directory: Path, trials: list[TrialResult]) -> list[str]:
+    """Say how much of the last run is missing where no verdict does, as it was killed."""
+    try:
+        asked = manifest.load(directory)
+    except StoreError:
+        return []
+    own = [r for r in trials if r.run_id in asked.runs]
+    absent = len(set(asked.keys) - {str(r.key) for r in own})
+    if not absent:
+        return []
+    lacking = f"{count(absent, 'trial')} of {len(asked.keys)}"
+    notes = [f"The last run here, {asked.run_id}, did not end: there is no result of {lacking}."]
+    if others := len(trials) - len(own):
+        notes.append(f"Of the trials below, {others} of {len(trials)} are of earlier runs.")
+    return notes
 
 
 def _last_runs(directory: Path, other: str) -> frozenset[str]:

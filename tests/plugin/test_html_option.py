@@ -206,6 +206,19 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pyt
     assert "min_pass" not in text
 
 
+def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench, pytester: pytest.Pytester) -> None:
+    desk("--a2a-results", "r")
+    path = pytester.path / "r" / "run.json"
+    told = json.loads(path.read_text())
+    # As it stands before the first trial of a second run is over.
+    path.write_text(json.dumps(told | {"run_id": "second", "keys": [*told["keys"], "desk/front/more#0"]}))
+    (pytester.path / "r" / "verdict.json").unlink(missing_ok=True)
+    assert main(["report", "r", "-o", "r.html"]) == 0
+    text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    assert "The last run here, second, did not end: there is no result of 2 trials of 2." in text
+    assert "Of the trials below, 1 of 1 are of earlier runs." in text
+
+
 def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytester) -> None:
     desk("--a2a-results", "r")
     entry = {"id": "X-1", "group": "send", "level": "MUST", "version": "1.0", "binding": "JSONRPC", "status": "failed"}
