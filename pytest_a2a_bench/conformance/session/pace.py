@@ -23,6 +23,8 @@ _FRESH_SECONDS = 0.25
 class Pace:
     """Measures reference exchanges and remembers them for a while.
 
+    Its ``is_alone`` tells whether checks are repeated one after the other, with nothing else in flight.
+
     :param exchange: makes one cheap exchange, a question that no model answers, and tells whether it was answered.
     """
 
@@ -32,6 +34,8 @@ class Pace:
         self._is_answered = True
         self._gave_up_after = 0.0
         self._measured: deque[tuple[float, float]] = deque(maxlen=64)
+        # Only then is it the agent or the machine that is slow, and not what else was asked.
+        self.is_alone: bool = False
 
     async def measure(self) -> None:
         """Make a reference exchange, unless one was made just now."""
@@ -49,6 +53,7 @@ class Pace:
     def forget(self) -> None:
         """Begin anew: what was measured while much was in flight says nothing about what comes alone."""
         self._measured.clear()
+        self.is_alone = True
         self._is_answered, self._gave_up_after = True, 0.0
 
     @property
