@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import itertools
 import json
 import time
@@ -18,7 +19,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.network import USUAL, Network
-from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
+from pytest_a2a_bench.a2a.transport import RefusedConnection, Transport
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
@@ -35,12 +36,21 @@ from pytest_a2a_bench.errors import InfrastructureError, ProtocolError
 JSON = "application/json"
 A2A_JSON = "application/a2a+json"
 EVENT_STREAM = "text/event-stream"
+_HEADERS = {
+    # Compressed evidence cannot be shown, and what is cut at a limit cannot be unpacked.
+    "accept-encoding": "identity",
+    "connection": "keep-alive",
+    "user-agent": f"python-httpx/{httpx.__version__}",
+}
 # More than the slots for requests (24, in the session): streams take none of those and stay open.
 _CONNECTIONS = 64
 # Two looks without a byte between them: what is in the socket by then has been read.
 _STILL_SECONDS = 0.5
 _PING_BYTES = 4_096
 """What may come in a stream before it has begun: comments that keep it open, every few seconds."""
+
+
+_parsed = functools.lru_cache(maxsize=256)(httpx.URL)
 
 
 @dataclass(slots=True)
@@ -89,14 +99,15 @@ class HttpWire:
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()
         self._ids = itertools.count(1)
-        self._client = open_client(network, limits=httpx.Limits(max_connections=_CONNECTIONS))
+        # Without a client of httpx around them, which costs a tenth of a run: no redirect is followed, and an agent's
+        # cookies would make a request depend on the one before.
+        self._kept = Transport(network, httpx.Limits(max_connections=_CONNECTIONS))
         # The second keeps no connection for another request.
-        only_new = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=0)
-        self._fresh = open_client(network, limits=only_new)
+        self._fresh = Transport(network, httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=0))
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._kept.aclose()
         await self._fresh.aclose()
 
     async def call(self, request: WireRequest) -> WireReply:
@@ -140,8 +151,7 @@ class HttpWire:
             body = request.body
         content = _encode(body) if body is not None else None
         auth = self._auth if request.auth else AuthParts()
-        # Compressed evidence cannot be shown, and what is cut at a limit cannot be unpacked.
-        headers = {"accept": self._accept(request), "accept-encoding": "identity"}
+        headers = {"accept": self._accept(request), **_HEADERS}
         if content is not None:
             # 1.0's media type for HTTP+JSON is its own (section 11.1); 0.3 and JSON-RPC use the general one.
             headers["content-type"] = A2A_JSON if self.binding == "HTTP+JSON" and self.version != "0.3" else JSON
@@ -154,9 +164,7 @@ class HttpWire:
         headers = _override(headers, request.headers)
         query = {**auth.query, **request.query}
         target = _with_query(url, query)
-        # An agent's cookie would come back with the next check's request, which must not depend on the one before.
-        self._client.cookies.clear()
-        return self._client.build_request(request.http_method or verb, target, content=content, headers=headers), rpc_id
+        return httpx.Request(request.http_method or verb, _parsed(target), content=content, headers=headers), rpc_id
 
     def _spell(self, request: WireRequest, rpc_id: Any) -> tuple[str, str, Any]:
         # A path of the check's own is for looking at what else a server has, such as the card.
@@ -191,7 +199,7 @@ class HttpWire:
     ) -> None:
         # Servers that broke on an earlier request reset its connection, which must not count against this one.
         try:
-            await self._exchange(self._client, prepared, request, answer, started)
+            await self._exchange(self._kept, prepared, request, answer, started)
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
             # An answer that has begun is evidence; only a request of which nothing is known is asked again.
             if answer.status is not None:
@@ -200,13 +208,13 @@ class HttpWire:
 
     async def _exchange(
         self,
-        client: httpx.AsyncClient,
+        transport: Transport,
         prepared: httpx.Request,
         request: WireRequest,
         answer: _Answer,
         started: float,
     ) -> None:
-        response = await client.send(prepared, stream=True)
+        response = await transport.handle_async_request(prepared)
         try:
             answer.status = response.status_code
             answer.headers = {k.lower(): v for k, v in response.headers.items()}
