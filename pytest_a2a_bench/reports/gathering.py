@@ -111,7 +111,7 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
 
 
 def _unfinished(directory: Path, trials: list[TrialResult]) -> list[str]:
-    """Say how much of the last run is missing where no verdict does, as it was killed."""
+    """Say how much of the last run is missing where no verdict does: it goes on, or was killed."""
     try:
         asked = manifest.load(directory)
     except StoreError:
@@ -121,7 +121,7 @@ def _unfinished(directory: Path, trials: list[TrialResult]) -> list[str]:
     if not absent:
         return []
     lacking = f"{count(absent, 'trial')} of {len(asked.keys)}"
-    notes = [f"The last run here, {asked.run_id}, did not end: there is no result of {lacking}."]
+    notes = [f"The last run here, {asked.run_id}, goes on or was stopped: there is no result of {lacking}."]
     if others := len(trials) - len(own):
         notes.append(f"Of the trials below, {others} of {len(trials)} are of earlier runs.")
     return notes
