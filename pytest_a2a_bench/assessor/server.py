@@ -129,12 +129,13 @@ async def assessor(
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)
+    sender = WebhookSender(client, stores.webhooks, stores.tasks)
     handler = AssessorHandler(
         agent_executor=desk,
         task_store=stores.tasks,
         agent_card=card,
         push_config_store=stores.webhooks,
-        push_sender=WebhookSender(client, stores.webhooks, stores.tasks),
+        push_sender=sender,
         push_url_validator=judge_urls(terms.guard),
         validate_input_modes=True,
         event_stream=stores.events,
@@ -163,6 +164,7 @@ async def assessor(
         for task in beside:
             task.cancel()
         await handler.aclose()
+        await sender.aclose()
         await client.aclose()
         await stores.engine.dispose()
         forget()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import httpx
@@ -28,7 +28,7 @@ from pytest_a2a_bench.redact import redact_url
 log = logging.getLogger(__name__)
 
 SECONDS = 5.0
-"""Most seconds for one notification: the assessment's next update waits for it."""
+"""Most seconds for one notification: the next one about its assessment waits for it."""
 
 
 class KnownUser(User):
@@ -76,30 +76,64 @@ def _unmarked(config: TaskPushNotificationConfig) -> TaskPushNotificationConfig:
 
 
 class WebhookSender(PushNotificationSender):
-    """Sends notifications, each once; what is not taken is logged.
+    """Sends notifications, each once and those of a task in their order; what is not taken is logged.
 
     :param client: checks addresses itself, when it connects.
     """
 
     def __init__(self, client: httpx.AsyncClient, store: WebhookStore, tasks: VersionedDatabaseTaskStore) -> None:
         self._client, self._store, self._tasks = client, store, tasks
+        self._last: dict[str, asyncio.Task[None]] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
 
     async def send_notification(self, task_id: str, event: PushNotificationEvent) -> None:
-        """Send one event of a task to whoever asked for it."""
-        for config in await self._store.get_info_for_dispatch(task_id):
-            try:
-                body = await self._body(task_id, event, config)
-                # The whole of it, since httpx bounds each read only; and nobody wants to know what it answers.
-                async with (
-                    asyncio.timeout(SECONDS),
-                    self._client.stream("POST", config.url, content=body, headers=_headers(config)) as response,
-                ):
-                    response.raise_for_status()
-            except (httpx.HTTPError, httpx.InvalidURL, EndpointUnreachableError, TimeoutError, ValueError) as error:
-                where = redact_url(config.url, query=False)
-                log.warning(
-                    "webhook not reached", extra={"assessment": task_id, "url": where, "reason": type(error).__name__}
-                )
+        """Begin to send one event of a task to whoever asked for it: who takes it slowly holds up no answer."""
+        configs = await self._store.get_info_for_dispatch(task_id)
+        # Written now: the task may be another by the time at which they are sent.
+        letters = [(config, await self._body(task_id, event, config)) for config in configs]
+        if not letters:
+            return
+        sending = asyncio.create_task(self._send_behind(self._last.get(task_id), task_id, letters))
+        self._last[task_id] = sending
+        self._under_way.add(sending)
+        sending.add_done_callback(lambda done: self._forget(task_id, done))
+
+    async def aclose(self) -> None:
+        """Wait for what is under way, for as long as one notification may take."""
+        if self._under_way:
+            _, late = await asyncio.wait(self._under_way, timeout=SECONDS)
+            for sending in late:
+                sending.cancel()
+
+    def _forget(self, task_id: str, done: asyncio.Task[None]) -> None:
+        self._under_way.discard(done)
+        if self._last.get(task_id) is done:
+            del self._last[task_id]
+
+    async def _send_behind(
+        self,
+        before: asyncio.Task[None] | None,
+        task_id: str,
+        letters: Sequence[tuple[TaskPushNotificationConfig, str]],
+    ) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        for config, body in letters:
+            await self._send(task_id, config, body)
+
+    async def _send(self, task_id: str, config: TaskPushNotificationConfig, body: str) -> None:
+        try:
+            # The whole of it, since httpx bounds each read only; and nobody wants to know what it answers.
+            async with (
+                asyncio.timeout(SECONDS),
+                self._client.stream("POST", config.url, content=body, headers=_headers(config)) as response,
+            ):
+                response.raise_for_status()
+        except (httpx.HTTPError, httpx.InvalidURL, EndpointUnreachableError, TimeoutError, ValueError) as error:
+            where = redact_url(config.url, query=False)
+            log.warning(
+                "webhook not reached", extra={"assessment": task_id, "url": where, "reason": type(error).__name__}
+            )
 
     async def _body(self, task_id: str, event: PushNotificationEvent, config: TaskPushNotificationConfig) -> str:
         version, owner = json.loads(config.tenant) if config.tenant else ("1.0", "")
