@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import functools
 import urllib.parse
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, o
 from pytest_a2a_bench.a2a.bodies import Meter, SSEParser, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
-from pytest_a2a_bench.a2a.transport import RefusedConnection, Transport
+from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,
@@ -42,19 +41,9 @@ _IDLE_SECONDS = 1.5
 """How long an idle connection is kept. Servers close theirs after 2 s (gunicorn) or 5 s (uvicorn, hypercorn, node), and
 of a message that is sent at that very moment nobody knows whether it was read."""
 
-_HEADERS = {
-    "Accept": "*/*",
-    "Accept-Encoding": "identity",
-    "Connection": "keep-alive",
-    "User-Agent": f"python-httpx/{httpx.__version__}",
-}
-
 _ONE_WRITE = 32 * 1024
 """Bytes of a body that go to the socket at once or not at all; an error while more is written may come after the
 last."""
-
-
-_parsed = functools.lru_cache(maxsize=256)(httpx.URL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +145,10 @@ class HttpEdge:
 
     def _build(self, request: HttpRequest, url: str, record: RequestRecord) -> httpx.Request:
         auth = request.auth if request.auth and may_receive(url, self._config) else AuthParts()
-        headers = {**_HEADERS, **record.headers, **request.headers, **auth.headers}
+        headers = {"Accept": "*/*", **HEADERS, **record.headers, **request.headers, **auth.headers}
         if auth.cookies:
             headers["Cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
-        target = _parsed(url)
+        target = parsed_url(url)
         if auth.query:
             target = target.copy_merge_params(dict(auth.query))
         extensions = {"timeout": self._timeout, "trace": _watch(record, len(request.body or b""))}

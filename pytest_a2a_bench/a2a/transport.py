@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 
     from pytest_a2a_bench.a2a.card import GrpcTarget
 
+HEADERS = {
+    # What is compressed can be neither bounded nor shown as it came.
+    "Accept-Encoding": "identity",
+    "Connection": "keep-alive",
+    "User-Agent": f"python-httpx/{httpx.__version__}",
+}
+"""Of requests that are handed to a :class:`Transport` without a client around it."""
+
+parsed_url = functools.lru_cache(maxsize=256)(httpx.URL)
+"""The same URLs are called again and again; raises :class:`httpx.InvalidURL`."""
+
 _NO_LIMITS = httpx.Limits()
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.results.agents import AgentComparison
     from pytest_a2a_bench.results.compare import Comparison
     from pytest_a2a_bench.results.history import Entry
+    from pytest_a2a_bench.results.manifest import Manifest
 
 
 def gather(directory: Path, baseline: Path | None, conformance: Path | None, past: Sequence[Entry] = ()) -> Contents:
@@ -40,9 +41,10 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
     trials = list(Store(directory).read_all())
     if not trials:
         raise ConfigurationError(f"{directory}: there are no trial files (trials/*.json) in it")
-    found, notes = _verdict(directory, trials)
-    if found is None:
-        notes += _unfinished(directory, trials)
+    asked = _manifest(directory)
+    found, notes = _verdict(directory, asked, trials)
+    if found is None and asked is not None:
+        notes += _unfinished(asked, trials)
     checks, explanations = _checks(conformance) if conformance else ((), {})
     comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
     return Contents(
@@ -58,7 +60,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         beside=beside(baseline, trials) if baseline else {},
         compared=_compared(found, trials),
         history=past,
-        **of_manifest(directory),
+        **_known_of(asked),
         notes=[*notes, *about_baseline],
         made_at=now(),
     )
@@ -81,9 +83,11 @@ def beside(baseline: Path, trials: Sequence[TrialResult]) -> dict[str, TrialResu
 
 def of_manifest(directory: Path) -> dict[str, Any]:
     """Return what only a run's manifest knows of its trials: ``nodeids`` and ``recorded`` of :class:`.Contents`."""
-    try:
-        asked = manifest.load(directory)
-    except StoreError:  # shards that were joined by hand have none
+    return _known_of(_manifest(directory))
+
+
+def _known_of(asked: Manifest | None) -> dict[str, Any]:
+    if asked is None:
         return {}
     place = asked.settings.get("record") or asked.settings.get("replay")
     token = str(asked.settings.get("auth_env") or "")
@@ -91,14 +95,23 @@ def of_manifest(directory: Path) -> dict[str, Any]:
     return {"nodeids": nodeids, "recorded": recorded(Path(place), token) if place else None}
 
 
-def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict | None, list[str]]:
+def _manifest(directory: Path) -> Manifest | None:
+    try:
+        return manifest.load(directory)
+    except StoreError:  # shards that were joined by hand have none
+        return None
+
+
+def _verdict(
+    directory: Path, asked: Manifest | None, trials: list[TrialResult]
+) -> tuple[StoredVerdict | None, list[str]]:
     """Return what the verdict's file says, where it is about these trials, and what to say where it is not."""
     try:
         found = VERDICT.read(directory / VERDICT_FILE)
     except FileNotFoundError:
         return None, []
     runs = {r.run_id for r in trials}
-    if found.run_id not in _last_runs(directory, found.run_id):
+    if asked is not None and found.run_id not in asked.runs:
         return None, [f"The verdict in {VERDICT_FILE} is of an earlier run than the last one here, and is not shown."]
     if found.run_id not in runs:
         return None, [f"The verdict in {VERDICT_FILE} is of another run than these trials, and is not shown."]
@@ -110,12 +123,8 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
     return found, notes
 
 
-def _unfinished(directory: Path, trials: list[TrialResult]) -> list[str]:
+def _unfinished(asked: Manifest, trials: list[TrialResult]) -> list[str]:
     """Say how much of the last run is missing where no verdict does: it goes on, or was killed."""
-    try:
-        asked = manifest.load(directory)
-    except StoreError:
-        return []
     own = [r for r in trials if r.run_id in asked.runs]
     absent = len(set(asked.keys) - {str(r.key) for r in own})
     if not absent:
@@ -125,14 +134,6 @@ def _unfinished(directory: Path, trials: list[TrialResult]) -> list[str]:
     if others := len(trials) - len(own):
         notes.append(f"Of the trials below, {others} of {len(trials)} are of earlier runs.")
     return notes
-
-
-def _last_runs(directory: Path, other: str) -> frozenset[str]:
-    """Return the runs that the directory's last one is made of; another one where nothing tells."""
-    try:
-        return manifest.load(directory).runs
-    except StoreError:
-        return frozenset({other})
 
 
 def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[AgentComparison, ...]:

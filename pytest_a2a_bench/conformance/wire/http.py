@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
 import itertools
 import json
 import time
@@ -19,7 +18,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.network import USUAL, Network
-from pytest_a2a_bench.a2a.transport import RefusedConnection, Transport
+from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
@@ -36,21 +35,12 @@ from pytest_a2a_bench.errors import InfrastructureError, ProtocolError
 JSON = "application/json"
 A2A_JSON = "application/a2a+json"
 EVENT_STREAM = "text/event-stream"
-_HEADERS = {
-    # Compressed evidence cannot be shown, and what is cut at a limit cannot be unpacked.
-    "accept-encoding": "identity",
-    "connection": "keep-alive",
-    "user-agent": f"python-httpx/{httpx.__version__}",
-}
 # More than the slots for requests (24, in the session): streams take none of those and stay open.
 _CONNECTIONS = 64
 # Two looks without a byte between them: what is in the socket by then has been read.
 _STILL_SECONDS = 0.5
 _PING_BYTES = 4_096
 """What may come in a stream before it has begun: comments that keep it open, every few seconds."""
-
-
-_parsed = functools.lru_cache(maxsize=256)(httpx.URL)
 
 
 @dataclass(slots=True)
@@ -151,7 +141,7 @@ class HttpWire:
             body = request.body
         content = _encode(body) if body is not None else None
         auth = self._auth if request.auth else AuthParts()
-        headers = {"accept": self._accept(request), **_HEADERS}
+        headers = {"accept": self._accept(request), **HEADERS}
         if content is not None:
             # 1.0's media type for HTTP+JSON is its own (section 11.1); 0.3 and JSON-RPC use the general one.
             headers["content-type"] = A2A_JSON if self.binding == "HTTP+JSON" and self.version != "0.3" else JSON
@@ -164,7 +154,7 @@ class HttpWire:
         headers = _override(headers, request.headers)
         query = {**auth.query, **request.query}
         target = _with_query(url, query)
-        return httpx.Request(request.http_method or verb, _parsed(target), content=content, headers=headers), rpc_id
+        return httpx.Request(request.http_method or verb, parsed_url(target), content=content, headers=headers), rpc_id
 
     def _spell(self, request: WireRequest, rpc_id: Any) -> tuple[str, str, Any]:
         # A path of the check's own is for looking at what else a server has, such as the card.
