@@ -16,10 +16,11 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from threaded_http import Handler, HttpServer
 
 Step = Mapping[str, Any]
 """One answer: ``text`` or ``calls``, perhaps with ``usage``, ``model``, ``delay``; or ``status`` and ``headers``."""
@@ -52,18 +53,15 @@ class FakeLLM:
         self._lock = threading.Lock()
         self._script = script if callable(script) else None
         self._steps = iter(() if callable(script) else script)
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        self._server = HttpServer(_handler(self), port)
 
     @property
     def port(self) -> int:
-        return int(self._server.server_address[1])
+        return self._server.server_port
 
     @property
     def api_base(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self._server.url}/v1"
 
     def next_step(self, request: dict[str, Any], headers: dict[str, str]) -> Step:
         with self._lock:
@@ -74,9 +72,7 @@ class FakeLLM:
             return next(self._steps, {"status": 500, "message": "the script of the fake LLM is at its end"})
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
     def __enter__(self) -> Self:
         return self
@@ -112,35 +108,20 @@ def _tool_call(made: Mapping[str, Any], index: int) -> dict[str, Any]:
     return {"id": identifier, "type": "function", "function": {"name": made["name"], "arguments": arguments}}
 
 
-def _handler(llm: FakeLLM) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+def _handler(llm: FakeLLM) -> type[Handler]:
+    class Completions(Handler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            request = json.loads(body)
+            request = json.loads(self.body())
             step = llm.next_step(request, {name.lower(): value for name, value in self.headers.items()})
             time.sleep(step.get("delay", 0.0))
             code = int(step.get("status", 200))
             error = {
                 "error": {"message": step.get("message", f"scripted {code}"), "type": "scripted", "code": str(code)}
             }
-            self._send(code, completion(request, step) if code == 200 else error, step.get("headers", {}))
+            data = completion(request, step) if code == 200 else error
+            self.answer(code, json.dumps(data).encode(), headers=step.get("headers"))
 
-        def _send(self, code: int, data: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-            payload = json.dumps(data).encode()
-            self.send_response(code)
-            for name, value in {"Content-Type": "application/json", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Stay silent: the requests are recorded."""
-
-    return Handler
+    return Completions
 
 
 def main() -> None:

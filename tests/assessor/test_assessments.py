@@ -15,6 +15,7 @@ import httpx
 import pytest
 from assessor_server import LOCAL, Caller, Told, gen3, program, served, wait_for_end
 from builtin_server import served as agent_served
+from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.cli.main import main
@@ -285,24 +286,15 @@ def test_who_has_too_many_waiting_is_refused(tmp_path: Path) -> None:
 
 
 def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
-    from http.server import BaseHTTPRequestHandler, HTTPServer
-
     heard: list[dict[str, Any]] = []
 
-    class Hook(BaseHTTPRequestHandler):
+    class Hook(Handler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            heard.append({"token": self.headers["X-A2A-Notification-Token"], **json.loads(body)})
-            self.send_response(200)
-            self.end_headers()
+            heard.append({"token": self.headers["X-A2A-Notification-Token"], **json.loads(self.body())})
+            self.answer(200)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    hook = HTTPServer(("127.0.0.1", 0), Hook)
-    threading.Thread(target=hook.serve_forever, daemon=True).start()
-    try:
-        address = f"http://127.0.0.1:{hook.server_port}/hook"
+    with HttpServer(Hook) as hook:
+        address = f"{hook.url}/hook"
         request = json.dumps(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
         config = {"url": address, "token": "a-notification-token", "id": "c1"}
         message = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": request}]}
@@ -310,9 +302,6 @@ def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
         answer = httpx.post(url, json=call, headers={"A2A-Version": "1.0"}, timeout=120).json()
         assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", answer
-    finally:
-        hook.shutdown()
-        hook.server_close()
     states = [one["statusUpdate"]["status"]["state"] for one in heard if "statusUpdate" in one]
     assert states[-1] == "TASK_STATE_COMPLETED"
     assert any("artifactUpdate" in one for one in heard)

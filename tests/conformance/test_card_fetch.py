@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from cards import minimal_0_3, minimal_1_0
+from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
@@ -28,8 +27,7 @@ Answer = tuple[int, dict[str, str], bytes]
 Site = Callable[[str, Any], "Answer | None"]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     server: Any
 
     def do_GET(self) -> None:
@@ -48,23 +46,12 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @contextmanager
 def serve(site: Site) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    server.site = site  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with HttpServer(_Handler) as server:
+        server.site = site  # type: ignore[attr-defined]
+        yield server.url
 
 
 def good(path: str, handler: Any) -> Answer:

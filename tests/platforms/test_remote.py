@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 from controlled import Control
+from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.platforms.remote import ControllerError, reset_agent
@@ -23,29 +22,19 @@ def answering(answers: Answers) -> Iterator[str]:
     """Serve what a function of the request ("GET /agents") and its number (from 0) returns: status and JSON."""
     asked: list[str] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Controller(Handler):
         def do_GET(self) -> None:
+            self.body()
             line = f"{self.command} {self.path}"
             status, found = answers(line, asked.count(line))
             asked.append(line)
             body = found if isinstance(found, bytes) else json.dumps(found).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(status, body)
 
         do_POST = do_GET
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with HttpServer(Controller) as server:
+        yield server.url
 
 
 def reset(url: str, token: Secret | None = None, seconds: float = 30.0) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import threading
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import ENTER, ESCAPE, Browser, axe_source
 from made_trials import made_error, made_trial, many_trials
+from threaded_http import HttpServer
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
@@ -410,14 +410,8 @@ def served(folder: Path) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()
+    with HttpServer(functools.partial(Quiet, directory=str(folder))) as server:
+        yield f"{server.url}/"
 
 
 @pytest.mark.parametrize("place", ["disk", "server"])

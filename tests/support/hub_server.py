@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from threaded_http import Handler, HttpServer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -23,14 +23,11 @@ class HubServer:
     def __init__(self, datasets: Mapping[str, Mapping[str, bytes]]) -> None:
         self.datasets = datasets
         self.paths: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        self._server = HttpServer(_handler(self))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def __enter__(self) -> Self:
         return self
@@ -38,9 +35,7 @@ class HubServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
     def answer(self, path: str, body: bytes) -> tuple[int, Any, dict[str, str]]:
         """Return status, JSON or bytes, and headers."""
@@ -90,25 +85,15 @@ def _oid(content: bytes) -> str:
     return hashlib.sha1(content, usedforsecurity=False).hexdigest()
 
 
-def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+def _handler(hub: HubServer) -> type[Handler]:
+    class Hub(Handler):
         def _serve(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, content, headers = hub.answer(self.path, body)
-            payload = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            kind = "application/octet-stream" if isinstance(content, bytes) else "application/json"
-            for key, value in {"Content-Type": kind, "Content-Length": str(len(payload)), **headers}.items():
-                self.send_header(key, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(payload)
+            status, content, headers = hub.answer(self.path, self.body())
+            if isinstance(content, bytes):
+                self.answer(status, content, "application/octet-stream", headers)
+            else:
+                self.answer(status, json.dumps(content).encode(), headers=headers)
 
         do_GET = do_HEAD = do_POST = _serve
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Stay silent."""
-
-    return Handler
+    return Hub

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
@@ -148,9 +148,7 @@ def describe(sobject: SObject, schema: OrgSchema) -> dict[str, Any]:
     }
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class _Handler(Handler):
     @property
     def state(self) -> SalesforceServer:
         return self.server.state  # type: ignore[attr-defined, no-any-return]
@@ -161,48 +159,30 @@ class _Handler(BaseHTTPRequestHandler):
         self.state.requests.append(" ".join(["GET", parts.path, *parameters.get("q", [])]))
         if self.state.raw is not None:
             status, text = self.state.raw
-            self._write(status, text, "text/html")
+            self.answer(status, text.encode(), "text/html")
             return
         data = re.fullmatch(r"/services/data/v[\d.]+/(.*)", parts.path)
         session = self.headers.get("Authorization", "").removeprefix("Bearer ")
         status, body = self.state.answer(data[1] if data else "", parameters, session)
-        self._write(status, json.dumps(body), "application/json")
+        self.answer(status, json.dumps(body).encode())
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        body = self.body().decode()
         self.state.requests.append(f"POST {self.path}")
         if self.path.startswith("/services/Soap/u/"):
-            self._write(*self.state.login(body), "text/xml")
+            status, text = self.state.login(body)
+            self.answer(status, text.encode(), "text/xml")
         else:
-            self._write(405, "[]", "application/json")
-
-    def _write(self, status: int, text: str, kind: str) -> None:
-        content = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+            self.answer(405, b"[]")
 
 
 @contextmanager
 def serve(org: Org, *, page_size: int = 2000) -> Iterator[SalesforceServer]:
     """Serve an org on a free port of this machine."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    state = SalesforceServer(org, page_size, f"http://127.0.0.1:{server.server_port}")
-    server.state = state  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with HttpServer(_Handler) as server:
+        state = SalesforceServer(org, page_size, server.url)
+        server.state = state  # type: ignore[attr-defined]
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def redirected(server: SalesforceServer) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from threaded_http import Handler, HttpServer
 
 
 class Received:
@@ -34,28 +34,16 @@ def attributes(span: Any) -> dict[str, Any]:
 def span_receiver() -> Iterator[Received]:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    class Handler(BaseHTTPRequestHandler):
+    class Collector(Handler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = self.body()
             if self.headers.get("content-encoding") == "gzip":
                 body = gzip.decompress(body)
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 received.resources.append(attributes(resource.resource))
                 received.spans += [span for scope in resource.scope_spans for span in scope.spans]
-            self.send_response(200 if self.path == "/v1/traces" else 404)
-            self.send_header("content-length", "0")
-            self.end_headers()
+            self.answer(200 if self.path == "/v1/traces" else 404)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    received = Received(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with HttpServer(Collector) as server:
+        received = Received(server.url)
         yield received
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -14,9 +14,7 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from builtin_server import served
 from fake_llm import FakeLLM, Step, call, say
 from finished_runs import write_run
 from llm_agent import agents_model
+from threaded_http import Handler, HttpServer
 from trials import RunTrials
 
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation
@@ -211,9 +210,9 @@ def embeddings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """An embedding model over HTTP; what the list holds are the statuses of its next answers, then it is well."""
     statuses: list[int] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Embeddings(Handler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked = json.loads(self.body())
             status = statuses.pop(0) if statuses else 200
             texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
             data = [
@@ -223,24 +222,12 @@ def embeddings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             usage = {"prompt_tokens": 1, "total_tokens": 1}
             answer = {"object": "list", "data": data, "model": asked["model"], "usage": usage}
             body = json.dumps(answer if status == 200 else {"error": {"message": "scripted"}}).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(status, body)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Stay silent."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_address[1]}/v1")
-    yield statuses
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with HttpServer(Embeddings) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        yield statuses
 
 
 def test_a_model_of_embeddings_that_fails_is_infrastructure(embeddings: list[int], run_trials: RunTrials) -> None:

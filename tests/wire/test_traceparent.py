@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext
+from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
@@ -56,39 +55,19 @@ def traceparent(context: SpanContext) -> str:
 def listening_agent(seen: list[str | None], interface: dict[str, str] | None = None) -> Iterator[str]:
     """Yield the URL of an agent with a card that names ``interface``, or itself, and is too busy for every message."""
 
-    class Busy(BaseHTTPRequestHandler):
+    class Busy(Handler):
         def do_GET(self) -> None:
-            own = {"url": server_url(), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            own = {"url": f"{server.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
             body = json.dumps({"name": "busy", "supportedInterfaces": [interface or own]}).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(200, body)
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
+            self.body()
             seen.append(self.headers.get("traceparent"))
-            self.send_response(429)
-            self.send_header("content-length", "0")
-            self.end_headers()
+            self.answer(429)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
-
-    def server_url() -> str:
-        return f"http://127.0.0.1:{server.server_address[1]}/"
-
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server_url()
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with HttpServer(Busy) as server:
+        yield f"{server.url}/"
 
 
 def test_each_try_over_http_names_its_own_span(tracing: OtelTracing, spans: InMemorySpanExporter) -> None:
