@@ -41,7 +41,7 @@ class Missed:
     """A trial that did not succeed in the last run.
 
     :param nodeid: the item that reported it.
-    :param transcript: its file.
+    :param transcript: its file, seen from the directory of results.
     """
 
     key: KeyText
@@ -318,11 +318,16 @@ def verdict_data(
             "cut_short": trials.cut_short,
         },
         "missed": [
-            {"key": str(r.key), "nodeid": nodeids.get(str(r.key), ""), "reward": r.reward, "transcript": r.path}
+            {"key": str(r.key), "nodeid": nodeids.get(str(r.key), ""), "reward": r.reward, "transcript": _beside(r)}
             for r in found
         ],
         "quarantined": sorted(trials.quarantined),
     }
+
+
+def _beside(result: TrialResult) -> str | None:
+    """Return a trial's file as seen from the verdict's: directories of results are moved, joined and uploaded."""
+    return "/".join(Path(result.path).parts[-2:]) if result.path else None
 
 
 def write_verdict(results: Path, data: dict[str, Any]) -> Path:
