@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from harness import Bench, junit_cases
+from harness import Bench, junit_cases, verdict_of
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.reports.gathering import gather
@@ -29,11 +29,6 @@ def write_baseline(pytester: pytest.Pytester, tasks: dict[str, list[int]], **mor
     found = {f"desk/front/{name}": {"outcomes": outcomes, "errors": 0} for name, outcomes in tasks.items()}
     baseline = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {}, "tasks": found, **more}
     (pytester.path / "b.json").write_text(json.dumps(baseline))
-
-
-def verdict_of(pytester: pytest.Pytester, results: str = "a2a-results") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((pytester.path / results / "verdict.json").read_text())
-    return found
 
 
 def gate_of(data: dict[str, Any], name: str) -> dict[str, Any]:

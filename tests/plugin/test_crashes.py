@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
-from harness import Bench, junit_properties
+from harness import Bench, junit_properties, verdict_of
 
 from pytest_a2a_bench.results.store import Store
 
@@ -42,11 +41,6 @@ def outcomes_of(pytester: pytest.Pytester, many: int) -> dict[str, str]:
     stored = {str(r.key): r.status for r in Store(pytester.path / "a2a-results").read_all()}
     assert {key: text.split()[0] for key, text in told.items()} == stored
     return {key.removeprefix("desk/front/").removesuffix("#0"): text for key, text in told.items()}
-
-
-def verdict_of(pytester: pytest.Pytester) -> dict[str, object]:
-    found: dict[str, object] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
-    return found
 
 
 @pytest.mark.parametrize("restart", ["4", "0"], ids=["replaced", "not replaced"])

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from harness import Bench, junit_cases, junit_properties
+from harness import Bench, junit_cases, junit_properties, verdict_of
 from salesforce_server import PASSWORD, REDIRECTING, TOKEN, serve
 
 from pytest_a2a_bench.benchmarks import registry
@@ -86,7 +86,7 @@ def test_leaks_and_refusals_are_gates(
     # Who has nothing to say leaks nothing, and is of no use.
     mute = bench("--a2a-endpoint", noop_url, "--a2a-dialect=crm_entropic", *chosen)
     assert mute.ret == 1
-    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    verdict = verdict_of(pytester)
     told = {gate["name"]: (gate["verdict"], gate["tier"]) for gate in verdict["gates"]}
     assert told["max_metric[leak]"] == ("pass", "critical")
     assert told["max_metric[over_refusal]"] == ("failed", "supporting")

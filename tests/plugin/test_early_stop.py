@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Bench, junit_cases, log_of
+from harness import Bench, junit_cases, log_of, verdict_of
 
 
 def named(kind: str, process: tuple[str, ...] = ()) -> str:
@@ -27,11 +27,6 @@ WAYS = [
 def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     arguments: tuple[str, ...] = request.param
     return arguments
-
-
-def verdict_of(pytester: pytest.Pytester, results: str = "a2a-results") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((pytester.path / results / "verdict.json").read_text())
-    return found
 
 
 def gate_of(pytester: pytest.Pytester, name: str) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from harness import Bench, junit_cases, log_of
+from harness import Bench, junit_cases, log_of, verdict_of
 
 from pytest_a2a_bench.cli.main import main
 
@@ -43,11 +42,6 @@ def assert_says(result: pytest.RunResult, *texts: str) -> None:
     said = " ".join((result.stdout.str() + result.stderr.str()).split())
     for text in texts:
         assert text in said
-
-
-def verdict_of(pytester: pytest.Pytester) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
-    return found
 
 
 def kinds(path: Path) -> dict[str, list[str]]:

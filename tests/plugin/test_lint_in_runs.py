@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from harness import Bench
+from harness import Bench, verdict_of
 
 LINT = """
 
@@ -52,11 +51,6 @@ def _linted(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
 
 
 WITHOUT = ("--a2a-min-pass=0.5", "--a2a-min-pass-without=lint:too-easy")
-
-
-def verdict_of(pytester: pytest.Pytester) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
-    return found
 
 
 def looks(pytester: pytest.Pytester) -> int:

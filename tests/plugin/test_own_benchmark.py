@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import ROOT, Bench
+from harness import ROOT, Bench, verdict_of
 
 from pytest_a2a_bench.cli.main import main
 
@@ -51,7 +50,7 @@ def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, worke
         ],
         consecutive=False,
     )
-    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    verdict = verdict_of(pytester)
     assert [m["key"] for m in verdict["missed"]] == ["shop/orders/cancel-a1#0"]
     assert "shop/orders" in (pytester.path / "page.html").read_text()
     assert "a2a.category" in (pytester.path / "junit.xml").read_text()
@@ -118,7 +117,7 @@ def pytest_a2a_bench_prepare_trial(key, metadata):
         )
 
     def floor() -> dict[str, object]:
-        verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+        verdict = verdict_of(pytester)
         return next(dict(gate["numbers"]) for gate in verdict["gates"] if gate["name"] == "min_pass[change]")
 
     result = shop.apart("--a2a-min-pass=change=0.2")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from harness import Bench
+from harness import Bench, verdict_of
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def test_what_a_test_expects_itself_is_no_miss(
     result.assert_outcomes(xfailed=1, xpassed=1)
     assert not any(line.startswith("::") for line in result.outlines)
     assert "missed" not in job_summary.read_text()
-    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    verdict = verdict_of(pytester)
     assert (verdict["trials"]["missed"], verdict["missed"]) == (0, [])
 
     job_summary.unlink()

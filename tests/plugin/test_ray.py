@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from harness import Bench, junit_properties
+from harness import Bench, junit_properties, verdict_of
 from warm_python import FRESH
 
 from pytest_a2a_bench.plugin.xdist.ray_launcher import Terms
@@ -108,7 +107,7 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
     named = Counter(c["a2a.key"] for c in cases if "a2a.key" in c)
     assert len(named) == 48
     assert set(named.values()) == {1}
-    verdict = json.loads((pytester.path / "killed" / "verdict.json").read_text())
+    verdict = verdict_of(pytester, "killed")
     assert verdict["failed"] is True
 
     # The node that is left has room for two.

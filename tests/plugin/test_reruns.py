@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from harness import Bench, junit_properties, log_of
+from harness import Bench, junit_properties, log_of, verdict_of
 
 from pytest_a2a_bench.results.store import Store
 
@@ -59,7 +58,7 @@ def test_trouble_is_repeated_and_a_miss_never(
         "ok-b#0": ("evaluated", "1.0"),
         "down#0": ("infrastructure_error", None),
     }
-    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    verdict = verdict_of(pytester)
     counts = {"reported": 5, "succeeded": 3, "missed": 1, "skipped": 0, "errors": 1, "not_run": 0, "cut_short": False}
     counts |= {"decided": 0, "beyond_budget": 0}
     assert verdict["trials"] == counts | {"user_faults": 0, "user_retries": 0}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Bench, junit_cases
+from harness import Bench, junit_cases, verdict_of
 from raw_agent import RawAgent, Request, raw_agent, response, rpc
 from span_receiver import span_receiver
 from spellings import ENCODINGS, found_in
@@ -217,7 +217,7 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
     gates = ("--a2a-baseline=base.json", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     runs.append(bench(*live, "--a2a-resume", *gates, "-vv"))
     assert recorded
-    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    verdict = verdict_of(pytester)
     assert verdict["gates"]
 
     def rewards(name: str) -> dict[str, Any]:

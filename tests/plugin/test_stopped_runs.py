@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_llm import FakeLLM, say, status
-from harness import Bench, junit_cases, junit_properties, log_of
+from harness import Bench, junit_cases, junit_properties, log_of, verdict_of
 from jsonschema import Draft202012Validator
 from raw_agent import RawAgent, Request, raw_agent, response
 
@@ -81,7 +81,7 @@ def test_the_rest_is_run_by_a_resumed_run(
     # With several in flight, those finish.
     assert len(not_run) == len(tasks) - len(held)
     assert (len(not_run) == 7) if not options else not_run
-    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    verdict = verdict_of(pytester)
     gates = {gate["name"]: gate for gate in verdict["gates"]}
     assert gates["breaker"]["failed"]
     assert OPEN in gates["breaker"]["sentence"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import DESK, DESK_CONFTEST, DESK_TEST, Bench, junit_cases, junit_properties
+from harness import DESK, DESK_CONFTEST, DESK_TEST, Bench, junit_cases, junit_properties, verdict_of
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results.inference import PairedTask, paired_p
@@ -26,11 +26,6 @@ def two(pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pyt
     pytester.makepyfile(test_desk=DESK_TEST)
     monkeypatch.setenv("DESK_TASKS", " ".join(["ok-x1", "ok-x2", *(f"weak-x{n}" for n in range(1, 9))]))
     return Bench(pytester, "--a2a-endpoint", f"a={noop_url}", "--a2a-endpoint", f"b={noop_url}")
-
-
-def verdict_of(pytester: pytest.Pytester) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
-    return found
 
 
 @pytest.mark.parametrize(
@@ -194,7 +189,7 @@ def test_a_known_defect_is_found_with_the_p_that_simulation_predicts(
     # Two that are the same are not told apart.
     pytester.makepyfile(desk=DESK)
     two("-q", "--a2a-results=same")
-    same = json.loads((pytester.path / "same" / "verdict.json").read_text())["comparisons"][0]
+    same = verdict_of(pytester, "same")["comparisons"][0]
     assert (same["better"], same["p"]) == (None, 1.0)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from harness import Bench, junit_cases, junit_properties, log_of
+from harness import Bench, junit_cases, junit_properties, log_of, verdict_of
 
 from pytest_a2a_bench.model import TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.reports import summary
@@ -23,7 +22,7 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trials_of(pytester: pytest.Pytester) -> dict[str, object]:
-    found: dict[str, object] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())["trials"]
+    found: dict[str, object] = verdict_of(pytester)["trials"]
     return found
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from harness import DESK_TEST, Bench, junit_cases, junit_properties, log_of
+from harness import DESK_TEST, Bench, junit_cases, junit_properties, log_of, verdict_of
 
 from pytest_a2a_bench.cli.main import main
 
@@ -70,7 +70,7 @@ def stored(pytester: pytest.Pytester) -> dict[str, str | None]:
 
 
 def gate(pytester: pytest.Pytester) -> dict[str, object]:
-    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    verdict = verdict_of(pytester)
     [found] = [g for g in verdict["gates"] if g["name"] == "verify"]
     return dict(found)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -188,6 +190,12 @@ def log_of(pytester: pytest.Pytester, what: str = "start") -> list[str]:
     path = pytester.path / "log.txt"
     lines = path.read_text().splitlines() if path.exists() else []
     return [re.sub(r"^desk/front/|#.*$", "", line.split()[1]) for line in lines if line.split()[0] == what]
+
+
+def verdict_of(pytester: pytest.Pytester, results: str = "a2a-results") -> dict[str, Any]:
+    """Return the ``verdict.json`` of a run."""
+    found: dict[str, Any] = json.loads((pytester.path / results / "verdict.json").read_text())
+    return found
 
 
 def junit_cases(path: Path) -> dict[str, ElementTree.Element]:
