@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -83,20 +85,23 @@ class WebhookSender(PushNotificationSender):
 
     def __init__(self, client: httpx.AsyncClient, store: WebhookStore, tasks: VersionedDatabaseTaskStore) -> None:
         self._client, self._store, self._tasks = client, store, tasks
-        self._last: dict[str, asyncio.Task[None]] = {}
+        self._waiting: dict[str, deque[tuple[TaskPushNotificationConfig, str]]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def send_notification(self, task_id: str, event: PushNotificationEvent) -> None:
         """Begin to send one event of a task to whoever asked for it: who takes it slowly holds up no answer."""
-        configs = await self._store.get_info_for_dispatch(task_id)
-        # Written now: the task may be another by the time at which they are sent.
-        letters = [(config, await self._body(task_id, event, config)) for config in configs]
-        if not letters:
-            return
-        sending = asyncio.create_task(self._send_behind(self._last.get(task_id), task_id, letters))
-        self._last[task_id] = sending
-        self._under_way.add(sending)
-        sending.add_done_callback(lambda done: self._forget(task_id, done))
+        letters = []
+        for config in await self._store.get_info_for_dispatch(task_id):
+            with _logged(task_id, config):
+                # Written now: the task may be another by the time at which it is sent.
+                letters.append((config, await self._body(task_id, event, config)))
+        if task_id in self._waiting:  # whoever sends the earlier ones goes on with these
+            self._waiting[task_id].extend(letters)
+        elif letters:
+            self._waiting[task_id] = deque(letters)
+            sending = asyncio.create_task(self._send_all(task_id))
+            self._under_way.add(sending)
+            sending.add_done_callback(self._under_way.discard)
 
     async def aclose(self) -> None:
         """Wait for what is under way, for as long as one notification may take."""
@@ -105,35 +110,22 @@ class WebhookSender(PushNotificationSender):
             for sending in late:
                 sending.cancel()
 
-    def _forget(self, task_id: str, done: asyncio.Task[None]) -> None:
-        self._under_way.discard(done)
-        if self._last.get(task_id) is done:
-            del self._last[task_id]
-
-    async def _send_behind(
-        self,
-        before: asyncio.Task[None] | None,
-        task_id: str,
-        letters: Sequence[tuple[TaskPushNotificationConfig, str]],
-    ) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        for config, body in letters:
-            await self._send(task_id, config, body)
+    async def _send_all(self, task_id: str) -> None:
+        waiting = self._waiting[task_id]
+        try:
+            while waiting:
+                await self._send(task_id, *waiting.popleft())
+        finally:
+            del self._waiting[task_id]
 
     async def _send(self, task_id: str, config: TaskPushNotificationConfig, body: str) -> None:
-        try:
+        with _logged(task_id, config):
             # The whole of it, since httpx bounds each read only; and nobody wants to know what it answers.
             async with (
                 asyncio.timeout(SECONDS),
                 self._client.stream("POST", config.url, content=body, headers=_headers(config)) as response,
             ):
                 response.raise_for_status()
-        except (httpx.HTTPError, httpx.InvalidURL, EndpointUnreachableError, TimeoutError, ValueError) as error:
-            where = redact_url(config.url, query=False)
-            log.warning(
-                "webhook not reached", extra={"assessment": task_id, "url": where, "reason": type(error).__name__}
-            )
 
     async def _body(self, task_id: str, event: PushNotificationEvent, config: TaskPushNotificationConfig) -> str:
         version, owner = json.loads(config.tenant) if config.tenant else ("1.0", "")
@@ -143,6 +135,16 @@ class WebhookSender(PushNotificationSender):
                 return to_compat_task(stored.task).model_dump_json(by_alias=True, exclude_none=True)
         told: dict[str, Any] = MessageToDict(to_stream_response(event))
         return json.dumps(told)
+
+
+@contextlib.contextmanager
+def _logged(task_id: str, config: TaskPushNotificationConfig) -> Iterator[None]:
+    """Log what keeps one notification from its webhook, and let the others have theirs."""
+    try:
+        yield
+    except (httpx.HTTPError, httpx.InvalidURL, EndpointUnreachableError, TimeoutError, ValueError) as error:
+        where = redact_url(config.url, query=False)
+        log.warning("webhook not reached", extra={"assessment": task_id, "url": where, "reason": type(error).__name__})
 
 
 def _headers(config: TaskPushNotificationConfig) -> dict[str, str]:

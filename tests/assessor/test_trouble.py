@@ -205,8 +205,10 @@ def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None
     async def run() -> None:
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening, httpx.AsyncClient() as client:
             base = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-            configs = [TaskPushNotificationConfig(url=f"{base}/{path}") for path in ("headers", "body", "bad", "good")]
+            paths = ("headers", "body", "bad", "damaged", "good")
+            configs = [TaskPushNotificationConfig(url=f"{base}/{path}") for path in paths]
             configs[2].token = "\u2603"  # which no header can have
+            configs[3].tenant = "no JSON"  # so that nobody knows what to write
 
             async def kept(task: str) -> list[TaskPushNotificationConfig]:
                 return configs
