@@ -17,8 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from threaded_http import Handler, HttpServer
 
@@ -44,7 +43,7 @@ def status(code: int, **headers: str) -> Step:
     return {"status": code, "headers": {name.replace("_", "-"): value for name, value in headers.items()}}
 
 
-class FakeLLM:
+class FakeLLM(HttpServer):
     """The server; starts when made (or entered) and ends with :meth:`close`."""
 
     def __init__(self, script: Script, port: int = 0) -> None:
@@ -53,15 +52,11 @@ class FakeLLM:
         self._lock = threading.Lock()
         self._script = script if callable(script) else None
         self._steps = iter(() if callable(script) else script)
-        self._server = HttpServer(_handler(self), port)
-
-    @property
-    def port(self) -> int:
-        return self._server.server_port
+        super().__init__(_handler(self), port)
 
     @property
     def api_base(self) -> str:
-        return f"{self._server.url}/v1"
+        return f"{self.url}/v1"
 
     def next_step(self, request: dict[str, Any], headers: dict[str, str]) -> Step:
         with self._lock:
@@ -70,17 +65,6 @@ class FakeLLM:
             if self._script is not None:
                 return self._script(request)
             return next(self._steps, {"status": 500, "message": "the script of the fake LLM is at its end"})
-
-    def close(self) -> None:
-        self._server.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def completion(request: Mapping[str, Any], step: Step) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from threaded_http import Handler, HttpServer
@@ -14,7 +13,7 @@ from threaded_http import Handler, HttpServer
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-class HubServer:
+class HubServer(HttpServer):
     """Serves data sets.
 
     :param datasets: name of the data set (``Owner/Name``) to its files.
@@ -23,19 +22,7 @@ class HubServer:
     def __init__(self, datasets: Mapping[str, Mapping[str, bytes]]) -> None:
         self.datasets = datasets
         self.paths: list[str] = []
-        self._server = HttpServer(_handler(self))
-
-    @property
-    def url(self) -> str:
-        return self._server.url
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.close()
+        super().__init__(_handler(self))
 
     def answer(self, path: str, body: bytes) -> tuple[int, Any, dict[str, str]]:
         """Return status, JSON or bytes, and headers."""
