@@ -318,14 +318,14 @@ def verdict_data(
             "cut_short": trials.cut_short,
         },
         "missed": [
-            {"key": str(r.key), "nodeid": nodeids.get(str(r.key), ""), "reward": r.reward, "transcript": _beside(r)}
+            {"key": str(r.key), "nodeid": nodeids.get(str(r.key), ""), "reward": r.reward, "transcript": _transcript(r)}
             for r in found
         ],
         "quarantined": sorted(trials.quarantined),
     }
 
 
-def _beside(result: TrialResult) -> str | None:
+def _transcript(result: TrialResult) -> str | None:
     """Return a trial's file as seen from the verdict's: directories of results are moved, joined and uploaded."""
     return "/".join(Path(result.path).parts[-2:]) if result.path else None
 

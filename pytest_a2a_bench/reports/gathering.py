@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.results.agents import AgentComparison
     from pytest_a2a_bench.results.compare import Comparison
     from pytest_a2a_bench.results.history import Entry
-    from pytest_a2a_bench.results.manifest import Manifest
 
 
 def gather(directory: Path, baseline: Path | None, conformance: Path | None, past: Sequence[Entry] = ()) -> Contents:
@@ -86,7 +85,7 @@ def of_manifest(directory: Path) -> dict[str, Any]:
     return _known_of(_manifest(directory))
 
 
-def _known_of(asked: Manifest | None) -> dict[str, Any]:
+def _known_of(asked: manifest.Manifest | None) -> dict[str, Any]:
     if asked is None:
         return {}
     place = asked.settings.get("record") or asked.settings.get("replay")
@@ -95,7 +94,7 @@ def _known_of(asked: Manifest | None) -> dict[str, Any]:
     return {"nodeids": nodeids, "recorded": recorded(Path(place), token) if place else None}
 
 
-def _manifest(directory: Path) -> Manifest | None:
+def _manifest(directory: Path) -> manifest.Manifest | None:
     try:
         return manifest.load(directory)
     except StoreError:  # shards that were joined by hand have none
@@ -103,7 +102,7 @@ def _manifest(directory: Path) -> Manifest | None:
 
 
 def _verdict(
-    directory: Path, asked: Manifest | None, trials: list[TrialResult]
+    directory: Path, asked: manifest.Manifest | None, trials: list[TrialResult]
 ) -> tuple[StoredVerdict | None, list[str]]:
     """Return what the verdict's file says, where it is about these trials, and what to say where it is not."""
     try:
@@ -123,7 +122,7 @@ def _verdict(
     return found, notes
 
 
-def _unfinished(asked: Manifest, trials: list[TrialResult]) -> list[str]:
+def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str]:
     """Say how much of the last run is missing where no verdict does: it goes on, or was killed."""
     own = [r for r in trials if r.run_id in asked.runs]
     absent = len(set(asked.keys) - {str(r.key) for r in own})

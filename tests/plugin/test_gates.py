@@ -77,11 +77,10 @@ def test_a_floor_that_is_kept_passes_with_misses(
     data = verdict_of(pytester)
     assert (data["verdict"], data["failed"], data["trials"]["missed"]) == ("pass", False, 3)
     assert [m["key"] for m in data["missed"]] == [f"desk/front/bad-{c}#0" for c in "hij"]
-    # Seen from the verdict, wherever the directory is taken to.
-    stored = [json.loads((pytester.path / "a2a-results" / m["transcript"]).read_text()) for m in data["missed"]]
-    assert [(m["transcript"][:7], t["key"]) for m, t in zip(data["missed"], stored, strict=True)] == [
-        ("trials/", m["key"]) for m in data["missed"]
-    ]
+    for missed in data["missed"]:
+        # Seen from the verdict, wherever the directory is taken to.
+        assert missed["transcript"].startswith("trials/")
+        assert json.loads((pytester.path / "a2a-results" / missed["transcript"]).read_text())["key"] == missed["key"]
 
 
 @ALWAYS_WITH_WORKERS
