@@ -44,7 +44,7 @@ def user_says(request: dict[str, Any]) -> Step:
 
 
 @pytest.fixture(scope="module")
-def agent() -> Iterator[str]:
+def started() -> Iterator[str]:
     """URL of an agent with a model of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "test")
@@ -53,9 +53,15 @@ def agent() -> Iterator[str]:
 
 
 @pytest.fixture
+def agent(started: str) -> str:
+    """URL of that agent, whose model says what these tests are about, whatever it said before."""
+    agents_model().play(agent_says)
+    return started
+
+
+@pytest.fixture
 def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
-    agents_model().play(agent_says)
     with FakeLLM(user_says) as llm:
         yield llm
 
