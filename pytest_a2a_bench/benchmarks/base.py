@@ -131,18 +131,6 @@ class Verifier(Protocol):
         ...
 
 
-class Errands(Protocol):
-    """What is done once for all workers of a run (``Suite.errands``), on their controller, in threads of its own."""
-
-    def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Answer a worker, in JSON as it asked. What this raises is trouble of the infrastructure to the worker."""
-        ...
-
-    def close(self) -> None:
-        """Let go of whatever it holds."""
-        ...
-
-
 Rescore = Callable[[TrialResult, Settings], Reward]
 
 

@@ -74,9 +74,6 @@ class Suite:
     :param gold_options: names of those of ``options`` that say where its golds are; the built-in agents have them, too.
     :param transfer_tool: the tool by whose call an agent hands a conversation over (``--a2a-transfer``), where its
         benchmark lets another agent go on then.
-    :param errands: names, given a run's settings, an importable module with what is to be done once for all of its
-        workers, or nothing. The module's ``open_errands(settings)`` returns the :class:`~.base.Errands` on the
-        controller, its ``ask_through(ask)`` tells a worker how to ask them.
     :param extras: what to install for it (``pytest-a2a-bench[tau2]``) -> what that is for, in a few words, and the
         modules that it brings, for ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
@@ -140,7 +137,6 @@ class Suite:
     )
     marker_signature: str = ""
     extras: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    errands: Callable[[Settings], str] = lambda settings: ""
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 
     def absence(self, domain: str) -> str:

@@ -82,11 +82,10 @@ def configure(config: pytest.Config) -> None:
     # "-p xdist.plugin" registers it under its module's name.
     if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
         from pytest_a2a_bench.plugin.run.partition import FILES
-        from pytest_a2a_bench.plugin.xdist import elsewhere, errands, sides
+        from pytest_a2a_bench.plugin.xdist import elsewhere, sides
 
         elsewhere.join(config, run, (worker_input or {}).get(FILES))
         sides.join(config, run)
-        errands.join(config, run)
 
 
 def _take_offers(config: pytest.Config) -> None:

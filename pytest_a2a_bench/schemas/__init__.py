@@ -20,7 +20,6 @@ VERSIONS: Mapping[str, int] = {
     "baseline": 1,
     "history": 1,
     "cassette": 1,
-    "org": 1,
     "card": 1,
     "conformance": 1,
     "assessment": 1,

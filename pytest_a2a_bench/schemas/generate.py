@@ -15,7 +15,6 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import DataclassSchema, WithDefaultSchema
 
-from pytest_a2a_bench.benchmarks.crmarena.org.recorded import ORG_ANSWER
 from pytest_a2a_bench.cassettes.form import CASSETTE
 from pytest_a2a_bench.conformance.stored import CARD_REPORT, REPORT
 from pytest_a2a_bench.gates.files import VERDICT
@@ -41,7 +40,6 @@ FORMS: Mapping[str, tuple[StoredForm[Any], str]] = {
     "decided": (SETTLED, "Which trials a run need not hold any more: decided.json of a results directory"),
     "baseline": (BASELINE, "What an earlier run measured: a2a-bench promote"),
     "cassette": (CASSETTE, "One trial's exchanges with the agent: --a2a-record"),
-    "org": (ORG_ANSWER, "One query and what a live Salesforce org answered: org-NAME/ of --a2a-record"),
     "card": (CARD_REPORT, "What an agent card was found to be: a2a-bench card --format json"),
     "conformance": (REPORT, "What an agent was found to be: a2a-bench conformance --format json"),
     "assessment": (RECORD, "One assessment, beside its run.json: assessment.json of a2a-bench assess"),

@@ -185,20 +185,19 @@ def test_its_command_line_has_the_options_of_benchmarks() -> None:
 
 
 @pytest.mark.usefixtures("fresh")
-@pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "INVALID_SESSION_ID"])
-def test_a_live_org_that_refuses_is_not_opened_again(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
+def test_a_live_org_answers_in_place_of_the_files(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
     chosen = settings(crm_data=str(directory), crm_org="salesforce")
     built = build(seed=3, tasks_per_category=2)
     with closing(LocalOrg.from_rows(built.rows, built.schema, name="live")) as local, serve(local) as server:
         for name, value in server.environ.items():
             monkeypatch.setenv(name, value)
-        domains.open_domain("b2b", chosen)
-        domains.close_domains()
-        server.fault, server.requests[:] = fault, []
+        opened = domains.open_domain("b2b", chosen)
+        assert server.requests == []
+        query = "SELECT Id FROM Case ORDER BY Id LIMIT 3"
+        assert opened.org.run(query).records == local.run(query).records
+        server.fault, server.requests[:] = "REQUEST_LIMIT_EXCEEDED", []
         for _ in range(3):
             with pytest.raises(InfrastructureError):
-                domains.open_domain("b2b", chosen)
+                domains.open_domain("b2b", chosen).org.run(query)
         assert len(server.requests) == 1

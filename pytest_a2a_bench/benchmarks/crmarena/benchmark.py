@@ -255,7 +255,7 @@ class _Trial:
             "interactive": self.task.interactive,
             "metric": self.task.metric,
             "source": dataclasses.asdict(source),
-            "org": chosen.org.partition(":")[0],
+            "org": chosen.org,
             "profile": chosen.profile,
             **self._code(),
             "scoring": chosen.scoring,

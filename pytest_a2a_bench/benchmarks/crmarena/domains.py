@@ -5,7 +5,7 @@ A source is read and an org is opened once for each combination of settings that
 
 from __future__ import annotations
 
-import copy
+import os
 import sqlite3
 import tempfile
 import threading
@@ -15,18 +15,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from pytest_a2a_bench.benchmarks.crmarena.live import LASTING, open_live
 from pytest_a2a_bench.benchmarks.crmarena.mini.near_misses import chosen_rows, near_misses, traps
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
 
@@ -78,7 +78,6 @@ _LOCK = threading.RLock()
 _SOURCES: dict[tuple[str, str | None, str, int, int], opening.Source] = {}
 _ORGS: dict[_OrgKey, Org] = {}
 _TRAPS: dict[_OrgKey, dict[str, dict[str, str]]] = {}
-_REFUSED: dict[_OrgKey, A2ABenchError] = {}
 _DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
 
 
@@ -93,14 +92,7 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
             source = open_source(domain, settings)
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
-                if key in _REFUSED:
-                    # A copy: one exception that many threads raise would gather all their tracebacks.
-                    raise copy.copy(_REFUSED[key])
-                try:
-                    _ORGS[key], _TRAPS[key] = _open_org(source, settings)
-                except LASTING as error:
-                    _REFUSED[key] = error
-                    raise
+                _ORGS[key], _TRAPS[key] = _open_org(source, settings)
             if CrmOptions.of(settings).drift:
                 tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
             _DOMAINS[domain, key] = OpenDomain(domain, tasks, _ORGS[key], source.provenance, _TRAPS[key])
@@ -126,7 +118,7 @@ def close_domains() -> None:
     with _LOCK:
         for org in _ORGS.values():
             org.close()
-        for cache in (_SOURCES, _ORGS, _TRAPS, _REFUSED, _DOMAINS):
+        for cache in (_SOURCES, _ORGS, _TRAPS, _DOMAINS):
             cache.clear()
 
 
@@ -136,7 +128,7 @@ def _org_key(domain: str, settings: Settings) -> _OrgKey:
     return _OrgKey(
         org_of(domain),
         chosen.data,
-        "" if chosen.org == "local" else f"{chosen.org} {settings.record} {settings.replay}",
+        chosen.org,
         chosen.tasks,
         chosen.seed,
         chosen.drift,
@@ -155,7 +147,7 @@ def _open_org(source: opening.Source, settings: Settings) -> tuple[Org, dict[str
     """Open an org, and tell what shortcuts come to in it where it has rows that are made for them."""
     chosen = CrmOptions.of(settings)
     if chosen.org != "local":
-        return open_live(source, settings), {}
+        return open_salesforce(os.environ, source.schema), {}
     org = opening.open_org(source)
     caught: dict[str, dict[str, str]] = {}
     # Rows first: they are written under the original names.

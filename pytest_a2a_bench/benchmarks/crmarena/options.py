@@ -17,7 +17,6 @@ STRATEGIES = ("react", "act", "tool_call", "tool_call_flex")
 TOOL_STRATEGIES = STRATEGIES[2:]
 DRIFTS = ("low", "medium", "high")
 ORGS = ("local", "salesforce")
-RECORDED = "recorded:"
 
 PREFIX = "crm_"
 
@@ -30,7 +29,7 @@ class CrmOptions:
     """The values of the options, by their names without ``crm_``.
 
     :param data: where the published tasks and rows are; None for the mini org only.
-    :param org: what answers queries: ``local``, ``salesforce``, or ``recorded:DIR``.
+    :param org: what answers queries: ``local`` or ``salesforce``.
     :param profile: ``strict`` (our rules) or ``official`` (turn for turn what upstream's published code does).
     :param official: upstream's checkout, whose texts ``official`` uses; None without one.
     :param strategy: which of upstream's agents ``official`` follows, by upstream's own name.
@@ -84,29 +83,6 @@ def locate_data(source: str, base: Path) -> str:
     return source if hub["rows"] is None else f"{hub['hub']}:{base / Path(hub['rows']).expanduser()}"
 
 
-def recorded_at(org: str) -> str | None:
-    """Return the directory of a recorded org; None for another one."""
-    return org.removeprefix(RECORDED) if org.startswith(RECORDED) else None
-
-
-def _read_org(text: str) -> str:
-    text = read_text(text)
-    if not text.startswith(RECORDED):
-        try:
-            return one_of(*ORGS)(text)
-        except ValueError as error:
-            raise ValueError(f"{error}, or {RECORDED}DIR") from error
-    if text == RECORDED:
-        raise ValueError(f"{text!r} names no directory; expected {RECORDED}DIR")
-    return text
-
-
-def locate_org(org: str, base: Path) -> str:
-    """Return an org with its directory, if it names one, made absolute."""
-    directory = recorded_at(org)
-    return org if directory is None else f"{RECORDED}{base / Path(directory).expanduser()}"
-
-
 # "none" can be said on a command line, to undo what an ini file says.
 def _read_drift(text: str) -> str | None:
     level = one_of("none", *DRIFTS)(text)
@@ -123,11 +99,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "crm_org",
-        f"{'|'.join(ORGS)}|{RECORDED}DIR",
-        "What answers CRMArena's queries; recorded: what a live org answered in a run with --a2a-record DIR",
-        _read_org,
+        "|".join(ORGS),
+        "What answers CRMArena's queries: the files of --a2a-crm-data, or your own Salesforce org",
+        one_of(*ORGS),
         default="local",
-        locate=locate_org,
     ),
     Option(
         "crm_profile",
@@ -258,11 +233,6 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
         yield f"--a2a-crm-data: {directory} is not a directory; it must be one with CRMArena's files"
     if chosen.org == "local":
         return
-    recorded = recorded_at(chosen.org)
-    if recorded is not None and not Path(recorded).is_dir():
-        yield f"--a2a-crm-org: {recorded} is not a directory; it must be one that --a2a-record wrote of a live org"
-    elif recorded is not None and settings.record:
-        yield "--a2a-crm-org=recorded:DIR and --a2a-record exclude each other: what it answers is recorded already"
     if chosen.data is None:
         yield (
             f"--a2a-crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"

@@ -9,7 +9,6 @@ from pytest_a2a_bench.benchmarks.crmarena import MINI, sources
 from pytest_a2a_bench.benchmarks.crmarena.official.tools import tools_of
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
-from pytest_a2a_bench.benchmarks.crmarena.recordings import recorded_place
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
@@ -30,7 +29,8 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
             sources.open_published(domain, settings)
         except ConfigurationError as error:
             problems.append(str(error))
-    problems += _org_problems(published, settings, environ)
+    if published and CrmOptions.of(settings).org == "salesforce":
+        problems += _live_problems(environ)
     return problems
 
 
@@ -48,19 +48,6 @@ def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[s
         tools_of(chosen)
     except ConfigurationError as error:
         yield str(error)
-
-
-def _org_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
-    org = CrmOptions.of(settings).org
-    unknown = [domain for domain in domains if recorded_place(domain, settings) is None]
-    if org == "local" or not unknown:
-        return []
-    if org == "salesforce":
-        return _live_problems(environ)
-    return [
-        f"--a2a-crm-org={org}: no answers of {', '.join(unknown)} are recorded there; record a run with "
-        "--a2a-crm-org salesforce and --a2a-record"
-    ]
 
 
 def _live_problems(environ: Mapping[str, str]) -> list[str]:

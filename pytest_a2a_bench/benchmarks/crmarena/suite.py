@@ -89,11 +89,6 @@ def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[
     return preconditions.find_problems(domains, settings, environ)
 
 
-def _errands(settings: Settings) -> str:
-    # One login for all workers, and one comparison of the org with the tasks.
-    return "pytest_a2a_bench.benchmarks.crmarena.live" if CrmOptions.of(settings).org == "salesforce" else ""
-
-
 def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     from pytest_a2a_bench.benchmarks.crmarena import preconditions
 
@@ -133,6 +128,5 @@ SUITE = Suite(
         "pytest-a2a-bench[hub]": ("CRMArena from the Hugging Face hub", ("datasets", "huggingface_hub", "pyarrow")),
         "pytest-a2a-bench[salesforce]": ("CRMArena in a live org", ("simple_salesforce", "requests")),
     },
-    errands=_errands,
     examine=_examine,
 )

@@ -13,7 +13,6 @@ ORPHANS = "a2a_bench_orphans"
 LIFELINE = "a2a_bench_lifeline"
 KEEPS = "a2a_bench_keeps"
 FILES = "a2a_bench_files"
-ERRANDS = "a2a_bench_errands"
 """Keys in xdist's ``workerinput``."""
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ import pytest
 from pytest_a2a_bench.plugin.run.partition import FILES
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.xdist import ray_workers
-from pytest_a2a_bench.plugin.xdist.line import Line
 from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED
 from pytest_a2a_bench.results import cloud, mirror
 from pytest_a2a_bench.results.store import StoreError, save
@@ -57,6 +57,39 @@ def _settle(config: pytest.Config, run: BenchRun, place: ControllerPlace) -> Non
     run.decide(results=directory)
     # The controller's is a directory of its machine.
     config.option.basetemp = None
+
+
+ANSWER = 300.0
+"""Seconds that a worker waits for an answer."""
+
+
+class Line:
+    """A worker's questions to its controller and their answers; threads ask one after another."""
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._number = 0
+
+    def ask(self, *question: str) -> str | None:
+        """Ask, and return the answer.
+
+        :raises OSError: if the controller does not answer, or with the problem that it has.
+        """
+        try:
+            with self._lock:
+                self._number += 1
+                self._channel.send((self._number, *question))
+                number = 0
+                # A question that timed out may be answered later; that answer is skipped.
+                while number != self._number:
+                    number, problem, answer = self._channel.receive(ANSWER)
+        # execnet's own errors, EOFError among them.
+        except Exception as error:
+            raise OSError(f"the controller does not answer ({type(error).__name__})") from error
+        if problem:
+            raise OSError(problem)
+        return None if answer is None else str(answer)
 
 
 class ControllerPlace:

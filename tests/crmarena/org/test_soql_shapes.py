@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from corpus import read_corpus
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,6 @@ from soql_fuzz import VALID, hostile_queries
 from soql_model import FIELDS, conditions
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.corpus import read_corpus
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan

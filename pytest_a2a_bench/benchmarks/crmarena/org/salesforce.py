@@ -10,8 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.logins import Login, Logins, OwnLogins
-from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, connect, read_credentials
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import (
+    Credentials,
+    Login,
+    Logins,
+    connect,
+    read_credentials,
+)
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, FieldType, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.errors import AuthenticationError, InfrastructureError, QuotaError, TransportError
@@ -54,25 +59,21 @@ class SalesforceOrg:
     Each thread has a connection of its own; all share one session. Only ``SELECT`` and ``FIND`` are ever sent, by GET,
     and no clause that would leave a trace in the org (``FOR VIEW``, ``UPDATE TRACKING``).
 
-    :param credentials: to log in with, or where sessions come from instead.
+    :param credentials: to log in with.
     :param session: makes a ``requests.Session`` for each connection.
     """
 
     def __init__(
         self,
-        credentials: Credentials | Logins,
+        credentials: Credentials,
         schema: OrgSchema | None = None,
         *,
         row_limit: int = ROW_LIMIT,
         timeout: float = TIMEOUT,
         session: Any = None,
     ) -> None:
-        if isinstance(credentials, Credentials):
-            self.name = f"salesforce:{credentials.place}"
-            self._logins: Logins = OwnLogins(credentials, session)
-        else:
-            self.name = f"salesforce:{credentials.newer_than(0).instance}"
-            self._logins = credentials
+        self.name = f"salesforce:{credentials.place}"
+        self._logins = Logins(credentials, session)
         self._schema = schema
         self._row_limit = row_limit
         self._timeout = timeout
@@ -208,7 +209,7 @@ class SalesforceOrg:
 
     def _client_of(self, login: Login) -> Any:
         arguments = {"session_id": login.session_id, "instance_url": f"https://{login.instance}"}
-        client = connect(Credentials(arguments, login.version), self._new_session())
+        client = connect(Credentials(arguments, self._logins.credentials.version), self._new_session())
         # simple-salesforce computes https addresses; a test server on this machine has another.
         client.base_url = login.base_url
         return client

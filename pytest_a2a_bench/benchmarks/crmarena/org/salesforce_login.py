@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, MissingExtraError, TransportError
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 INSTANCE_URL = "SALESFORCE_INSTANCE_URL"
 ACCESS_TOKEN = "SALESFORCE_ACCESS_TOKEN"
@@ -121,9 +123,69 @@ def connect(credentials: Credentials, session: Any = None) -> Any:
     return client
 
 
-def expired_token() -> str:
-    """Say what to do where a session has ended that was given as a token."""
-    return f"the Salesforce session has expired or was never valid; set a new {ACCESS_TOKEN}"
+class Login(NamedTuple):
+    """One session.
+
+    :param generation: from 1; each new login has a higher one.
+    """
+
+    session_id: str
+    instance: str
+    base_url: str
+    generation: int
+
+    def __repr__(self) -> str:
+        return f"Login({self.instance!r}, generation={self.generation})"
+
+
+class Logins:
+    """The sessions of one process: one login for all of its threads, and a new one when that has expired.
+
+    :param session: makes a ``requests.Session``.
+    """
+
+    def __init__(self, credentials: Credentials, session: Callable[[], Any] | None = None) -> None:
+        self.credentials = credentials
+        self._session = session
+        self._lock = threading.Lock()
+        self._login: Login | None = None
+        self._refused = ""
+        given = credentials.arguments
+        secrets = [KnownSecret(variable, given[name]) for name, variable in SECRET_ARGUMENTS.items() if name in given]
+        self._forget = [KNOWN.remember(secrets)]
+
+    def newer_than(self, generation: int) -> Login:
+        """Return the session that is in use, or a new one if that is no newer than the given one.
+
+        :raises AuthenticationError: if Salesforce refused the credentials, or a given token has expired.
+        :raises InfrastructureError: if Salesforce cannot be reached.
+        """
+        with self._lock:
+            if self._login is not None and self._login.generation > generation:
+                return self._login
+            if self._refused:
+                # Salesforce locks a user out after some ten wrong passwords: one attempt is enough.
+                raise AuthenticationError(self._refused)
+            if self._login is not None and not self.credentials.renewable:
+                raise AuthenticationError(
+                    f"the Salesforce session has expired or was never valid; set a new {ACCESS_TOKEN}"
+                )
+            try:
+                client = connect(self.credentials, self._session() if self._session is not None else None)
+            except AuthenticationError as error:
+                self._refused = str(error)
+                raise
+            number = self._login.generation + 1 if self._login is not None else 1
+            self._login = Login(client.session_id, client.sf_instance, client.base_url, number)
+            self._forget.append(KNOWN.remember([KnownSecret("the Salesforce session", client.session_id)]))
+            # Each thread has a client of its own.
+            client.session.close()
+            return self._login
+
+    def close(self) -> None:
+        """Forget the secrets of these sessions."""
+        while self._forget:
+            self._forget.pop()()
 
 
 def _check_url(url: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sqlite3
 from contextlib import closing
 
 from pytest_a2a_bench.benchmarks.crmarena import MINI
@@ -12,13 +11,11 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.benchmarks.crmarena.sources import open_published
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import PublishedSource
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
-from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
 
@@ -78,17 +75,3 @@ def open_org(source: Source) -> LocalOrg:
         return LocalOrg.open(source.rows_file(), source.schema, name=org_of(source.domain))
     with closing(source.built.to_connection()) as connection:
         return LocalOrg.from_connection(connection, source.schema, name=source.built.name, today=source.built.today)
-
-
-def count_rows(source: Source) -> dict[str, int]:
-    """Return the number of records by object in a published source's own tables; empty where it has none here."""
-    if isinstance(source, MiniSource):
-        return {name: len(rows) for name, rows in source.built.rows.items()}
-    try:
-        path = source.rows_file()
-    except ConfigurationError:
-        # Of the hub there are tasks and no rows.
-        return {}
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: connection.execute(f"SELECT COUNT(*) FROM {quote(name)}").fetchone()[0] for name in names}

@@ -1,7 +1,6 @@
 """Queries with what Salesforce makes of them, each with the page of its SOQL and SOSL Reference that says so.
 
-They name standard objects and fields only, and read: any org can be asked them. The local org is held to all of them by
-a test, a live one by ``a2a-bench crm compare-org``.
+They name standard objects and fields only, and read: any org can be asked them. The local org must agree with all.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
@@ -53,7 +52,7 @@ class Difference:
 @cache
 def read_corpus() -> tuple[CorpusEntry, ...]:
     """Return all entries, by source."""
-    text = (resources.files(__package__) / "data" / "corpus.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("corpus.json").read_text(encoding="utf-8")
     loaded: dict[str, dict[str, list[str]]] = json.loads(text)
     return tuple(
         CorpusEntry(source, expected, query)
@@ -61,11 +60,6 @@ def read_corpus() -> tuple[CorpusEntry, ...]:
         for expected, queries in by_expected.items()
         for query in queries
     )
-
-
-def count_requests(entries: Iterable[CorpusEntry]) -> int:
-    """Return how many queries are asked for entries: two where two have to find the same."""
-    return sum(2 if entry.twin else 1 for entry in entries)
 
 
 def differences(entries: Iterable[CorpusEntry], run: Run) -> Iterator[Difference]:
