@@ -93,7 +93,6 @@ class Settings:
     :param run_timeout: seconds after which no trial begins and none goes on; None for no limit.
     :param breaker: how many trials in a row must meet the same trouble for the rest not to be run; 0 for never.
     :param min_pass: lowest success rate by group, with the mark of its tier (``airline!``); "" is all trials.
-    :param min_pass_without: what lint finds in tasks that are left out of these rates, as ``lint:RULE``.
     :param min_pass_k: lowest pass^k by k (as text).
     :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
     :param max_drop: how much lower than the baseline the success rate may be; None for the default.
@@ -184,7 +183,6 @@ class Settings:
     reply_limits: dict[str, float] = field(default_factory=dict)
     env_file: str | None = None
     min_pass: dict[str, float] = field(default_factory=dict)
-    min_pass_without: tuple[str, ...] = ()
     min_pass_k: dict[str, float] = field(default_factory=dict)
     baseline: str | None = None
     max_drop: float | None = None
@@ -310,7 +308,7 @@ class Settings:
     def from_json(cls, text: str) -> Settings:
         """Read what :meth:`to_json` wrote."""
         data = json.loads(text)
-        for name in ("suites", "oauth_scopes", "min_pass_without", "ray_env"):
+        for name in ("suites", "oauth_scopes", "ray_env"):
             data[name] = tuple(data[name])
         return cls(**data)
 

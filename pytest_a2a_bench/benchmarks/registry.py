@@ -18,7 +18,6 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.base import Benchmark, Verifier
     from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser
-    from pytest_a2a_bench.benchmarks.lint import Linter
     from pytest_a2a_bench.benchmarks.player import Player
     from pytest_a2a_bench.model import TrialResult
 
@@ -201,21 +200,6 @@ def get_player(name: str) -> Player | None:
         raise ConfigurationError(f"the player of suite {name!r} cannot be loaded from {module!r}: {error}") from error
 
 
-def get_linter(name: str) -> Linter | None:
-    """Return what looks for defects in a suite's tasks; None where it has nothing that does.
-
-    :raises ConfigurationError: if there is no such suite, or its linter cannot be imported.
-    """
-    module = _load(name).linter
-    if not module:
-        return None
-    try:
-        return cast("Linter", importlib.import_module(module).LINTER)
-    # As with players, but a run without lint is a run still: whatever such a module raises is told in one line.
-    except Exception as error:
-        raise ConfigurationError(f"the linter of suite {name!r} cannot be loaded from {module!r}: {error}") from error
-
-
 def get_diagnoser(name: str) -> Diagnoser | None:
     """Return what says why a suite's trials missed; None where it has nothing that does, or is not installed here."""
     suite = find(name)
@@ -226,15 +210,6 @@ def get_diagnoser(name: str) -> Diagnoser | None:
     except (ImportError, AttributeError) as error:
         text = f"the diagnoser of suite {name!r} cannot be loaded from {suite.diagnoser!r}: {error}"
         raise ConfigurationError(text) from error
-
-
-def linters() -> Iterator[tuple[str, Linter]]:
-    """Yield every suite's linter; one that cannot be loaded is passed over, as nobody asked for that suite."""
-    for name in names():
-        with contextlib.suppress(ConfigurationError):
-            linter = get_linter(name)
-            if linter is not None:
-                yield name, linter
 
 
 def players() -> Iterator[tuple[str, Player]]:

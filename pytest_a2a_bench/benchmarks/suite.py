@@ -83,8 +83,6 @@ class Suite:
     :param verifier: importable module whose ``open_verifier(settings)`` returns a :class:`~.base.Verifier`, which
         replays finished trials through the benchmark's own implementation, for ``--a2a-verify``. It starts what takes
         long to start without waiting for it.
-    :param linter: importable module whose ``LINTER`` looks for what is wrong with its tasks
-        (:class:`~pytest_a2a_bench.benchmarks.lint.Linter`), for ``a2a-bench lint NAME``.
     :param diagnoser: importable module whose ``DIAGNOSER`` (:class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser`)
         says why a trial missed.
     :param from_test: makes a task of a test that carries its marker, given the test function and the marker's own
@@ -130,7 +128,6 @@ class Suite:
     exporter: str = ""
     fetcher: str = ""
     verifier: str = ""
-    linter: str = ""
     diagnoser: str = ""
     from_test: Callable[[Callable[..., object], tuple[Any, ...], Mapping[str, Any], str | None], BenchTask] | None = (
         None

@@ -7,19 +7,17 @@ must all succeed. It writes verdict.json. Exit code 0 if the run passes, 1 if it
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
 import shutil
 import sys
 import tomllib
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_left_out, find_more_left_out
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError
@@ -38,7 +36,7 @@ from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.settings import Settings
 
 NAMES = (
-    *("min_pass", "min_pass_without", "min_pass_k", "baseline", "max_drop", "inconclusive"),
+    *("min_pass", "min_pass_k", "baseline", "max_drop", "inconclusive"),
     *("max_cost", "max_latency", "max_metric", "max_infra_errors", "quarantine"),
 )
 OPTIONS = tuple(option for option in table.OPTIONS if option.name in NAMES)
@@ -68,7 +66,7 @@ def run(namespace: Namespace) -> int:
     trials = _trials(found, results, settings, read)
     verdict_found = judge_run(trials, misses.thresholds_of(settings), settings, read.baseline)
     _print(verdict_found, trials, directory)
-    _write(directory, verdict_found, trials, found, settings)
+    _write(directory, verdict_found, trials, found)
     return int(verdict_found.failed or bool(verdict_found.errors))
 
 
@@ -143,13 +141,8 @@ def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
 
 def _trials(found: SelectedResults, results: list[TrialResult], settings: Settings, read: files.GateFiles) -> Trials:
     keys = [result.key for result in results]
-    asked = settings.min_pass and settings.min_pass_without
-    left_out = LeftOut()
-    if asked:
-        here = dataclasses.replace(settings, suites=tuple(dict.fromkeys(key.domain for key in keys)))
-        left_out = find_more_left_out(keys, find_left_out(here, os.environ), settings)
     ended_early = any(r.error_type == DECIDED_ERROR for r in results)
-    decided, level = _decided(found, settings, read, left_out.tasks)
+    decided, level = _decided(found, settings, read)
     return Trials(
         results=results,
         selected=len(results),
@@ -158,14 +151,10 @@ def _trials(found: SelectedResults, results: list[TrialResult], settings: Settin
         decided=decided if ended_early else {name: d for name, d in decided.items() if name == "baseline"},
         level=level,
         quarantined=frozenset(task_name(k) for k in keys if misses.quarantine_of(k, read.quarantine) is not None),
-        left_out=left_out.tasks,
-        left_out_unknown=left_out.unknown,
     )
 
 
-def _decided(
-    found: SelectedResults, settings: Settings, read: files.GateFiles, left_out: Collection[str]
-) -> tuple[Mapping[str, Decision], float]:
+def _decided(found: SelectedResults, settings: Settings, read: files.GateFiles) -> tuple[Mapping[str, Decision], float]:
     """Look at the trials once more as the run did, one after the other; joined shards have no order in common.
 
     :return: what was decided early, and how often a comparison of all trials may be wrong after that.
@@ -175,7 +164,7 @@ def _decided(
         return {}, LEVEL
     if settings.agents:
         baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
-    early = early_verdict(run, misses.thresholds_of(settings), baseline, read.quarantine, left_out)
+    early = early_verdict(run, misses.thresholds_of(settings), baseline, read.quarantine)
     for result in found.results:
         if result.error_type != DECIDED_ERROR:
             early.take(Finished(result.key, result.status, result.success))
@@ -200,7 +189,7 @@ def _print(found: Verdict, trials: Trials, directory: Path) -> None:
     print(f"verdict: {found.outcome}")
 
 
-def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults, settings: Settings) -> None:
+def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults) -> None:
     nodeids = {key: nodeid for nodeid, key in run.manifest.nodeids.items()}
     runs = {result.run_id for result in run.results}
     # Of joined shards each trial keeps its own run's id.
@@ -208,7 +197,7 @@ def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults
     agent = {"endpoint": run.manifest.endpoint, "name": run.manifest.agent, "interface": ""}
     data = files.verdict_data(found, trials, misses.find_missed(trials.results, ()), nodeids)
     reasons = diagnosis.to_json(diagnosis.clusters(trials.results))
-    more = {"agent": agent, "left_out": misses.left_out_of(trials, settings), "reasons": reasons}
+    more = {"agent": agent, "reasons": reasons}
     try:
         files.write_verdict(directory, {"run_id": run_id, **data, **more})
     except OSError as error:

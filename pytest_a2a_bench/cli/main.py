@@ -42,7 +42,6 @@ COMMANDS = {
     "history": "show how runs went over time: rates, tasks that went bad, flaky ones",
     "init": "set up a project: meet the agent, write configuration, starter tests and a gate for CI",
     "launch": "start an assessor and an agent, have one assess the other, print the result",
-    "lint": "look for what is wrong with the tasks of a benchmark",
     "listen": "receive push notifications and print them",
     "merge": "join the results of shards into those of the whole run",
     "plan": "say what runs can tell and cost, by trials, tasks and allowed drop",

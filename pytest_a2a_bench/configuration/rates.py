@@ -70,22 +70,6 @@ def read_pass_k(text: str) -> dict[str, float]:
     return rates
 
 
-LINT = "lint:"
-"""How a rule of ``a2a-bench lint`` is named among other reasons that there may be."""
-
-
-def read_lint_rules(text: str) -> tuple[str, ...]:
-    """Read ``lint:inaction-passes,lint:user-only-gold``: the rules, each once; which there are the suites know."""
-    if text.strip().lower() in OFF:
-        return ()
-    names = [name for name in re.split(r"[,\s]+", text) if name]
-    wrong = [name for name in names if not re.fullmatch(rf"{LINT}[a-z][a-z0-9-]*", name)]
-    if wrong or not names:
-        shown = repr(wrong[0]) if wrong else "the value is empty; it"
-        raise ValueError(f"{shown} names no rule of a2a-bench lint; write lint:RULE, such as lint:inaction-passes")
-    return tuple(dict.fromkeys(names))
-
-
 def read_latencies(text: str) -> dict[str, float]:
     """Read ``p95=10`` or ``p50=2,p95=10``: percentile (without the p) to seconds."""
     if text.strip().lower() in OFF:

@@ -13,7 +13,6 @@ from pytest_a2a_bench.configuration.rates import (
     read_drop,
     read_errors,
     read_latencies,
-    read_lint_rules,
     read_metrics,
     read_pass_k,
     read_rates,
@@ -223,12 +222,6 @@ OPTIONS: tuple[Option, ...] = (
         "RATE|NAME=RATE,...",
         "Lowest success rate of all trials, or of a suite, domain or category; 0.6! is critical, 0.6? advisory",
         read_rates,
-    ),
-    Option(
-        "min_pass_without",
-        "lint:RULE,...",
-        "Leave tasks out of --a2a-min-pass in which a2a-bench lint finds this, such as lint:inaction-passes",
-        read_lint_rules,
     ),
     Option("min_pass_k", "K=RATE,...", "Lowest pass^k", read_pass_k),
     Option(

@@ -179,22 +179,15 @@ def early_verdict(
     thresholds: Thresholds,
     baseline: Baseline | None,
     quarantine: Sequence[Quarantined],
-    left_out: Collection[str],
 ) -> EarlyVerdict:
-    """Return the gates of a run, by what its ``run.json`` says of its trials and their order.
-
-    :param left_out: tasks that floors leave out.
-    """
+    """Return the gates of a run, by what its ``run.json`` says of its trials and their order."""
     order = [TrialKey.parse(key) for key in run.keys]
     return EarlyVerdict(
         order,
         thresholds,
         baseline,
         lambda key: groups_of(key.suite, key.domain, run.categories.get(key.task_key)),
-        (
-            [key for key in order if quarantine_of(key, quarantine) is not None],
-            [key for key in order if key.task_key in left_out],
-        ),
+        [key for key in order if quarantine_of(key, quarantine) is not None],
     )
 
 
@@ -203,7 +196,7 @@ class EarlyVerdict:
 
     :param order: every trial of the run.
     :param groups_of: the names by which a floor may mean a trial.
-    :param uncounted: trials that count in no rate (quarantined), and in no floor (left out).
+    :param quarantined: trials that count in no rate.
     :ivar level: how often a comparison with the baseline may be wrong in the end, where it was not decided before.
     """
 
@@ -213,16 +206,16 @@ class EarlyVerdict:
         thresholds: Thresholds,
         baseline: Baseline | None,
         groups_of: Callable[[TrialKey], Collection[str]],
-        uncounted: tuple[Collection[TrialKey], Collection[TrialKey]] = ((), ()),
+        quarantined: Collection[TrialKey] = (),
     ) -> None:
         self._order = list(order)
         self._next = 0
         self._finished: dict[TrialKey, Finished] = {}
         self._gates: dict[str, _Gate] = {}
-        quarantined, left_out = map(frozenset, uncounted)
+        quarantined = frozenset(quarantined)
         counted = [key for key in order if key not in quarantined]
         for group, rate in thresholds.min_pass.items():
-            keys = [k for k in counted if k not in left_out and (not group or group in groups_of(k))]
+            keys = [k for k in counted if not group or group in groups_of(k)]
             if keys:
                 self._gates[floor_name(group)] = _Gate(_Floor(keys, rate), keys, _SKIPPED)
         for k, rate in thresholds.min_pass_k.items():

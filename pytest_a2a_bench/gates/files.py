@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,7 +156,6 @@ class StoredVerdict:
     :param comparison: with the baseline, task by task.
     :param agents: the agents, where they have names.
     :param comparisons: each further one of them against the first.
-    :param left_out: tasks that floors left out -> the rules of lint that name them.
     :param reasons: why trials did not pass, the most frequent reason first.
     """
 
@@ -172,7 +171,6 @@ class StoredVerdict:
     agent: JudgedAgent = JudgedAgent()
     trials: JudgedTrials = JudgedTrials()
     quarantined: tuple[str, ...] = ()
-    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
     agents: tuple[ComparedAgent, ...] = ()
     comparisons: tuple[Mapping[str, Any], ...] = ()

@@ -8,11 +8,10 @@ and stays in the denominator.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.configuration.rates import LINT
 from pytest_a2a_bench.gates.ceilings import judge_ceilings, nothing
 from pytest_a2a_bench.gates.terms import (
     BREAKER,
@@ -28,7 +27,6 @@ from pytest_a2a_bench.gates.terms import (
     groups_of_result,
     pass_k_name,
 )
-from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.budget import Stratum, estimate, strata_of
@@ -58,7 +56,6 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
         gates += _floors(trials, thresholds, notes, baseline)
-        notes += _unknown_left_out(trials)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
@@ -156,17 +153,11 @@ def _floors(
     trials: Trials, thresholds: Thresholds, notes: list[str], baseline: Baseline | None
 ) -> Iterator[GateResult]:
     for group, rate in thresholds.min_pass.items():
-        every = [r for r in trials.counted if not group or group in groups_of_result(r)]
-        chosen = [r for r in every if r.key.task_key not in trials.left_out]
-        without = left_out([r for r in every if r.key.task_key in trials.left_out], trials.left_out)
+        chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
         # A trial that died with its worker has no group; it counts where every trial does.
         lost = trials.lost if not group else 0
         if not chosen and not lost:
             found = sum(not group or group in groups_of_result(r) for r in trials.results)
-            if without:
-                text = f"nothing to judge: {_left_out_words(without)}"
-                yield GateResult(floor_name(group), "inconclusive", {"trials": 0, "left_out": without}, text)
-                continue
             if trials.nothing_ran or found:
                 yield nothing(floor_name(group), 0 if trials.nothing_ran else found)
             else:
@@ -181,30 +172,27 @@ def _floors(
         if trials.is_weighted:
             # Nobody knows whose task was lost: as one of its own, and missed.
             strata = [*strata_of(chosen, baseline), *[Stratum(1, 0)] * lost]
-            yield _weighted_floor(trials, floor_name(group), rate, _Counted(ok, total, errors, without), strata)
+            yield _weighted_floor(trials, floor_name(group), rate, _Counted(ok, total, errors), strata)
             continue
-        yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors, without))
+        yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors))
 
 
 BELOW = "below the floor"
 
 
 class _Counted(NamedTuple):
-    """What a floor looks at: errors are among the trials, and what is left out is not."""
+    """What a floor looks at: errors are among the trials."""
 
     ok: int
     trials: int
     errors: int
-    without: Mapping[str, Any]
 
 
 def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResult:
-    ok, total, errors, without = found
+    ok, total, errors = found
     low, high = inference.wilson(ok, total)
     numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
     numbers["wilson"] = [low, high]
-    if without:
-        numbers["left_out"] = without
     decision = trials.decided.get(name)
     # The rate as measured, whatever it proves. Shares that are equal on paper may differ in the last bit.
     reached = ok / total >= rate - 1e-12 if decision is None else decision.verdict == "pass"
@@ -213,8 +201,6 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
     what += f"; {decision}" if decision else f" (95 % interval {low:.3f} to {high:.3f})"
     if errors:
         what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
-    # Said beside the rate, so that nobody takes it for one of all trials.
-    what += f"; {_left_out_words(without)}" if without else ""
     # One-sided: only falling below matters to a floor.
     if reached and decision is None and inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low < rate:
         what += "; so few trials do not prove it"
@@ -231,13 +217,11 @@ def _weighted_floor(
     trials: Trials, name: str, minimum: float, counted: _Counted, tasks: Sequence[Stratum]
 ) -> GateResult:
     """Judge a floor by the average of the tasks' rates: a budget gave the trials out, most to the uncertain ones."""
-    ok, total, errors, without = counted
+    ok, total, errors = counted
     found = estimate(tasks)
     each = sorted({t.trials for t in tasks})
     numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": found.rate, "minimum": minimum}
     numbers |= {"interval": [found.low, found.high], "weighted": "by task", "tasks": len(tasks)}
-    if without:
-        numbers["left_out"] = without
     reached = found.rate >= minimum - 1e-12
     span = f"{each[0]} to {each[-1]}" if len(each) > 1 else f"{each[0]}"
     what = (
@@ -249,7 +233,6 @@ def _weighted_floor(
     what += f"); {ok} of {count(total, 'trial')} succeeded"
     if errors:
         what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
-    what += f"; {_left_out_words(without)}" if without else ""
     if reached and estimate(tasks, 1 - 2 * inference.LEVEL).low < minimum:
         what += "; so few trials do not prove it"
     word = "" if reached else BELOW
@@ -259,27 +242,6 @@ def _weighted_floor(
 
 def _decided(gate: GateResult, decision: Decision | None) -> GateResult:
     return gate if decision is None else dataclasses.replace(gate, decided_after=decision.after)
-
-
-def left_out(results: Sequence[TrialResult], reasons: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Return how many trials and tasks a floor leaves out, and how many tasks for each rule; empty where none."""
-    tasks = {r.key.task_key for r in results}
-    rules = Counter(rule for task in tasks for rule in reasons[task])
-    return {"trials": len(results), "tasks": len(tasks), "rules": dict(sorted(rules.items()))} if results else {}
-
-
-def _unknown_left_out(trials: Trials) -> Iterator[str]:
-    """Say of which domains that ran nobody knows what the floors should leave out, so that they count every task."""
-    for domain in dict.fromkeys(f"{r.key.suite}/{r.key.domain}" for r in trials.counted):
-        if domain in trials.left_out_unknown:
-            why = trials.left_out_unknown[domain]
-            yield f"not all that --a2a-min-pass-without names is known of {domain}, so that more of it counts: {why}"
-
-
-def _left_out_words(without: Mapping[str, Any]) -> str:
-    trials, tasks = count(without["trials"], "trial"), count(without["tasks"], "task")
-    rules = ", ".join(f"{LINT}{rule} {number}" for rule, number in without["rules"].items())
-    return f"{trials} of {tasks} {'is' if without['trials'] == 1 else 'are'} left out ({rules})"
 
 
 def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:

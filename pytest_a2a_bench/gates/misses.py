@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pytest_a2a_bench.configuration.rates import split_tier
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
-from pytest_a2a_bench.gates.terms import DEFAULT_DROP, Thresholds, Trials, floor_name, groups_of_result, metric_name
+from pytest_a2a_bench.gates.terms import DEFAULT_DROP, Thresholds, floor_name, groups_of_result, metric_name
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.settings import Settings
@@ -62,21 +62,6 @@ def is_counted(result: TrialResult, settings: Settings) -> bool:
     # Agents against each other are like a run against its baseline.
     compared = bool(settings.baseline) or len(settings.under_test) > 1
     return thresholds_of(settings).tolerates(groups_of_result(result), baseline=compared)
-
-
-def is_left_out(result: TrialResult, settings: Settings, left_out: Collection[str]) -> bool:
-    """Tell whether a floor would count a trial and leaves its task out.
-
-    :param left_out: the tasks that are.
-    """
-    floors = thresholds_of(settings).min_pass
-    return result.key.task_key in left_out and ("" in floors or not floors.keys().isdisjoint(groups_of_result(result)))
-
-
-def left_out_of(trials: Trials, settings: Settings) -> dict[str, list[str]]:
-    """Return the tasks of a run that its floors leave out, and why."""
-    found = {r.key.task_key for r in trials.counted if is_left_out(r, settings, trials.left_out)}
-    return {task: list(trials.left_out[task]) for task in sorted(found)}
 
 
 def quarantine_of(key: TrialKey, entries: Sequence[Quarantined]) -> Quarantined | None:

@@ -218,8 +218,6 @@ class Trials:
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
     :param erred: keys of evaluated trials whose item ended in an error all the same (its worker crashed, a fixture of
         the test failed): their rewards count, and no run with any of them passes.
-    :param left_out: tasks (``suite/domain/task``) that floors leave out -> the rules of lint that name them.
-    :param left_out_unknown: ``suite/domain`` -> why it is not known which of its tasks are.
     :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
     """
 
@@ -233,8 +231,6 @@ class Trials:
     failed: frozenset[str] | None = None
     erred: frozenset[str] = frozenset()
     quarantined: frozenset[str] = frozenset()
-    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    left_out_unknown: Mapping[str, str] = field(default_factory=dict)
     decided: Mapping[str, Decision] = field(default_factory=dict)
     level: float = LEVEL
     not_run: int = 0

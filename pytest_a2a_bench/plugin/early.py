@@ -13,7 +13,6 @@ from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.order import decides_early
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
-from pytest_a2a_bench.plugin.run.files import left_out_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.inference import LEVEL
@@ -91,11 +90,10 @@ class EarlyStop:
         if found.run_id != plan.run_id:
             self.problem = f"{plan.results / manifest.NAME} is of another run ({found.run_id})"
             return None
-        left_out = left_out_of(self.run, [TrialKey.parse(key) for key in found.keys]).tasks
         baseline = self.run.services.baseline
         if settings.agents and baseline is not None:
             baseline = baselines_of(settings, baseline).get(settings.under_test[0] or "")
-        return early_verdict(found, thresholds_of(settings), baseline, plan.quarantine, left_out)
+        return early_verdict(found, thresholds_of(settings), baseline, plan.quarantine)
 
     def _stop(self, verdict: EarlyVerdict) -> None:
         self._stopped = True

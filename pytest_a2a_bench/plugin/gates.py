@@ -18,7 +18,6 @@ from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.agents import agent_of, agents_of
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, was_not_run
-from pytest_a2a_bench.plugin.run.files import left_out_of
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
@@ -148,7 +147,6 @@ class Gatekeeper:
             and task_name(r.key) not in quarantined
             and not misses.is_counted(r, self.run.settings)
         }
-        left_out = left_out_of(self.run, [r.key for r in results])
         unreported = self._unreported(cut_short)
         return Trials(
             results=results,
@@ -169,8 +167,6 @@ class Gatekeeper:
             quarantined=quarantined,
             decided=self._early.decisions if self._early else {},
             level=self._early.level if self._early else LEVEL,
-            left_out=left_out.tasks,
-            left_out_unknown=left_out.unknown,
         )
 
     @property
@@ -247,7 +243,6 @@ class Gatekeeper:
             **files.verdict_data(self.verdict, trials, missed, self._nodeids),
             "agent": agent_of(self.run),
             **({"agents": agents_of(self.run, trials.results)} if self.run.settings.agents else {}),
-            "left_out": misses.left_out_of(trials, self.run.settings),
             "reasons": diagnosis.to_json(self.reporting.reasons()),
         }
 

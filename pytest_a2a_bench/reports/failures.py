@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
 
@@ -25,7 +24,6 @@ _TITLES = {
 """Kind of a check -> what stands above those that were not met; a suite may have others (``Suite.check_titles``)."""
 
 LAST_TURNS = 6
-_LINT = 600
 _LINES = 30
 
 
@@ -55,8 +53,6 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 
 def reasons(result: TrialResult) -> Iterator[str]:
     """Yield why a trial has the reward that it has, without what was said."""
-    if not result.success and (known := cited_line(result.provenance)):
-        yield f"lint of this task: {one_line(known, _LINT)}"
     yield from _why(result)
     suite = registry.find(result.key.suite)
     if result.reward_info is not None:

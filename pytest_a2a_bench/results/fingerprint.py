@@ -60,7 +60,6 @@ WITHOUT_EFFECT = frozenset(
         "mcp_url",
         "min_pass",
         "min_pass_k",
-        "min_pass_without",
         "traceback",
         "history_file",
         "missed",

@@ -71,9 +71,6 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         # Of several rescorings the first one's origin stays: it is what the conversation was held under.
         "rescored_from": result.provenance.get("rescored_from") or origin,
     }
-    if _on_other_data(result.provenance, provenance):
-        # It was said of the other data's task.
-        provenance.pop("lint", None)
     again = dataclasses.replace(
         result,
         status="evaluated",

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_a2a_bench.benchmarks import lint_known
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -83,7 +82,6 @@ def make_result(
             **({"replayed": True} if settings.replay else {}),
             **({"replaced": attempt.damaged} if settings.resume and attempt.damaged else {}),
             **attempt.other_data(outcome.provenance),
-            **({lint_known.CITED: cited} if (cited := lint_known.cite(attempt.key, settings)) else {}),
         },
         simulation=outcome.simulation,
         model_calls=outcome.model_calls,

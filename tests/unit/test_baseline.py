@@ -214,7 +214,7 @@ def test_what_matters_for_comparing() -> None:
     ]
 
 
-@pytest.mark.parametrize("member", ["lint", "user_judgement", "retrieval_why"])
+@pytest.mark.parametrize("member", ["defects", "user_judgement", "retrieval_why"])
 def test_what_is_said_of_a_task_or_a_machine_is_no_condition(member: str) -> None:
     key = TrialKey("tau2", "mock", "1")
     plain, told = (

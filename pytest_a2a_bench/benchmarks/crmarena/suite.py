@@ -120,7 +120,6 @@ SUITE = Suite(
     counts=("queries", "query_errors", "rows_read"),
     check_titles=dict.fromkeys(("exact_match", "fuzzy_match", "privacy_rejection"), "the answer:"),
     player="pytest_a2a_bench.benchmarks.crmarena.player",
-    linter="pytest_a2a_bench.benchmarks.crmarena.lint",
     diagnoser="pytest_a2a_bench.benchmarks.crmarena.diagnosis",
     gold_options=("crm_data", "crm_tasks", "crm_seed"),
     extras={

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
-from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.benchmarks.tau2 import index, notes, pins
 from pytest_a2a_bench.benchmarks.tau2.player import write_tools
 from pytest_a2a_bench.errors import A2ABenchError
@@ -58,7 +57,9 @@ CAUSES: Mapping[str, Cause] = {
         "benchmark",
     ),
     "gold-unreached": Cause(
-        "made just the calls of the gold, and was not rewarded", "look at the task: a2a-bench lint tau2", "benchmark"
+        "made just the calls of the gold, and was not rewarded",
+        "look at the task, and what is known of it",
+        "benchmark",
     ),
 }
 
@@ -303,7 +304,7 @@ def _doubted(result: TrialResult, found: Diagnosis) -> Diagnosis:
     edition = _edition_met(result)
     if edition:
         return Diagnosis("gold-corrected", edition, f"of the installed gold: {found.detail}", found.turn)
-    doubts = [*notes.remarks(result), *filter(None, [cited_line(result.provenance)])]
+    doubts = list(notes.remarks(result))
     return Diagnosis(found.kind, found.subject, found.detail, found.turn, "; ".join(map(one_line, doubts)))
 
 

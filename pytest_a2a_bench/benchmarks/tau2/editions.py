@@ -7,6 +7,10 @@ called by its name, any other by the beginning of its hash.
 Which corrections of tasks an edition has, and of what kind, are facts of ours (``corrections.json``, made by
 ``tests/support/tau2_corrections.py`` from the editions themselves; no texts). A task is known by a hash of what its
 outcome depends on, so that an old task is recognised wherever it is, and a corrected one is not.
+
+Which tasks of an edition have defects (``defects.json``) was found once, by replaying its golds and its evaluators on
+conversations in which nothing is done. Kinds: ``gold-raises``, ``gold-contradicts-policy``, ``inaction-passes``,
+``order-is-forced``, ``short-expected-text``, ``expected-text-in-instructions``.
 """
 
 from __future__ import annotations
@@ -101,11 +105,13 @@ class Edition:
         :raises ConfigurationError: as :meth:`digest`.
         """
         corrected = corrections_of(domain, index.load_task_json(domain, task_id, self.data))
+        name = self.name(domain)
         return {
             "benchmark": self.benchmark(domain),
             "variant": self.variant(domain) or None,
-            "edition": {"name": self.name(domain), "said": self.said, "commit": self.commit or None},
+            "edition": {"name": name, "said": self.said, "commit": self.commit or None},
             "corrected": {c.edition: list(c.kinds) for c in corrected} or None,
+            "defects": defects_of(name, domain).get(task_id),
         }
 
 
@@ -233,16 +239,25 @@ def corrections_of(domain: str, task: Mapping[str, Any]) -> tuple[Correction, ..
 
     :param task: as it is in tau2's data.
     """
-    facts = _facts()["tasks"].get(domain, {}).get(str(task.get("id")))
+    facts = _read("corrections.json")["tasks"].get(domain, {}).get(str(task.get("id")))
     if not facts or facts["of"] != task_digest(task):
         return ()
     changes = {edition: tuple(kinds) for edition, kinds in facts["changed"].items()}
     return tuple(Correction(e, kinds) for e, kinds in changes.items() if set(kinds) & set(CORRECTING))
 
 
+def defects_of(edition: str, domain: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the tasks of an edition that are known to have defects: task id -> kind of defect -> details.
+
+    :param edition: its name, as :meth:`Edition.name` returns it.
+    """
+    found: Mapping[str, Mapping[str, str]] = _read("defects.json").get(edition, {}).get(domain, {})
+    return found
+
+
 def edition_of(domain: str, digest: str) -> str:
     """Return the name of the edition whose files of a domain have this hash; empty for one that is not known."""
-    return str(_facts()["editions"].get(domain, {}).get(digest, ""))
+    return str(_read("corrections.json")["editions"].get(domain, {}).get(digest, ""))
 
 
 def task_digest(task: Mapping[str, Any]) -> str:
@@ -286,6 +301,6 @@ def describe(corrected: Iterable[Correction]) -> str:
 
 
 @functools.cache
-def _facts() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(files(__package__).joinpath("corrections.json").read_text(encoding="utf-8"))
+def _read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
     return found

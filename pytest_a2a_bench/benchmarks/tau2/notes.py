@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index
-from pytest_a2a_bench.benchmarks.tau2.editions import Correction, find_edition
+from pytest_a2a_bench.benchmarks.tau2.editions import Correction, defects_of, find_edition
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed
 from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError
@@ -55,6 +55,27 @@ def announce_tutorial(domains: Sequence[str]) -> Iterator[str]:
         )
 
 
+def announce_defects(domains: Sequence[str], settings: Settings) -> Iterator[str]:
+    """Say before a run how many tasks of its domains are known to have defects."""
+    for domain in domains:
+        try:
+            edition = find_edition(settings)
+            tasks = [t.task_id for t in index.load_tasks(domain, settings.split, edition.data)]
+            known = defects_of(edition.name(domain), domain)
+        except (A2ABenchError, OSError, ValueError):  # told where it matters: where a domain joins
+            continue
+        found = [tuple(known[task]) for task in tasks if task in known]
+        if found:
+            yield f"{domain}: {_counted(found, len(tasks))}"
+
+
+def _counted(defects: Collection[Iterable[str]], of: int) -> str:
+    """Say how many tasks have defects, and how many have each kind, the most frequent first."""
+    kinds = Counter(kind.replace("-", " ") for each in defects for kind in each)
+    listed = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
+    return f"{len(defects)} of {count(of, 'task')} {'has' if len(defects) == 1 else 'have'} known defects ({listed})"
+
+
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     """Say which data these are results of, where they are not the installed ones; and what is known to be wrong."""
     chosen: dict[str, set[str]] = defaultdict(set)
@@ -80,11 +101,21 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
             f"golds: {len(tasks)} of {count(of, 'task')} {are} known to have been corrected {where}{ends}; "
             f"{missed} of their {count(len(concerned), 'trial')} did not succeed (--a2a-tau2-data takes others)"
         )
+    defective = {r.key.task_key: tuple(_defects(r)) for r in held if _defects(r)}
+    if defective:
+        concerned = [r for r in held if r.key.task_key in defective]
+        succeeded = sum(r.success for r in concerned)
+        yield (
+            f"defects: {_counted(defective.values(), len({r.key.task_key for r in held}))}; "
+            f"{succeeded} of their {count(len(concerned), 'trial')} succeeded"
+        )
 
 
 def remarks(result: TrialResult) -> Iterator[str]:
-    """Say of a task whether it is known to have been corrected."""
+    """Say of a task whether it is known to have been corrected, and which defects it is known to have."""
     yield from map(str, _corrections(result))
+    for kind, details in _defects(result).items():
+        yield f"known defect: {kind.replace('-', ' ')} ({details})"
 
 
 def _where(edition: Mapping[str, object]) -> str:
@@ -99,6 +130,11 @@ def _corrected(results: Sequence[TrialResult]) -> dict[str, dict[str, tuple[str,
         for correction in _corrections(result):
             found[correction.edition][result.key.task_key] = correction.kinds
     return found
+
+
+def _defects(result: TrialResult) -> dict[str, str]:
+    found = result.provenance.get("defects")
+    return {str(kind): str(details) for kind, details in found.items()} if isinstance(found, Mapping) else {}
 
 
 def _corrections(result: TrialResult) -> Iterator[Correction]:

@@ -131,7 +131,7 @@ def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
     from pytest_a2a_bench.benchmarks.tau2 import notes, retrieval
 
     found = (*retrieval.announce(domains, settings, os.environ), *notes.announce_user(domains, settings))
-    return (*found, *notes.announce_tutorial(domains))
+    return (*found, *notes.announce_defects(domains, settings), *notes.announce_tutorial(domains))
 
 
 SUITE = Suite(
@@ -165,7 +165,6 @@ SUITE = Suite(
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
     fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
     verifier="pytest_a2a_bench.benchmarks.tau2.verification",
-    linter="pytest_a2a_bench.benchmarks.tau2.lint.linter",
     diagnoser="pytest_a2a_bench.benchmarks.tau2.diagnosis",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
     extras={"pytest-a2a-bench[tau2]": ("tau2's tasks", ("tau2", "litellm"))},

@@ -30,8 +30,7 @@ def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], whole: Sequence[str],
     counted = [key for key in keys if quarantine_of(key, run.plan.quarantine) is None]
     thresholds = thresholds_of(run.settings)
     for group, rate in thresholds.min_pass.items():
-        held = [k for k in counted if k.task_key not in run.plan.left_out]
-        found = [k for k in held if not group or group in groups_of(k.suite, k.domain)]
+        found = [k for k in counted if not group or group in groups_of(k.suite, k.domain)]
         if found and not inference.can_prove(rate, len(found)):
             shown = f"{group}={rate:g}" if group else f"{rate:g}"
             could = f" ({inference.trials_to_prove(rate)} could)" if rate < 1 else ""

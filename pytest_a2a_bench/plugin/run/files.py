@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import connection_problems
-from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_left_out, find_more_left_out
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates import files
-from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import cloud, sharding
 from pytest_a2a_bench.results.baseline import Baseline
@@ -34,17 +31,14 @@ def read_files(run: BenchRun, directory: Path) -> None:
         given = {**run.services.variables, **os.environ}
         each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
         wrong = (*wrong, *dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
-    chosen, undecided = read_left_out(run)
     budget, unaffordable = read_budget(run.settings, found.baseline)
     run.decide(
-        left_out=chosen.tasks,
-        left_out_unknown=chosen.unknown,
         quarantine=found.quarantine,
         missed=found.missed,
         durations=durations,
         budget=budget,
         known=_known(run.settings, found.baseline) if budget else {},
-        problems=(*run.plan.problems, *found.problems, *wrong, *unread, *undecided, *unaffordable),
+        problems=(*run.plan.problems, *found.problems, *wrong, *unread, *unaffordable),
     )
 
 
@@ -63,29 +57,6 @@ def _known(settings: Settings, baseline: Baseline | None) -> dict[str, Known]:
     if settings.agents:
         baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
     return known_of(baseline) if baseline is not None else {}
-
-
-def read_left_out(run: BenchRun) -> tuple[LeftOut, tuple[str, ...]]:
-    """Find the tasks that ``--a2a-min-pass`` leaves out, once for this process and its workers.
-
-    :return: the tasks, and what is wrong with the option.
-    """
-    if not run.settings.min_pass_without or not run.settings.min_pass or run.plan.problems:
-        return LeftOut(), ()
-    try:
-        return find_left_out(run.settings, os.environ), ()
-    except ConfigurationError as error:
-        return LeftOut(), (f"--a2a-min-pass-without: {error}",)
-
-
-def left_out_of(run: BenchRun, keys: Iterable[TrialKey]) -> LeftOut:
-    """Return the tasks that ``--a2a-min-pass`` leaves out, once it is known which were held.
-
-    Before that nobody knows of the splits that markers choose; their data are looked at now, if they never were.
-    """
-    known = LeftOut(run.plan.left_out, run.plan.left_out_unknown)
-    asked = run.settings.min_pass_without and run.settings.min_pass
-    return find_more_left_out(keys, known, run.settings) if asked else known
 
 
 def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:

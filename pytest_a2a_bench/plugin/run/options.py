@@ -242,8 +242,6 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems += ray_options.problems(settings, config)
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
-    if settings.min_pass_without and not settings.min_pass:
-        problems.append("--a2a-min-pass-without leaves tasks out of --a2a-min-pass: add --a2a-min-pass RATE")
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
         problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
     if settings.stop == "decided" and not (settings.min_pass or settings.min_pass_k or settings.baseline):

@@ -124,8 +124,6 @@ class Plan:
     :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
     :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
-    :param left_out: tasks that ``--a2a-min-pass`` leaves out -> the rules of lint that name them.
-    :param left_out_unknown: ``suite/domain`` -> why it is not known which of its tasks are.
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param order: what the order of the trials is drawn from; empty where they keep theirs.
@@ -146,8 +144,6 @@ class Plan:
     subject: Mapping[str, object] | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
     quarantine: tuple[Quarantined, ...] = ()
-    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    left_out_unknown: Mapping[str, str] = field(default_factory=dict)
     missed: tuple[Missed, ...] | None = None
     named: bool = False
     order: str = ""
@@ -216,7 +212,6 @@ class Plan:
             "endpoint": Endpoint(**data["endpoint"]) if data["endpoint"] else None,
             "agents": {name: Endpoint(**found) for name, found in data["agents"].items()},
             "quarantine": tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
-            "left_out": {task: tuple(rules) for task, rules in data["left_out"].items()},
             # Only what selection needs; the rest of a miss is for the terminal.
             "missed": tuple(Missed(*m) for m in data["missed"]) if data["missed"] is not None else None,
         }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates.misses import PREFIX, is_counted, is_left_out, is_unsolved, quarantine_of
+from pytest_a2a_bench.gates.misses import PREFIX, is_counted, is_unsolved, quarantine_of
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run import state
@@ -65,8 +65,6 @@ def _reason(item: pytest.Item, result: TrialResult, run: BenchRun) -> str | None
         what = f"{PREFIX} (quarantined until {entry.expires}: {one_line(entry.reason)})"
     elif run.plan.named or not is_counted(result, run.settings):
         return None
-    elif is_left_out(result, run.settings, run.plan.left_out):
-        what = f"{PREFIX} (left out of --a2a-min-pass: lint {', '.join(run.plan.left_out[result.key.task_key])})"
     else:
         what = PREFIX
     path = shown_path(result.path, item.config)

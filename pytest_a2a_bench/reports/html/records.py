@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, variant_of
 from pytest_a2a_bench.model import (
     DialectFinding,
@@ -169,7 +168,6 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("agent", result.key.agent),
         ("benchmark changed", change_of(result)),
         ("known of the task", "; ".join(remarks_of(result))),
-        ("lint of the task", cited_line(result.provenance)),
         ("held again", ", ".join(result.held_again)),
         ("user at fault", result.user_fault.words if result.user_fault else None),
         ("held again for its user", ", ".join(fault.kind for fault in result.user_retries)),
