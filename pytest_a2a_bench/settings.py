@@ -22,10 +22,6 @@ AUTH_ENV = "A2A_AUTH_TOKEN"
 HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
 INCONCLUSIVE = ("signs", "fail", "pass")
-STOPS = ("never", "decided")
-BUDGET_FIRST = ("uncertain", "weak")
-AUTO_TRIALS = 0
-"""What ``--a2a-trials auto`` is read as, before it becomes ``max_trials``."""
 USERS = ("auto", "scripted", "llm")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
 TAGGED_AGENTS = ("oracle", "readonly")
@@ -103,10 +99,7 @@ class Settings:
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
-    :param max_trials: attempts at each task where ``--a2a-trials auto`` leaves it open how many it takes.
-    :param stop: whether a run ends once every gate is ``decided``.
-    :param budget: conversations that all tasks together may have, or as a float dollars that they may cost.
-    :param budget_first: which tasks get more of them: ``uncertain`` or ``weak`` ones.
+    :param trials: attempts at each task; with ``auto`` (``--a2a-trials auto:N``) at most, as long as a gate needs them.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
     :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
     :param colleague: name -> URL of the A2A agents that the agent under test may ask, all together at most
@@ -149,10 +142,7 @@ class Settings:
     mcp_bind: str | None = None
     mcp_url: str | None = None
     trials: int = 1
-    max_trials: int = 8
-    stop: Literal["never", "decided"] = "never"
-    budget: int | float | None = None
-    budget_first: Literal["uncertain", "weak"] = "uncertain"
+    auto: bool = False
     seed: int = 300
     split: str = "base"
     max_steps: int = 200

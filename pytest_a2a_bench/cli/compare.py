@@ -47,23 +47,17 @@ def run(namespace: Namespace) -> int:
         for note in found.notes:
             print(f"{found.source}: {note}", file=sys.stderr)
     # As the gate of the later run does.
-    comparison = compare(before, after, weighted=after.weighted)
+    comparison = compare(before, after)
     if comparison.overall is None:
         raise ConfigurationError(f"{namespace.before} and {namespace.after} have no evaluated task in common")
     outcome = "inconclusive" if comparison.differences else judge_drop(comparison.overall, allowed)
     # The trials that ended in an error count in neither rate: a pass that they could turn over is no pass.
-    hidden = (
-        outcome == "pass"
-        and comparison.errors_after
-        and not passes_at_worst(before, after, allowed, weighted=after.weighted)
-    )
+    hidden = outcome == "pass" and comparison.errors_after and not passes_at_worst(before, after, allowed)
     outcome = "inconclusive" if hidden else outcome
     if namespace.format == "json":
         print(json.dumps({"verdict": outcome, "allowed": allowed, **comparison.to_json()}, indent=1))
     else:
         _print(comparison, outcome, allowed)
-        if after.weighted:
-            print("B had a budget: each task counts the same whatever its trials, and the limits are of these tasks")
         _print_errors(comparison, hidden=bool(hidden))
     return int(outcome == "regressed" or (namespace.strict and outcome == "inconclusive"))
 

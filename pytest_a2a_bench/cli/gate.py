@@ -141,34 +141,36 @@ def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
 
 def _trials(found: SelectedResults, results: list[TrialResult], settings: Settings, read: files.GateFiles) -> Trials:
     keys = [result.key for result in results]
-    ended_early = any(r.error_type == DECIDED_ERROR for r in results)
-    decided, level = _decided(found, settings, read)
+    decided, is_open, level = _decided(found, settings, read)
     return Trials(
         results=results,
         selected=len(results),
-        # What was not held may turn any answer that was not decided by then.
-        cut_short=ended_early,
-        decided=decided if ended_early else {name: d for name, d in decided.items() if name == "baseline"},
+        cut_short=is_open,
+        decided=decided,
         level=level,
         quarantined=frozenset(task_name(k) for k in keys if misses.quarantine_of(k, read.quarantine) is not None),
     )
 
 
-def _decided(found: SelectedResults, settings: Settings, read: files.GateFiles) -> tuple[Mapping[str, Decision], float]:
+def _decided(
+    found: SelectedResults, settings: Settings, read: files.GateFiles
+) -> tuple[Mapping[str, Decision], bool, float]:
     """Look at the trials once more as the run did, one after the other; joined shards have no order in common.
 
-    :return: what was decided early, and how often a comparison of all trials may be wrong after that.
+    :return: what was decided early, whether an undecided gate lacks trials, and how often a comparison of all trials
+        may be wrong after that.
     """
     run, baseline = found.manifest, read.baseline
+    missing = {result.key for result in found.results if result.error_type == DECIDED_ERROR}
     if not run.order or run.merged:
-        return {}, LEVEL
+        return {}, bool(missing), LEVEL
     if settings.agents:
         baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
     early = early_verdict(run, misses.thresholds_of(settings), baseline, read.quarantine)
     for result in found.results:
-        if result.error_type != DECIDED_ERROR:
+        if result.key not in missing:
             early.take(Finished(result.key, result.status, result.success))
-    return early.decisions, early.level
+    return *early.standing(missing), early.level
 
 
 def _print(found: Verdict, trials: Trials, directory: Path) -> None:

@@ -44,7 +44,6 @@ COMMANDS = {
     "launch": "start an assessor and an agent, have one assess the other, print the result",
     "listen": "receive push notifications and print them",
     "merge": "join the results of shards into those of the whole run",
-    "plan": "say what runs can tell and cost, by trials, tasks and allowed drop",
     "promote": "make a baseline of a results directory",
     "report": "make one HTML page of a results directory",
     "rescore": "evaluate stored conversations again and show which rewards change",

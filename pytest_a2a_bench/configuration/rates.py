@@ -119,17 +119,6 @@ def read_dollars(text: str) -> float:
     return dollars
 
 
-def read_budget(text: str) -> int | float:
-    """Read a number of conversations (``200``), or an amount of money (``$5``) as a float."""
-    word = text.strip()
-    if re.fullmatch(r"\d{1,9}", word, re.ASCII) and int(word) > 0:
-        return int(word)
-    example = "a number of conversations such as 200, or an amount such as $5"
-    if word.startswith("$") and (dollars := _number(word[1:], example)) > 0:
-        return dollars
-    raise ValueError(f"{text!r} is not {example}, above 0")
-
-
 def read_errors(text: str) -> int | float:
     """Read a number of trials (``3``), or a share of them (``0.05``, ``5%``)."""
     word = text.strip()

@@ -76,14 +76,19 @@ def read_port(text: str) -> int:
     return int(text)
 
 
+class AutoTrials(int):
+    """At most so many attempts at each task: as long as a gate needs them."""
+
+
 def read_trials(text: str) -> int:
-    """Read a number of attempts, or ``auto``."""
-    if text.strip().lower() == "auto":
-        return s.AUTO_TRIALS
+    """Read a number of attempts, ``auto`` or ``auto:N``."""
+    word, colon, most = text.strip().lower().partition(":")
     try:
-        return int(whole(1)(text))
+        if word == "auto":
+            return AutoTrials(whole(1)(most) if colon else 8)
+        return whole(1)(text)
     except ValueError as error:
-        raise ValueError(f"{error}, and not auto") from None
+        raise ValueError(f"{error}, and neither auto nor auto:N") from None
 
 
 def seconds(*, zero: bool = False) -> Callable[[str], float]:

@@ -8,7 +8,6 @@ from typing import Any
 from pytest_a2a_bench import settings as s
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.rates import (
-    read_budget,
     read_dollars,
     read_drop,
     read_errors,
@@ -123,8 +122,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("mcp_bind", "HOST:PORT", "Where that listens, for an agent elsewhere (127.0.0.1, any port)", read_text),
     Option("mcp_url", "URL", "How the agent reaches that", read_text),
-    Option("trials", "N|auto", "Attempts at each task; auto goes on until every gate is decided", read_trials),
-    Option("max_trials", "N", "Attempts at each task where --a2a-trials is auto", whole(1)),
+    Option(
+        "trials",
+        "N|auto[:N]",
+        "Attempts at each task; auto runs at most N (8) in a random order, as long as a gate needs them",
+        read_trials,
+    ),
     Option("seed", "N", "Seed that the seeds of the trials are derived from", whole(0)),
     Option("split", "NAME", "Tasks to run", read_text),
     Option("max_steps", "N", "Steps after which a conversation is ended", whole(1)),
@@ -239,19 +242,11 @@ OPTIONS: tuple[Option, ...] = (
         one_of(*s.INCONCLUSIVE),
     ),
     Option(
-        "stop",
-        "|".join(s.STOPS),
-        "Leave out the rest of the trials, drawn in a random order, once every gate is decided",
-        one_of(*s.STOPS),
+        "max_cost",
+        "DOLLARS",
+        "Most that all trials together may cost; with --a2a-trials auto no trial begins that could exceed it",
+        read_dollars,
     ),
-    Option(
-        "budget",
-        "N|$X",
-        "Hold so many conversations, or as many as that pays for, most of them where the baseline is least certain",
-        read_budget,
-    ),
-    Option("budget_first", "|".join(s.BUDGET_FIRST), "Tasks that get more of the budget", one_of(*s.BUDGET_FIRST)),
-    Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
     Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
     Option(
         "max_metric",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, groups_of_result, metric_name
-from pytest_a2a_bench.model import TrialKey, TrialResult, percentile
-from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results.stats import count
 
 
@@ -80,7 +78,7 @@ def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateRe
 
 
 def _metric(trials: Trials, metric: str, limit: float) -> GateResult:
-    """Judge the mean of a number over the trials whose rewards have it; over tasks, where a budget gave trials out."""
+    """Judge the mean of a number over the trials whose rewards have it."""
     name = metric_name(metric)
     having = {r.key: r.reward_info.metrics[metric] for r in trials.counted if _has(r, metric) and r.reward_info}
     if not having:
@@ -99,20 +97,15 @@ def _metric(trials: Trials, metric: str, limit: float) -> GateResult:
         found = f"nothing to judge: a number {metric} is there, and {is_odd}; mend what evaluates it"
         return GateResult(name, "inconclusive", {"trials": 0, "maximum": limit}, found)
     numbers: dict[str, Any] = {"trials": len(values), "errors": len(errors) + trials.lost}
-    numbers |= {"value": _mean(trials, values), "maximum": limit}
-    if trials.is_weighted:
-        numbers |= {"weighted": "by task", "tasks": len({task_name(key) for key in values})}
-    shown = f"the mean {metric} of {count(len(values), 'trial')} is {numbers['value']:.4g}"
-    if trials.is_weighted:
-        shown += f", each of {count(numbers['tasks'], 'task')} weighted the same whatever its trials (a budget)"
-    what = f"{shown}; the maximum is {limit:g}"
+    numbers |= {"value": _mean(values.values()), "maximum": limit}
+    what = f"the mean {metric} of {count(len(values), 'trial')} is {numbers['value']:.4g}; the maximum is {limit:g}"
     # Shares that are equal on paper may differ in the last bit.
-    if _mean(trials, values | dict.fromkeys(odd, 0.0)) > limit + 1e-12:
+    if _mean([*values.values(), *[0.0] * len(odd)]) > limit + 1e-12:
         # Every value at least 0: a ceiling of 0 that is broken stays so.
         return GateResult(name, "failed", numbers, what, settled=limit == 0, word=_ABOVE)
     if odd:
         return GateResult(name, "inconclusive", numbers, f"{what}; {is_odd}; mend what evaluates it")
-    if _mean(trials, values | dict.fromkeys(errors, 1.0), trials.lost) > limit + 1e-12:
+    if _mean([*(values | dict.fromkeys(errors, 1.0)).values(), *[1.0] * trials.lost]) > limit + 1e-12:
         number = numbers["errors"]
         could = f"{what}; {number} could not be evaluated, and with {'it' if number == 1 else 'them'} it may be more"
         return GateResult(name, "inconclusive", numbers, could)
@@ -123,16 +116,8 @@ def _has(result: TrialResult, metric: str) -> bool:
     return result.reward_info is not None and metric in result.reward_info.metrics
 
 
-def _mean(trials: Trials, values: Mapping[TrialKey, float], lost: int = 0) -> float:
-    """Return the mean of trials' values; of tasks' means, where a budget gave these unequal numbers of trials.
-
-    :param lost: trials with the value 1 of which nothing else is known.
-    """
-    own: dict[str, list[float]] = defaultdict(list)
-    for key, value in values.items():
-        own[task_name(key) if trials.is_weighted else str(key)].append(value)
-    means = [sum(each) / len(each) for each in own.values()] + [1.0] * lost
-    return sum(means) / len(means)
+def _mean(values: Collection[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _infra_errors(trials: Trials, limit: int | float) -> GateResult:

@@ -244,11 +244,25 @@ class EarlyVerdict:
         return {name: gate.decision for name, gate in self._gates.items() if gate.decision is not None}
 
     @property
-    def is_decided(self) -> bool:
-        """Whether every gate is."""
-        return bool(self._gates) and all(gate.decision is not None for gate in self._gates.values())
+    def needless(self) -> list[TrialKey]:
+        """The trials that need not run any more: whose miss a gate counts, and all of whose gates are decided."""
+        return [k for k in self._order if k in self._needless and k not in self._finished and self._is_settled(k)]
 
     @property
-    def needless(self) -> list[TrialKey]:
-        """The trials that need not be held once every gate is decided: those whose miss a gate counts."""
-        return [key for key in self._order if key in self._needless and key not in self._finished]
+    def unfinished(self) -> list[TrialKey]:
+        """The trials that have not ended yet."""
+        return [key for key in self._order if key not in self._finished]
+
+    def standing(self, left_out: Collection[TrialKey]) -> tuple[Mapping[str, Decision], bool]:
+        """Return the decisions that count where these trials did not run, and whether an undecided gate lacks any.
+
+        A floor of which all trials ran is judged as measured; a comparison has used a part of its error rate.
+        """
+        lacking = {name for name, gate in self._gates.items() if not gate.keys.isdisjoint(left_out)}
+        found = {name: d for name, d in self.decisions.items() if name in lacking or name == "baseline"}
+        return found, not lacking <= found.keys()
+
+    def _is_settled(self, key: TrialKey) -> bool:
+        # What counts in no gate (quarantined) is left out with the last of them.
+        counting = [gate for gate in self._gates.values() if key in gate.keys] or self._gates.values()
+        return all(gate.decision is not None for gate in counting)

@@ -20,7 +20,6 @@ from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results import cloud
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
-from pytest_a2a_bench.results.stats import BUDGET_ERROR
 from pytest_a2a_bench.results.store import write_atomically
 from pytest_a2a_bench.results.stored import StoredForm
 from pytest_a2a_bench.secret import dump_json
@@ -128,7 +127,6 @@ class JudgedTrials:
 
     :param errors: how many could not be evaluated; ``not_run`` are among them.
     :param decided: how many were not held, because every gate was decided; ``skipped`` has them, too.
-    :param beyond_budget: likewise, because they were beyond the budget.
     :param user_faults: in how many the simulated user was at fault; they are counted among the others all the same.
     :param user_retries: how many were held again because it was.
     """
@@ -140,7 +138,6 @@ class JudgedTrials:
     errors: Count = 0
     not_run: Count = 0
     decided: Count = 0
-    beyond_budget: Count = 0
     user_faults: Count = 0
     user_retries: Count = 0
     cut_short: bool = False
@@ -310,7 +307,6 @@ def verdict_data(
             "errors": trials.errors,
             "not_run": trials.not_run,
             "decided": sum(r.error_type == DECIDED_ERROR for r in trials.results),
-            "beyond_budget": sum(r.error_type == BUDGET_ERROR for r in trials.results),
             "user_faults": sum(r.user_fault is not None for r in trials.results),
             "user_retries": sum(bool(r.user_retries) for r in trials.results),
             "cut_short": trials.cut_short,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.gates.ceilings import judge_ceilings, nothing
@@ -29,7 +29,6 @@ from pytest_a2a_bench.gates.terms import (
 )
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
-from pytest_a2a_bench.results.budget import Stratum, estimate, strata_of
 from pytest_a2a_bench.results.compare import (
     Comparison,
     GateVerdict,
@@ -55,12 +54,12 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
-        gates += _floors(trials, thresholds, notes, baseline)
+        gates += _floors(trials, thresholds, notes)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             # From the counted trials only: what is quarantined must neither help nor hurt.
-            comparison = compare(baseline, Baseline.of(trials.counted), trials.level, trials.is_weighted)
+            comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
             if "baseline" in trials.decided:
                 notes.append("limits and p by domain do not know that the run was ended by what it saw; the gate does")
@@ -149,9 +148,7 @@ def _erred(trials: Trials) -> GateResult:
 # --- floors -----------------------------------------------------------------------------------------------------------
 
 
-def _floors(
-    trials: Trials, thresholds: Thresholds, notes: list[str], baseline: Baseline | None
-) -> Iterator[GateResult]:
+def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterator[GateResult]:
     for group, rate in thresholds.min_pass.items():
         chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
         # A trial that died with its worker has no group; it counts where every trial does.
@@ -169,11 +166,6 @@ def _floors(
             continue
         ok, total = sum(r.success for r in chosen), len(chosen) + lost
         errors = sum(r.status != "evaluated" for r in chosen) + lost
-        if trials.is_weighted:
-            # Nobody knows whose task was lost: as one of its own, and missed.
-            strata = [*strata_of(chosen, baseline), *[Stratum(1, 0)] * lost]
-            yield _weighted_floor(trials, floor_name(group), rate, _Counted(ok, total, errors), strata)
-            continue
         yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors))
 
 
@@ -211,33 +203,6 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
     return _decided(
         GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word), decision
     )
-
-
-def _weighted_floor(
-    trials: Trials, name: str, minimum: float, counted: _Counted, tasks: Sequence[Stratum]
-) -> GateResult:
-    """Judge a floor by the average of the tasks' rates: a budget gave the trials out, most to the uncertain ones."""
-    ok, total, errors = counted
-    found = estimate(tasks)
-    each = sorted({t.trials for t in tasks})
-    numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": found.rate, "minimum": minimum}
-    numbers |= {"interval": [found.low, found.high], "weighted": "by task", "tasks": len(tasks)}
-    reached = found.rate >= minimum - 1e-12
-    span = f"{each[0]} to {each[-1]}" if len(each) > 1 else f"{each[0]}"
-    what = (
-        f"{found.rate:.3f} of {count(len(tasks), 'task')}, each weighted the same whatever its {span} trials "
-        f"(a budget); the minimum is {minimum:g} (95 % interval {found.low:.3f} to {found.high:.3f}"
-    )
-    if found.guessed:
-        what += f", with the baseline's rates for what {count(found.guessed, 'task')} of one trial vary"
-    what += f"); {ok} of {count(total, 'trial')} succeeded"
-    if errors:
-        what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
-    if reached and estimate(tasks, 1 - 2 * inference.LEVEL).low < minimum:
-        what += "; so few trials do not prove it"
-    word = "" if reached else BELOW
-    settled = not reached and not trials.is_partial
-    return GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word)
 
 
 def _decided(gate: GateResult, decision: Decision | None) -> GateResult:
@@ -296,9 +261,6 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
         f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
         f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}"
     )
-    if trials.is_weighted:
-        numbers["weighted"] = "by task"
-        what += ", each task weighted the same whatever its trials (a budget), of these tasks"
     if decision is None:
         # A run that stopped because of what it saw is no sample that such limits may be taken from.
         sure = f"{100 * (1 - trials.level):.3g} % sure"
@@ -333,9 +295,7 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
 
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
     """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
-    return not trials.lost and passes_at_worst(
-        baseline, Baseline.of(trials.counted), allowed, trials.level, trials.is_weighted
-    )
+    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed, trials.level)
 
 
 def _unfinished(gate: GateResult) -> GateResult:

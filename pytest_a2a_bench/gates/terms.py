@@ -12,7 +12,6 @@ from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, Comparison, GateVerdict
 from pytest_a2a_bench.results.inference import LEVEL
-from pytest_a2a_bench.results.stats import is_weighted
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -92,7 +91,7 @@ class GateResult:
     :param details: what the sentence cannot hold, a line each; shown where the gate is a failed test case.
     :param word: the verdict as people say it: ``below the floor``, ``signs of a drop``, ``improved``.
     :param tier: how much it weighs.
-    :param decided_after: after how many trials it was decided early (``--a2a-stop decided``); None where all ran.
+    :param decided_after: after how many trials it was decided early (``--a2a-trials auto``); None where all ran.
     """
 
     name: str
@@ -240,11 +239,6 @@ class Trials:
     def is_partial(self) -> bool:
         """Whether trials are missing that were to run."""
         return self.cut_short or self.not_run > 0
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether a budget gave the trials out, so that each task counts the same in place of each trial."""
-        return is_weighted(self.results)
 
     @property
     def counted(self) -> list[TrialResult]:

@@ -1,4 +1,4 @@
-"""The controller's ear for trials that end: once every gate is decided, the rest of the run is not held."""
+"""``--a2a-trials auto``: what no undecided gate counts is left out, and what ``--a2a-max-cost`` cannot pay."""
 
 from __future__ import annotations
 
@@ -26,21 +26,24 @@ NAME = "a2a-bench-early"
 def register(config: pytest.Config, run: BenchRun) -> None:
     """Listen, where the run may end early."""
     if decides_early(run):
-        config.pluginmanager.register(EarlyStop(run), NAME)
+        config.pluginmanager.register(EarlyStop(config, run), NAME)
 
 
 class EarlyStop:
-    """Hears of every trial, and tells the processes that hold them when no further one is needed.
+    """Reads the report of every trial, and tells the processes that run trials which of them need not begin.
 
     :ivar problem: why nothing can be decided early; empty where it can.
     """
 
-    def __init__(self, run: BenchRun) -> None:
+    def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.run = run
+        self._config = config
         self.problem = ""
         self._verdict: EarlyVerdict | None = None
-        self._stopped = False
-        self._skipped = 0
+        self._told = 0
+        self._left_out: set[TrialKey] = set()
+        self._costs: dict[str, float] = {}
+        self._is_spent = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -50,21 +53,28 @@ class EarlyStop:
         if key is None or self.problem or str(report.outcome) == "rerun" or report.when == "teardown":
             return
         if values.get(PREFIX + "error_type") == DECIDED_ERROR:
-            self._skipped += report.when == "setup"
+            self._left_out.add(TrialKey.parse(str(key)))
             return
         verdict = self._verdict = self._verdict or self._begin()
-        if verdict is None or self._stopped:
+        if verdict is None or self._is_spent:
             return
         status, success = str(values.get(PREFIX + "status", "")), bool(values.get(PREFIX + "success"))
         verdict.take(Finished(TrialKey.parse(str(key)), status, success))
-        if verdict.is_decided:
-            self._stop(verdict)
+        if isinstance(cost := values.get(PREFIX + "cost_usd"), int | float):
+            self._costs[str(key)] = cost
+        self._is_spent = self._would_cost_too_much()
+        if self._is_spent:
+            limit = f"${self.run.settings.max_cost:g}"
+            self._leave_out(verdict.unfinished, f"--a2a-max-cost {limit}: another trial could cost more than is left")
+        elif len(verdict.decisions) > self._told:
+            self._told = len(verdict.decisions)
+            words = ", ".join(f"{name} {decision.verdict}" for name, decision in verdict.decisions.items())
+            self._leave_out(verdict.needless, f"decided: {words}")
 
     @property
-    def decisions(self) -> Mapping[str, Decision]:
-        """What was decided early and counts; where all trials ran after all, floors are judged as measured."""
-        found = self._verdict.decisions if self._verdict is not None else {}
-        return found if self._skipped else {name: d for name, d in found.items() if name == "baseline"}
+    def standing(self) -> tuple[Mapping[str, Decision], bool]:
+        """What was decided early and counts, and whether trials are missing that an undecided gate counts."""
+        return self._verdict.standing(self._left_out) if self._verdict is not None else ({}, False)
 
     @property
     def level(self) -> float:
@@ -75,9 +85,11 @@ class EarlyStop:
     def notes(self) -> Iterator[str]:
         """Say how much was not held."""
         if self.problem:
-            yield f"--a2a-stop decided could decide nothing early: {self.problem}"
-        elif self._skipped:
-            yield f"decided: {count(self._skipped, 'trial')} did not have to be held, and are in no rate"
+            yield f"--a2a-trials auto could decide nothing early: {self.problem}"
+        elif self._left_out:
+            why = "--a2a-max-cost: the money for" if self._is_spent else "decided:"
+            what = "was spent" if self._is_spent else "did not have to be held"
+            yield f"{why} {count(len(self._left_out), 'trial')} {what}, and are in no rate"
 
     def _begin(self) -> EarlyVerdict | None:
         # Collected in this process or in workers: either way the file says what is run, in the order of the items.
@@ -95,11 +107,14 @@ class EarlyStop:
             baseline = baselines_of(settings, baseline).get(settings.under_test[0] or "")
         return early_verdict(found, thresholds_of(settings), baseline, plan.quarantine)
 
-    def _stop(self, verdict: EarlyVerdict) -> None:
-        self._stopped = True
-        rest = verdict.needless
-        words = ", ".join(f"{name} {decision.verdict}" for name, decision in verdict.decisions.items())
+    def _would_cost_too_much(self) -> bool:
+        """Return whether the trials in flight and one more may cost more than is left, each as much as the others."""
+        limit, spent = self.run.settings.max_cost, sum(self._costs.values())
+        at_once = max(self.run.settings.concurrency, int(self._config.getoption("numprocesses", None) or 0))
+        return limit is not None and bool(self._costs) and spent + at_once * spent / len(self._costs) > limit
+
+    def _leave_out(self, keys: list[TrialKey], reason: str) -> None:
         try:
-            settle(self.run.plan.results, Settled(f"decided: {words}", tuple(map(str, rest)), self.run.plan.run_id))
+            settle(self.run.plan.results, Settled(reason, tuple(map(str, keys)), self.run.plan.run_id))
         except StoreError as error:
             self.problem = str(error)

@@ -148,13 +148,14 @@ class Gatekeeper:
             and not misses.is_counted(r, self.run.settings)
         }
         unreported = self._unreported(cut_short)
+        decided, is_open = self._early.standing if self._early else ({}, False)
         return Trials(
             results=results,
             failed=frozenset(self._failed),
             lost=len(self._without_trial) + len(unreported),
             not_run=len(every) - len(results),
             stopped=self._stopped,
-            cut_short=cut_short,
+            cut_short=cut_short or is_open,
             selected=self.reporting.total,
             hidden=tuple(
                 str(r.key)
@@ -165,7 +166,7 @@ class Gatekeeper:
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
-            decided=self._early.decisions if self._early else {},
+            decided=decided,
             level=self._early.level if self._early else LEVEL,
         )
 

@@ -155,6 +155,5 @@ def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
 def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Comparison, list[str]]:
     """Return the comparison, and what is to be said about the baseline."""
     found = load(path)
-    these = Baseline.of(trials)
-    comparison = compare(found, these, weighted=these.weighted)
+    comparison = compare(found, Baseline.of(trials))
     return comparison, [f"The baseline {path}: {note}." for note in found.notes]

@@ -11,7 +11,6 @@ from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.model import TrialResult, Usage
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import parties
-from pytest_a2a_bench.results.budget import budget_lines
 from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
 from pytest_a2a_bench.results.verified import Tally
 
@@ -136,7 +135,6 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
 
     Every place that shows numbers says the same: the terminal, the page, the files for merge requests.
     """
-    yield from budget_lines(results)
     replayed = sum(bool(r.provenance.get("replayed")) for r in results)
     if replayed:
         yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"

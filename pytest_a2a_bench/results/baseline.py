@@ -28,7 +28,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.fields import Finite, Limits
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.stats import count, is_weighted
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.results.stored import StoredForm
 
@@ -79,7 +79,6 @@ class Baseline:
     :param seconds: of a trial on average, and ``cost_usd`` of one; None where it is not known.
     :param absent: keys of trials that the run was asked for and has no result of.
     :param notes: what is to be known about where it was read from.
-    :param weighted: whether a budget gave its trials out; of a file, which does not say so, False.
     """
 
     tasks: Mapping[str, TaskRecord]
@@ -91,7 +90,6 @@ class Baseline:
     notes: tuple[str, ...] = ()
     seconds: float | None = None
     cost_usd: float | None = None
-    weighted: bool = False
 
     @property
     def trials(self) -> int:
@@ -168,7 +166,6 @@ class Baseline:
             source=source,
             seconds=round(sum(r.duration for r in held) / len(held), 3) if held else None,
             cost_usd=round(sum(costs) / len(costs), 6) if costs else None,
-            weighted=is_weighted(every),
         )
 
 

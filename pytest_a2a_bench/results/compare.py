@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
-from pytest_a2a_bench.results.budget import Stratum, drop_limits, estimate
 from pytest_a2a_bench.results.inference import Interval, PairedTask
 
 GateVerdict = Literal["pass", "failed", "regressed", "inconclusive"]
@@ -124,11 +123,10 @@ class Comparison:
         }
 
 
-def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL, weighted: bool = False) -> Comparison:
+def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -> Comparison:
     """Compare two runs.
 
     :param level: how often each limit of a drop may be wrong.
-    :param weighted: whether a budget gave trials out, so that limits are of these tasks alone.
     """
     # Tasks that were only planned have no place on either side.
     old, new = _tried(before), _tried(after)
@@ -144,8 +142,8 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL, w
         for n, p in pairs.items()
     ]
     return Comparison(
-        overall=_group("all", list(pairs.values()), level, weighted) if pairs else None,
-        domains=tuple(_group(name, group, level, weighted) for name, group in sorted(groups.items())),
+        overall=_group("all", list(pairs.values()), level) if pairs else None,
+        domains=tuple(_group(name, group, level) for name, group in sorted(groups.items())),
         # The worst first, and by name among equals, so that two reports of the same runs are the same.
         tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
         only_before=tuple(sorted(set(old) - set(new))),
@@ -160,13 +158,11 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL, w
     )
 
 
-def passes_at_worst(
-    before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL, weighted: bool = False
-) -> bool:
+def passes_at_worst(before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL) -> bool:
     """Tell whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
     # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
     worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
-    group = compare(before, Baseline(worst), level, weighted).overall
+    group = compare(before, Baseline(worst), level).overall
     return group is not None and judge_drop(group, allowed) == "pass"
 
 
@@ -215,13 +211,13 @@ def could_show(pairs: Iterable[PairedTask]) -> bool:
     return inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in pairs) < inference.LEVEL
 
 
-def _group(name: str, pairs: list[PairedTask], level: float, weighted: bool) -> GroupComparison:
-    low, high = drop_limits(pairs, level) if weighted else inference.drop_interval(pairs, level=level)
+def _group(name: str, pairs: list[PairedTask], level: float) -> GroupComparison:
+    low, high = inference.drop_interval(pairs, level=level)
     return GroupComparison(
         name=name,
         tasks=len(pairs),
-        before=_side([Stratum(p.before, p.before_ok) for p in pairs]),
-        after=_side([Stratum(p.after, p.after_ok) for p in pairs]),
+        before=_side([(p.before, p.before_ok) for p in pairs]),
+        after=_side([(p.after, p.after_ok) for p in pairs]),
         drop=inference.drop_of(pairs),
         low=low,
         high=high,
@@ -235,13 +231,11 @@ def _pair(old: TaskRecord, new: TaskRecord) -> PairedTask:
     return PairedTask(len(old.outcomes), sum(old.outcomes), len(new.outcomes), sum(new.outcomes))
 
 
-def _side(tasks: list[Stratum]) -> Side:
-    ok, trials = sum(t.ok for t in tasks), sum(t.trials for t in tasks)
-    if len({t.trials for t in tasks}) == 1:
-        return Side(ok, trials, ok / trials, inference.wilson(ok, trials))
+def _side(tasks: list[tuple[int, int]]) -> Side:
+    ok, trials = sum(ok for _, ok in tasks), sum(n for n, _ in tasks)
     # The plain share would count a task twice that had twice the trials, as no drop does.
-    rate, low, high, _ = estimate(tasks)
-    return Side(ok, trials, rate, Interval(low, high))
+    rate = sum(ok / n for n, ok in tasks) / len(tasks) if len({n for n, _ in tasks}) > 1 else ok / trials
+    return Side(ok, trials, rate, inference.wilson(rate * trials, trials))
 
 
 def _group_json(group: GroupComparison) -> Mapping[str, Any]:

@@ -48,14 +48,11 @@ WITHOUT_EFFECT = frozenset(
         "inconclusive",
         "live",
         "markdown",
-        "budget",  # decides which trials are held, as budget_first does
-        "budget_first",
         "max_cost",
         "max_drop",
         "max_infra_errors",
         "max_latency",
         "max_metric",
-        "max_trials",
         "mcp_bind",  # how it is reached
         "mcp_url",
         "min_pass",
@@ -86,7 +83,6 @@ WITHOUT_EFFECT = frozenset(
         "scenarios",
         "shard",
         "stall_timeout",
-        "stop",  # decides which trials are held
         "strict",
         "suites",
         "timeout",

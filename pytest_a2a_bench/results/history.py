@@ -69,7 +69,7 @@ class Entry:
 
     @property
     def rate(self) -> float | None:
-        """The average of its tasks' rates: a budget gives tasks unequal numbers of trials."""
+        """The average of its tasks' rates: tasks may have unequal numbers of trials."""
         return _average(self.tasks.values())
 
     @property

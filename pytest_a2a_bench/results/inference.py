@@ -61,7 +61,7 @@ class PairedTask:
         return self.before_ok / self.before - self.after_ok / self.after
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+def wilson(successes: float, trials: int, confidence: float = 0.95) -> Interval:
     """Return Wilson's two-sided interval of a rate.
 
     :raises ValueError: if there are no trials, or more successes than trials.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
 from statistics import NormalDist, mean, stdev
 
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.budget import drop_limits
 from pytest_a2a_bench.results.compare import NO_SIGN, SIGNS, could_show
 from pytest_a2a_bench.results.inference import LEVEL, POWER, Interval, PairedTask
 from pytest_a2a_bench.results.stats import count
@@ -55,7 +54,7 @@ def tasks_of(baseline: Baseline) -> list[Task]:
 
 def chances(
     tasks: Sequence[Task],
-    trials: int | Sequence[int],
+    trials: int,
     allowed: float,
     drop: float = 0.0,
     runs: int = RUNS,
@@ -63,19 +62,17 @@ def chances(
 ) -> Chances:
     """Return what a gate would say of an agent whose rate fell by ``drop``, on every task by the same factor.
 
-    :param trials: of each task; or of each its own, as a budget gives them.
+    :param trials: of each task.
     """
-    each = [trials] * len(tasks) if isinstance(trials, int) else trials
-    limits = quick_interval if isinstance(trials, int) else drop_limits
     source = random.Random(seed)
     factor = 1 - drop * len(tasks) / max(sum(t.rate for t in tasks), 1e-9)
     found = {"pass": 0, "regressed": 0, SIGNS: 0, NO_SIGN: 0}
     for _ in range(runs):
         pairs = [
-            PairedTask(t.before, _held(source, t.rate, t.before), n, _held(source, t.rate * factor, n))
-            for t, n in zip(tasks, each, strict=True)
+            PairedTask(t.before, _held(source, t.rate, t.before), trials, _held(source, t.rate * factor, trials))
+            for t in tasks
         ]
-        low, high = limits(pairs)
+        low, high = quick_interval(pairs)
         if low > allowed:
             found["regressed"] += 1
         elif high <= allowed:
@@ -107,12 +104,6 @@ def trials_needed(tasks: Sequence[Task], allowed: float, power: float = POWER) -
     return None
 
 
-def resized(tasks: Sequence[Task], number: int) -> list[Task]:
-    """Return another number of tasks of the same kinds."""
-    ordered = sorted(tasks, key=lambda task: (task.rate, task.before))
-    return [ordered[int((i + 0.5) * len(ordered) / number)] for i in range(number)]
-
-
 def floor_chance(rate: float, floor: float, trials: int) -> float:
     """Return how often so many trials of a true rate measure at least the floor."""
     need = next(ok for ok in range(trials + 2) if ok > trials or ok / trials >= floor - 1e-12)
@@ -132,33 +123,25 @@ def price(conversations: int, baseline: Baseline | None, at_once: int = 1) -> st
     return words
 
 
-def outlook(
-    baseline: Baseline, names: Sequence[str], trials: int | Mapping[str, int], allowed: float, at_once: int = 1
-) -> Iterator[str]:
+def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: float, at_once: int = 1) -> Iterator[str]:
     """Say in two lines what a run with a baseline will be able to tell, and what it costs.
 
     :param names: its tasks, as the baseline calls them.
-    :param trials: of each; or of each its own, as a budget gives them.
+    :param trials: of each.
     :param at_once: conversations in flight.
     """
     known = Baseline({name: baseline.tasks[name] for name in names if name in baseline.tasks})
     if not known.trials:
         return
     tasks = tasks_of(known)
-    if isinstance(trials, int):
-        each: int | list[int] = trials
-        held = f"{count(len(tasks), 'task')} x {trials}: {price(len(names) * trials, baseline, at_once)}"
-    else:
-        each = [trials[name] for name, record in known.tasks.items() if record.outcomes]
-        held = f"budget: {price(sum(trials[name] for name in names), baseline, at_once)}"
-    now, fallen = chances(tasks, each, allowed), chances(tasks, each, allowed, 0.2)
+    now, fallen = chances(tasks, trials, allowed), chances(tasks, trials, allowed, 0.2)
     yield (
-        f"{held}; an unchanged agent "
+        f"{count(len(tasks), 'task')} x {trials}: {price(len(names) * trials, baseline, at_once)}; an unchanged agent "
         f"shows no sign of a drop in {now.passes + now.no_sign:.0%} of such runs, and is proven to be within "
         f"{allowed:g} in {now.passes:.0%}; a drop of 0.2 is surely one in {fallen.regressed:.0%}, and shows in "
         f"{fallen.regressed + fallen.signs:.0%}"
     )
-    if now.passes < POWER and isinstance(trials, int):
+    if now.passes < POWER:
         enough = trials_needed(tasks, allowed)
         if enough is None:
             yield f"{TRIALS[-1]} trials of each do not prove it in {POWER:.0%}: run more tasks, or allow more"

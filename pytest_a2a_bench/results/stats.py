@@ -13,14 +13,6 @@ from math import comb
 
 from pytest_a2a_bench.model import TrialResult, Usage, percentile, sum_usage
 
-BUDGET_ERROR = "Budget"
-"""The error type of a skipped trial that was not held, because the run's budget went to others."""
-
-
-def is_weighted(results: Iterable[TrialResult]) -> bool:
-    """Tell whether a budget gave these trials out, so that a plain average of them is no rate of the tasks."""
-    return any(result.error_type == BUDGET_ERROR for result in results)
-
 
 def pass_hat_k(trials: int, successes: int, k: int) -> float:
     """Return the probability that k trials drawn without replacement all succeed: C(c, k) / C(n, k).
@@ -93,21 +85,17 @@ which lies above this room."""
 
 def summarise(results: Iterable[TrialResult], variant_of: VariantOf) -> list[DomainSummary]:
     """Return one summary per suite, domain and variant, sorted by name: changed benchmarks are never averaged in."""
-    every = list(results)
-    weighted = is_weighted(every)
-    return [_summary(*name, group, weighted) for name, group in _grouped(every, variant_of)]
+    return [_summary(*name, group) for name, group in _grouped(results, variant_of)]
 
 
 def summarise_categories(results: Iterable[TrialResult], variant_of: VariantOf) -> list[dict[str, DomainSummary]]:
     """Return, for each suite, domain and variant whose tasks have categories, the summary of each category."""
-    found, every = [], list(results)
-    # Of the whole run: what was not held says neither its category nor how the benchmark was changed.
-    weighted = is_weighted(every)
-    for name, group in _grouped((result for result in every if result.category), variant_of):
+    found = []
+    for name, group in _grouped((result for result in results if result.category), variant_of):
         by_category: dict[str, list[TrialResult]] = defaultdict(list)
         for result in group:
             by_category[result.category].append(result)
-        found.append({category: _summary(*name, part, weighted) for category, part in by_category.items()})
+        found.append({category: _summary(*name, part) for category, part in by_category.items()})
     return found
 
 
@@ -120,7 +108,7 @@ def _grouped(
     return sorted(groups.items())
 
 
-def _summary(suite: str, domain: str, variant: str, results: list[TrialResult], weighted: bool) -> DomainSummary:
+def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) -> DomainSummary:
     evaluated = [r for r in results if r.status == "evaluated"]
     # The same task under two labels is two tests, and their trials are no draws from one.
     by_task: dict[tuple[str, str | None], list[bool]] = defaultdict(list)
@@ -144,7 +132,7 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult], 
         harness_errors=sum(r.status == "harness_error" for r in results),
         not_run=sum(r.status == "not_run" for r in results),
         user_faults=sum(r.user_fault is not None for r in evaluated),
-        mean_reward=mean_reward(results, weighted),
+        mean_reward=mean_reward(results),
         successes=sum(r.success for r in evaluated),
         pass_hat_k=pass_hat_k_by_k(by_task.values()),
         turns_mean=_mean([float(r.turns) for r in evaluated]),
@@ -162,18 +150,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def mean_reward(results: Sequence[TrialResult], weighted: bool) -> float | None:
-    """Return the average over evaluated trials.
-
-    :param weighted: whether a budget gave these trials out (:func:`is_weighted` of the whole run); then over tasks.
-    """
-    evaluated = [r for r in results if r.status == "evaluated"]
-    if not weighted:
-        return _mean([r.reward for r in evaluated])
-    rewards: dict[tuple[str, str | None], list[float]] = defaultdict(list)
-    for result in evaluated:
-        rewards[result.key.task_key, result.key.label].append(result.reward)
-    return _mean([sum(own) / len(own) for own in rewards.values()])
+def mean_reward(results: Sequence[TrialResult]) -> float | None:
+    """Return the average over evaluated trials."""
+    return _mean([r.reward for r in results if r.status == "evaluated"])
 
 
 def _means(results: Sequence[TrialResult]) -> dict[str, float]:

@@ -24,7 +24,6 @@ from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.errors import A2ABenchError, TrialTimeoutError, TurnTimeoutError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.fingerprint import fingerprint
-from pytest_a2a_bench.results.stats import BUDGET_ERROR
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
@@ -132,10 +131,9 @@ class Runner:
                 if stored is not None and self._is_reusable(stored, attempt):
                     origin = stored.reused_from or stored.run_id
                     return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
-            left_out = self._stopping.left_out(key) if self._stopping is not None else None
-            # What the budget has no room for is missed by nobody, whatever stopped the run.
-            if opened is not None and (left_out is None or left_out.error_type != BUDGET_ERROR):
+            if opened is not None:
                 return self._not_run(key, opened)
+            left_out = self._stopping.left_out(key) if self._stopping is not None else None
             return self._traced(attempt) if left_out is None else self.store.write(self._placed(left_out))
 
     def give_up(self, key: TrialKey) -> TrialResult | None:

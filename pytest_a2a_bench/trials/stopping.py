@@ -13,7 +13,7 @@ import dataclasses
 import json
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_a2a_bench.errors import InfrastructureError, RunTimeoutError, TrialTimeoutError
@@ -22,7 +22,6 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import mirror
-from pytest_a2a_bench.results.stats import BUDGET_ERROR
 from pytest_a2a_bench.results.store import StoreError, save
 from pytest_a2a_bench.results.stored import Content, StoredForm
 from pytest_a2a_bench.trials.breaker import Breaker, Opened, cause_of
@@ -48,7 +47,7 @@ DECIDED_NAME = "decided.json"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settled:
-    """Which trials need not be held any more (``--a2a-stop decided``).
+    """Which trials need not be held any more (``--a2a-trials auto``).
 
     :param reason: what was decided, in one line.
     :param keys: these trials.
@@ -132,7 +131,6 @@ class Stopping:
     :param directory: where processes of one run tell each other.
     :param ask: asks the agent for its card, anew, and returns what went wrong; empty where it answers.
     :param agent: its name, where there are several: what stops the trials of one does not stop the others'.
-    :param beyond: trials that the run's budget has no room for.
     """
 
     def __init__(
@@ -143,9 +141,7 @@ class Stopping:
         run_id: str,
         ask: Callable[[], str],
         agent: str | None = None,
-        beyond: Collection[TrialKey] = (),
     ) -> None:
-        self._beyond = beyond
         self.limits = limits
         self._breaker = breaker
         self._path = directory / (f"breaker-{agent}.json" if agent else NAME)
@@ -174,14 +170,11 @@ class Stopping:
 
         With a file: whoever reads the directory later knows that this trial is missing from nothing.
         """
-        if key in self._beyond:
-            why = "beyond the budget (--a2a-budget): conversations were given to tasks that say more"
-            return TrialResult(key, "skipped", self._run_id, error=why, error_type=BUDGET_ERROR)
-        if self._settled is None:
-            # Asked before each trial, and mostly there is no such file.
+        if self._settled is None or str(key) not in self._settled.keys:
+            # Mostly there is no such file, and it grows with each gate that is decided.
             with contextlib.suppress(OSError, StoreError):
                 found = _read(SETTLED, self._settled_path)
-                self._settled = found if found.run_id == self._run_id else None
+                self._settled = found if found.run_id == self._run_id else self._settled
         if self._settled is None or str(key) not in self._settled.keys:
             return None
         return TrialResult(key, "skipped", self._run_id, error=self._settled.reason, error_type=DECIDED_ERROR)

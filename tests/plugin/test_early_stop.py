@@ -51,7 +51,7 @@ def test_a_floor_that_is_decided_ends_the_run(
     code: int,
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", named(kind, process))
-    result = desk.apart(*process, "--a2a-min-pass=0.5", "--a2a-stop=decided", "--junitxml=j.xml")
+    result = desk.apart(*process, "--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--junitxml=j.xml")
     assert result.ret == code
     held, data, gate = len(log_of(pytester)), verdict_of(pytester), gate_of(pytester, "min_pass")
     # Decided after about eight; each worker may have begun what it runs ahead and the next item.
@@ -77,7 +77,7 @@ def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, mon
             assert trial.reward == 1
         """
     )
-    assert desk("--a2a-min-pass=0.5", "--a2a-stop=decided").ret == 0
+    assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == 0
     every = verdict_of(pytester)["trials"]
     assert 0 < every["decided"] < every["reported"] == 60
 
@@ -89,7 +89,7 @@ def test_a_run_that_is_never_decided_has_the_rest_of_the_error_rate_left(
     names = [f"{what}-0-x{i}" for what in ("ok", "bad") for i in range(20)]
     monkeypatch.setenv("DESK_TASKS", " ".join(names))
     write_baseline(pytester, names, [1, 0])
-    assert desk("--a2a-baseline=b.json", "--a2a-stop=decided").ret == 0, "no sign of a drop"
+    assert desk("--a2a-baseline=b.json", "--a2a-trials=auto:1").ret == 0, "no sign of a drop"
     gate, every = gate_of(pytester, "baseline"), verdict_of(pytester)["trials"]
     assert (gate["verdict"], gate["decided_after"], every["decided"]) == ("inconclusive", None, 0)
     # 40 pairs: a fifth of it went to early verdicts.
@@ -105,7 +105,7 @@ def test_a_large_drop_is_decided_early(
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", named("bad", process))
     write_baseline(pytester, named("bad", process).split(), [1, 1])
-    result = desk.apart(*process, "--a2a-baseline=b.json", "--a2a-trials=auto", "--a2a-max-trials=2")
+    result = desk.apart(*process, "--a2a-baseline=b.json", "--a2a-trials=auto:2")
     assert result.ret == 1
     gate = gate_of(pytester, "baseline")
     assert (gate["verdict"], gate["word"]) == ("regressed", "regressed")
@@ -118,7 +118,7 @@ def test_a_resumed_run_goes_on_in_the_same_order(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", named("ok"))
-    options = ("--a2a-min-pass=0.5", "--a2a-stop=decided")
+    options = ("--a2a-min-pass=0.5", "--a2a-trials=auto:1")
     assert desk(*options).ret == 0
     first, after = log_of(pytester), gate_of(pytester, "min_pass")["decided_after"]
     run = json.loads((pytester.path / "a2a-results" / "run.json").read_text())
@@ -136,7 +136,7 @@ def test_stored_trials_are_judged_as_the_run_was(
     from pytest_a2a_bench.cli.main import main
 
     monkeypatch.setenv("DESK_TASKS", named(kind))
-    assert desk("--a2a-min-pass=0.5", "--a2a-stop=decided").ret == code
+    assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == code
     gate = gate_of(pytester, "min_pass")
     assert main(["gate", "a2a-results", "--min-pass", "0.5"]) == code
     assert gate_of(pytester, "min_pass") == gate
@@ -161,21 +161,21 @@ def pytest_runtest_setup(item):
     path.write_text(json.dumps({**run, "run_id": "another"}))
 """
     )
-    result = desk("--a2a-min-pass=0.5", "--a2a-stop=decided")
+    result = desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1")
     assert len(log_of(pytester)) == 30
     result.stdout.fnmatch_lines(["*could decide nothing early: *run.json is of another run (another)*"])
 
 
 def test_stopping_needs_a_gate(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", named("ok"))
-    for option in ("--a2a-stop=decided", "--a2a-trials=auto"):
+    for option in ("--a2a-trials=auto:1", "--a2a-trials=auto"):
         result = desk(option)
         assert result.ret == 4
         result.stderr.fnmatch_lines(["*needs a gate that can be decided: add --a2a-min-pass RATE or --a2a-baseline*"])
         # The leaks of a run are those of all its trials.
         result = desk(option, "--a2a-min-pass=0.5", "--a2a-max-metric=leak=0!")
         assert result.ret == 4
-        result.stderr.fnmatch_lines(["*--a2a-max-metric and --a2a-stop decided (or *exclude each other*leave one*"])
+        result.stderr.fnmatch_lines(["*--a2a-max-metric and --a2a-trials auto exclude each other*leave one*"])
 
 
 def test_files_of_trials_that_were_left_out_say_so(
@@ -184,7 +184,7 @@ def test_files_of_trials_that_were_left_out_say_so(
     from pytest_a2a_bench.cli.main import main
 
     monkeypatch.setenv("DESK_TASKS", named("ok"))
-    desk("--a2a-min-pass=0.5", "--a2a-stop=decided", "--a2a-html=page.html")
+    desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--a2a-html=page.html")
     assert main(["promote", "a2a-results", "-o", "b.json"]) == 0, "the run did end"
     kept = json.loads(Path("b.json").read_text())["tasks"]
     assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
@@ -192,3 +192,36 @@ def test_files_of_trials_that_were_left_out_say_so(
     assert "did not have to be held" in page
     assert "of 30 trials were not held: every gate was decided before" in page
     assert "they need a judge" not in page
+
+
+def test_no_trial_begins_that_could_cost_more_than_is_left(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_a2a_bench.cli.main import main
+
+    monkeypatch.setenv("DESK_TASKS", " ".join(f"{'ok' if i % 2 else 'bad'}-0-x{i}" for i in range(30)))
+    result = desk("--a2a-min-pass=0.5", "--a2a-trials=auto:2", "--a2a-max-cost=1.6")
+    assert result.ret == 1
+    assert len(log_of(pytester)) == 6, "each costs 0.25"
+    data, floor, cost = verdict_of(pytester), gate_of(pytester, "min_pass"), gate_of(pytester, "max_cost")
+    assert (data["trials"]["decided"], data["trials"]["reported"]) == (54, 60)
+    assert (floor["verdict"], floor["decided_after"]) == ("inconclusive", None), "not decided by then"
+    assert (cost["numbers"]["cost_usd"], cost["verdict"]) == (1.5, "inconclusive")
+    result.stdout.fnmatch_lines(["*--a2a-max-cost: the money for 54 trials was spent*"])
+    assert main(["gate", "a2a-results", "--min-pass", "0.5", "--max-cost", "1.6"]) == 1
+    assert gate_of(pytester, "min_pass") == floor
+
+
+def test_a_ceiling_that_is_not_reached_changes_nothing(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
+    assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto", "--a2a-max-cost=100").ret == 0
+    assert 4 <= gate_of(pytester, "min_pass")["decided_after"] == len(log_of(pytester)) < 240
+
+
+@pytest.mark.parametrize("given", ["auto:0", "auto:", "auto:x", "many"])
+def test_a_number_of_trials_that_is_none_is_refused(desk: Bench, given: str) -> None:
+    result = desk("--a2a-min-pass=0.5", f"--a2a-trials={given}")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--a2a-trials: *and neither auto nor auto:N*"])

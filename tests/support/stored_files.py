@@ -50,7 +50,6 @@ def write_files(root: Path) -> dict[str, Path]:
         "errors": 1,
         "not_run": 0,
         "decided": 0,
-        "beyond_budget": 0,
         "cut_short": False,
     }
     counts |= {"user_faults": 0, "user_retries": 0}

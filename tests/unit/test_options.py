@@ -31,7 +31,8 @@ def resolved(
 
 
 def test_every_setting_has_an_option() -> None:
-    core = {f.name for f in dataclasses.fields(Settings)} - {"endpoint_source", "benchmark_options", "agents", "agent"}
+    core = {f.name for f in dataclasses.fields(Settings)}
+    core -= {"endpoint_source", "benchmark_options", "agents", "agent", "auto"}
     assert {o.name for o in every_option()} == core | set(resolved().settings.benchmark_options)
 
 

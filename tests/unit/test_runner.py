@@ -332,19 +332,6 @@ def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.
     assert Store(tmp_path).read(other) is None
 
 
-def test_what_is_beyond_the_budget_is_missing_from_no_run_that_stopped(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    over, beyond = Limits(3600.0, 1.0, time.monotonic()), TrialKey("fake", "desk", "2")
-    stopping = Stopping(Breaker(3), over, tmp_path, "run-1", lambda: "", beyond=[beyond])
-    runner, fake, _ = make(monkeypatch, tmp_path, Outcome(), stopping=stopping)
-    found = runner.run(beyond)
-    assert (found.status, found.error_type) == ("skipped", "Budget")
-    assert Store(tmp_path).read(beyond) == found
-    assert runner.run(KEY).status == "not_run"
-    assert not fake.contexts
-
-
 def test_what_is_finished_is_reused_while_the_breaker_is_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     earlier, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
     earlier.run_id = "earlier"

@@ -181,7 +181,7 @@ def test_what_finished_counts_in_the_drawn_order() -> None:
     verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), None, lambda key: ())
     for key in order[1:]:
         verdict.take(Finished(key, "evaluated", True))
-    assert not verdict.is_decided, "the first may still take long because it fails"
+    assert not verdict.decisions, "the first may still take long because it fails"
     verdict.take(Finished(order[0], "evaluated", False))
     decision = verdict.decisions["min_pass"]
     assert decision.verdict == "pass"
@@ -217,7 +217,7 @@ def test_pass_hat_k_is_decided_when_nothing_can_change_it() -> None:
     order = keys(2, trials=2)
     verdict = EarlyVerdict(order, Thresholds(min_pass_k={2: 0.6}), None, lambda key: ())
     verdict.take(Finished(order[0], "evaluated", True))
-    assert not verdict.is_decided
+    assert not verdict.decisions
     verdict.take(Finished(order[1], "evaluated", False))
     assert verdict.decisions["min_pass_k[2]"].verdict == "failed", "one of two tasks at most"
 
@@ -259,3 +259,22 @@ def test_a_drop_of_one_may_be_allowed() -> None:
     for drop in (1.0, -1.0, 0.5, 0.0):
         bets.take(drop)
     assert bets.larger is False
+
+
+def test_a_trial_runs_as_long_as_one_of_its_gates_is_not_decided() -> None:
+    order = draw_order([*keys(40), *keys(40, "back")], "x")
+    thresholds = Thresholds(min_pass={"front": 0.5, "back": 0.5})
+    verdict = EarlyVerdict(order, thresholds, None, lambda key: (key.domain,))
+    taken: dict[str, int] = {"front": 0, "back": 0}
+    for key in order[:60]:
+        taken[key.domain] += 1
+        # At the very floor, which is told by nearly all trials only.
+        verdict.take(Finished(key, "evaluated", key.domain == "front" or taken["back"] % 2 == 0))
+    assert set(verdict.decisions) == {"min_pass[front]"}
+    assert verdict.needless == [key for key in order[60:] if key.domain == "front"]
+    assert verdict.unfinished == order[60:]
+    decided, is_open = verdict.standing(verdict.needless)
+    assert (set(decided), is_open) == ({"min_pass[front]"}, False)
+    decided, is_open = verdict.standing(order[60:])
+    assert (set(decided), is_open) == ({"min_pass[front]"}, True), "the other floor is not known"
+    assert verdict.standing([]) == ({}, False), "what ran in full is judged as measured"

@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, TrialKey, TrialResult, TrialStatus, Turn, Usage
-from pytest_a2a_bench.reports.html.figures import by_domain
 from pytest_a2a_bench.results.stats import (
-    BUDGET_ERROR,
     pass_hat_k,
     pass_hat_k_by_k,
     summarise,
-    summarise_categories,
 )
 
 
@@ -86,20 +83,3 @@ def test_labels_are_different_tests() -> None:
     other = dataclasses.replace(first, key=TrialKey("tau2", "airline", "1", 0, "quick"))
     [summary] = summarise([first, other], registry.variant_of)
     assert (summary.trials, summary.pass_hat_k) == (2, {1: 1.0})
-
-
-def test_under_a_budget_each_task_counts_the_same_in_every_part() -> None:
-    """What was not held says neither its category nor how the benchmark was changed for it."""
-    results: list[TrialResult] = []
-    for task, held, ok in (("a", 2, 2), ("b", 8, 0)):
-        for number, key in enumerate(TrialKey("crmarena", "mini", task, n) for n in range(8)):
-            reward, changed = Reward(float(number < ok)), {"drift": "low"}
-            of_it = TrialResult(key, "evaluated", reward_info=reward, category="handle_time", provenance=changed)
-            results.append(of_it if number < held else TrialResult(key, "skipped", error_type=BUDGET_ERROR))
-    _, domain = summarise(results, registry.variant_of)
-    [categories] = summarise_categories(results, registry.variant_of)
-    assert domain.variant == "drift low"
-    assert domain.mean_reward == categories["handle_time"].mean_reward == 0.5
-    page = by_domain(results)
-    assert ">0.500<" in page
-    assert ">0.200<" not in page, "two of ten trials"

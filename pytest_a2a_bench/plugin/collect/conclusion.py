@@ -11,7 +11,7 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates.misses import NOTHING_MISSED
-from pytest_a2a_bench.plugin.collect import budget, floors, order, shards
+from pytest_a2a_bench.plugin.collect import floors, order, shards
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.modules import judge_protocol
@@ -42,10 +42,6 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         state.refuse(session, run, "\n".join(problems))
         return
     if run.collected.used or run.settings.shard:
-        if run.plan.budget:
-            # Of the whole, so that all shards come to the same.
-            keys = [item.stash[TRIAL].key for item in census(session.items).trials]
-            run.collected.beyond = budget.beyond_budget(run, keys)
         shards.divide(session, run)
         order.draw(session, run)
         # A part without trials is a part of the run, too: it leaves a file that says so, with the agent's name in it.
@@ -85,7 +81,6 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_scopes(found.users),
         *_one_for_several(found.users, run),
         *_floors(found.trials, run),
-        *budget.find_problems(found.trials, run),
         *_dialects(found.trials, run),
         *_transfers(found.trials, run),
     ]

@@ -11,8 +11,6 @@ from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates import files
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import cloud, sharding
-from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.budget import Known, affordable, known_of
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 
@@ -31,32 +29,12 @@ def read_files(run: BenchRun, directory: Path) -> None:
         given = {**run.services.variables, **os.environ}
         each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
         wrong = (*wrong, *dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
-    budget, unaffordable = read_budget(run.settings, found.baseline)
     run.decide(
         quarantine=found.quarantine,
         missed=found.missed,
         durations=durations,
-        budget=budget,
-        known=_known(run.settings, found.baseline) if budget else {},
-        problems=(*run.plan.problems, *found.problems, *wrong, *unread, *unaffordable),
+        problems=(*run.plan.problems, *found.problems, *wrong, *unread),
     )
-
-
-def read_budget(settings: Settings, baseline: Baseline | None) -> tuple[int, tuple[str, ...]]:
-    """Return how many conversations ``--a2a-budget`` pays for, 0 without one, and what is wrong with it."""
-    if settings.budget is None or baseline is None:
-        return 0, ()
-    try:
-        return affordable(settings.budget, baseline), ()
-    except ValueError as error:
-        return 0, (f"--a2a-budget ${settings.budget:g}: {error}",)
-
-
-def _known(settings: Settings, baseline: Baseline | None) -> dict[str, Known]:
-    # Trials of an agent with a name have it in theirs.
-    if settings.agents:
-        baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
-    return known_of(baseline) if baseline is not None else {}
 
 
 def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -21,14 +21,14 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option, describe_default
-from pytest_a2a_bench.configuration.readers import one_of, read_names
+from pytest_a2a_bench.configuration.readers import AutoTrials, one_of, read_names
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.plugin.run.standby import Row
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import AUTO_TRIALS, BUILTIN_PREFIX, Settings, needs_tags
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, needs_tags
 from pytest_a2a_bench.tracing import is_installed
 
 # Ways by which xdist reaches other machines.
@@ -142,9 +142,6 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             values["endpoint"] = next(iter(values["agents"].values()))
     if "replay" in values:
         values |= _recorded_endpoint(values, sources["replay"], problems)
-    if "budget" in values:
-        # A budget says how many trials there are; of a task there may be as many as of one that is held until decided.
-        values.setdefault("trials", values.get("max_trials", table.DEFAULTS["max_trials"]))
     settings = _with_implied(_settings(values, options))
     problems += _contradictions(settings, config)
     # An endpoint in the environment alone asks for nothing yet.
@@ -205,8 +202,8 @@ def _with_implied(settings: Settings) -> Settings:
     # Without the key these agents could answer nothing.
     if not settings.agents and needs_tags(settings.endpoint):
         settings = dataclasses.replace(settings, tag_trials=True)
-    if settings.trials == AUTO_TRIALS:
-        settings = dataclasses.replace(settings, trials=settings.max_trials, stop="decided")
+    if isinstance(settings.trials, AutoTrials):
+        settings = dataclasses.replace(settings, trials=int(settings.trials), auto=True)
     return settings
 
 
@@ -244,16 +241,14 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
         problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
-    if settings.stop == "decided" and not (settings.min_pass or settings.min_pass_k or settings.baseline):
+    if settings.auto and not (settings.min_pass or settings.min_pass_k or settings.baseline):
         asked = "--a2a-min-pass RATE or --a2a-baseline FILE"
-        problems.append(f"--a2a-stop decided (or --a2a-trials auto) needs a gate that can be decided: add {asked}")
-    if settings.stop == "decided" and settings.max_metric:
+        problems.append(f"--a2a-trials auto needs a gate that can be decided: add {asked}")
+    if settings.auto and settings.max_metric:
         problems.append(
-            "--a2a-max-metric and --a2a-stop decided (or --a2a-trials auto) exclude each other: the mean of a number "
-            "is not decided early, and would be of the trials that were held by then; leave one of them out"
+            "--a2a-max-metric and --a2a-trials auto exclude each other: the mean of a number is not decided early, and "
+            "would be of the trials that had run by then; leave one of them out"
         )
-    if settings.budget is not None:
-        problems += _budget_problems(settings)
     if settings.otel == "on" and not is_installed():
         problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
     # An agent of this machine cannot be reached from another.
@@ -266,20 +261,6 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
         )
     return problems
-
-
-def _budget_problems(settings: Settings) -> Iterator[str]:
-    """Say what a budget needs, and what does not go with it."""
-    if not settings.baseline:
-        yield "--a2a-budget goes by what an earlier run measured of each task: add --a2a-baseline FILE"
-    if settings.stop == "decided":
-        yield (
-            "--a2a-budget and --a2a-stop decided (or --a2a-trials auto) exclude each other: a budget fixes beforehand "
-            "how many trials each task has, and an early verdict ends them by what was seen; leave one of them out"
-        )
-    if len(settings.under_test) > 1:
-        names = ", ".join(name or "" for name in settings.under_test)
-        yield f"--a2a-budget is about one agent, and there are several ({names}); give one endpoint, or leave it out"
 
 
 def _files_written(settings: Settings) -> Iterator[tuple[str, str | None]]:

@@ -17,11 +17,8 @@ def problems(settings: Settings) -> Iterator[str]:
     for option, value in (("--a2a-record", settings.record), ("--a2a-replay", settings.replay)):
         if value and len(settings.agents) > 1:
             yield f"{option} has the conversations of one agent, and there are several ({names}); give one endpoint"
-    if settings.stop == "decided" and len(settings.agents) > 1:
-        yield (
-            f"--a2a-stop decided is about one agent, and there are several ({names}); give one endpoint, "
-            "or leave it out"
-        )
+    if settings.auto and len(settings.agents) > 1:
+        yield f"--a2a-trials auto is about one agent, and there are several ({names}); give one endpoint, or a number"
     name, _ = split_named(settings.baseline or "")
     if name is not None and settings.agents and name not in settings.under_test:
         near = did_you_mean(name, settings.agents)

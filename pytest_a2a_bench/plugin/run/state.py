@@ -127,8 +127,6 @@ class Plan:
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param order: what the order of the trials is drawn from; empty where they keep theirs.
-    :param budget: how many conversations there may be (``--a2a-budget``); 0 where nothing limits them.
-    :param known: task -> its trials in the baseline that succeeded and that were evaluated, for the budget.
     :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
     """
 
@@ -147,8 +145,6 @@ class Plan:
     missed: tuple[Missed, ...] | None = None
     named: bool = False
     order: str = ""
-    budget: int = 0
-    known: Mapping[str, Sequence[int]] = field(default_factory=dict)
     end: float | None = None
 
     @property
@@ -228,7 +224,6 @@ class Collected:
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param used: whether an item uses the endpoint.
     :param whole: keys of the selected trials before they were divided among shards.
-    :param beyond: trials that are beyond the budget, and are not held.
     :param found_ids: those of the ids on the command line that an item was collected for, deselected or not.
     """
 
@@ -238,7 +233,6 @@ class Collected:
     left_out: int = 0
     used: bool = False
     whole: tuple[str, ...] = ()
-    beyond: frozenset[TrialKey] = frozenset()
     found_ids: set[str] = field(default_factory=set)
 
 

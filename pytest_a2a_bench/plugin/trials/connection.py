@@ -121,7 +121,7 @@ def _stopping(run: BenchRun, connection: AgentConnection, name: str | None) -> S
         return ""
 
     breaker = Breaker(0 if settings.replay else settings.breaker)
-    return Stopping(breaker, limits, run.plan.results, run.plan.run_id, ask, name, run.collected.beyond)
+    return Stopping(breaker, limits, run.plan.results, run.plan.run_id, ask, name)
 
 
 def _start_tracing(run: BenchRun) -> Tracing:

@@ -155,7 +155,7 @@ class Controller:
             return
         from pytest_a2a_bench.plugin.report.outlook import outlook_lines  # few runs have gates
 
-        for line in outlook_lines(self.run, [TrialKey.parse(key) for key in found.keys], found.whole, workers):
+        for line in outlook_lines(self.run, [TrialKey.parse(key) for key in found.keys], workers):
             terminal.ensure_newline()
             say(terminal, line)
 

@@ -17,7 +17,6 @@ from pytest_a2a_bench.reports.summary import benchmark_notes, caveats, dialect_o
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison
 from pytest_a2a_bench.results.history import Entry
-from pytest_a2a_bench.results.stats import BUDGET_ERROR
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 
@@ -81,9 +80,8 @@ def cautions(contents: Contents) -> list[str]:
     decided = sum(r.error_type == DECIDED_ERROR for r in trials)
     if decided:
         were = f"{decided:,} of {len(trials):,} trials were not held"
-        notes.append(f"{were}: every gate was decided before, and no rate counts them.")
-    beyond = sum(r.error_type == BUDGET_ERROR for r in trials)
-    unjudged = sum(r.status == "skipped" for r in trials) - decided - beyond
+        notes.append(f"{were}: every gate was decided before, or the money was spent, and no rate counts them.")
+    unjudged = sum(r.status == "skipped" for r in trials) - decided
     if unjudged:
         notes.append(f"{unjudged:,} of {len(trials):,} trials were skipped: they need a judge, and none is configured.")
     absent = sum(r.status == "not_run" for r in trials)

@@ -12,8 +12,8 @@ from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, number, rate, seconds
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.agents import agent_names
-from pytest_a2a_bench.results.budget import rate_of
-from pytest_a2a_bench.results.stats import is_weighted, mean_reward, summarise
+from pytest_a2a_bench.results.inference import wilson
+from pytest_a2a_bench.results.stats import mean_reward, summarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,15 @@ def by_domain(trials: Sequence[TrialResult]) -> Html:
         el("th", t, scope="col", class_=_classes(i, is_wide))
         for i, (t, is_wide) in enumerate(zip(head, wide, strict=True))
     ]
-    weighted = is_weighted(trials)
-    body = [_row(g, weighted) for g in groups(trials)]
-    method = "Each task counts the same (a budget)" if weighted else "The interval is Wilson's"
+    body = [_row(g) for g in groups(trials)]
     return el(
         "section",
         el("h2", "Domains"),
         el("table", el("thead", el("tr", titles)), el("tbody", body), class_="domains"),
         el(
             "p",
-            f"{method}. A trial that ended in an error counts as not passed; one that was skipped does not count.",
+            "The interval is Wilson's. A trial that ended in an error counts as not passed; one that was skipped "
+            "does not count.",
             class_="note",
         ),
         id="domains",
@@ -66,24 +65,24 @@ def groups(trials: Iterable[TrialResult]) -> list[Group]:
     return found
 
 
-def _row(group: Group, weighted: bool) -> Html:
+def _row(group: Group) -> Html:
     judged = [r for r in group.trials if r.status == "evaluated"]
     # Errors stay in the denominator.
     counted = sum(r.status != "skipped" for r in group.trials)
     passed = sum(r.success for r in judged)
-    mean = mean_reward(group.trials, weighted)
+    mean = mean_reward(group.trials)
     errors = sum(r.status not in ("evaluated", "skipped") for r in group.trials)
     skipped = sum(r.status == "skipped" for r in group.trials)
     chart: Html | str = "all were skipped"
-    found = rate_of(group.trials, weighted) if counted else None
-    if found is not None:
-        said = f"{rate(found.rate)} passed, 95 % interval {rate(found.low)} to {rate(found.high)}"
-        chart = charts.bar(found.rate, found.low, found.high, said)
+    if counted:
+        low, high = wilson(passed, counted)
+        said = f"{rate(passed / counted)} passed, 95 % interval {rate(low)} to {rate(high)}"
+        chart = charts.bar(passed / counted, low, high, said)
     return el(
         "tr",
         el("th", group.name, scope="row"),
         el("td", chart, class_="bar-cell"),
-        el("td", rate(found.rate) if found else "\u2013", class_="num strong"),
+        el("td", rate(passed / counted) if counted else "\u2013", class_="num strong"),
         el("td", f"{passed:,} / {counted:,}", class_="num"),
         el("td", number(mean, 3), class_="num wide"),
         el("td", f"{errors:,}", class_="num warn" if errors else "num"),

@@ -10,8 +10,8 @@ from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
 from pytest_a2a_bench.results.agents import agent_names
-from pytest_a2a_bench.results.budget import rate_of
-from pytest_a2a_bench.results.stats import count, is_weighted
+from pytest_a2a_bench.results.inference import wilson
+from pytest_a2a_bench.results.stats import count
 
 _TONES = {"pass": "good", "inconclusive": "unsure"}
 _WORDS = {"pass": "Pass", "failed": "Failed", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}
@@ -74,9 +74,7 @@ def _gate(gate: StoredGate) -> Html:
 def _headline(trials: Sequence[TrialResult]) -> Html:
     counted = [r for r in trials if r.status != "skipped"]
     passed = sum(r.success for r in counted)
-    weighted = is_weighted(trials)
-    found = rate_of(trials, weighted) if counted else None
-    how = "each task counts the same; " if weighted else ""
+    low, high = wilson(passed, len(counted)) if counted else (0.0, 1.0)
     # Over all trials: turns before an error were real ones.
     turns = sorted(s for r in trials for s in r.turn_latencies)
     costs = [r.cost for r in trials if r.cost is not None]
@@ -88,9 +86,9 @@ def _headline(trials: Sequence[TrialResult]) -> Html:
         "dl",
         _figure(
             "Trials passed",
-            rate(found.rate) if found else "\u2013",
-            f"{how}{passed:,} of {len(counted):,}; 95 % interval {rate(found.low)} to {rate(found.high)}"
-            if found
+            rate(passed / len(counted)) if counted else "\u2013",
+            f"{passed:,} of {len(counted):,}; 95 % interval {rate(low)} to {rate(high)}"
+            if counted
             else "all were skipped",
         ),
         _figure("Trials", f"{len(trials):,}", f"of {count(tasks, 'task')}; {troubled}"),
