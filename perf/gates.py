@@ -1,6 +1,6 @@
 """How often gates say what, and what it costs to decide early, by simulation: the tables of docs/guides/gates.md.
 
-    python perf/gates.py baseline|floors|early|early-best|drawn|budget|budget-drop [--runs 400] [--only 50x4]
+    python perf/gates.py baseline|floors|early|drawn|first [--runs 400] [--only 50x4]
 
 Tasks are as hard as real ones: a third is nearly always solved, a third nearly never, the rest lies between. The
 changed agent is worse by the true drop on average, on the tasks where it can be. Further rows are for agents that solve
@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import argparse
 import random
-from bisect import bisect_left
 from collections import Counter
-from math import ceil, sqrt
-from typing import NamedTuple
+from math import ceil
 
-from pytest_a2a_bench.results.budget import Known, Stratum, allot, drop_limits, estimate, guesses
-from pytest_a2a_bench.results.inference import LEVEL, Interval, PairedTask, drop_interval, paired_p, wilson
-from pytest_a2a_bench.results.sequential import DropBets, early_share, floor_bounds
+from pytest_a2a_bench.results.inference import LEVEL, Interval, PairedTask, drop_interval, paired_p
+from pytest_a2a_bench.results.sequential import DropBets, Stratum, decide_floor, early_share, floor_bounds
 
 MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
 NEARLY_PERFECT = ((40, 1, 1.0), (12, 4, 1.0), (50, 4, 1.0), (20, 8, 0.98))
@@ -128,92 +125,6 @@ def early(tasks: int, trials: int, known: int, drop: float, runs: int) -> tuple[
     return said, held / runs / len(order)
 
 
-class Law(NamedTuple):
-    """How likely a pair of trials is a loss, nothing, and a gain."""
-
-    lost: float
-    same: float
-    gained: float
-
-
-def law(before: list[float], drop: float) -> Law:
-    """Return that of a pair whose task is drawn."""
-    pairs = list(zip(before, worse(before, drop), strict=True))
-    lost = sum(p * (1 - q) for p, q in pairs) / len(pairs)
-    gained = sum((1 - p) * q for p, q in pairs) / len(pairs)
-    return Law(lost, 1 - lost - gained, gained)
-
-
-def best_early(pairs: int, drop: float, prize: float) -> tuple[float, float]:
-    """Return how often the best of all tests calls so many pairs ``regressed``, and its cost, which no other undercuts.
-
-    It knows what no gate knows: how likely losses and gains are if the drop is just what is allowed, and if it is
-    ``drop``. By backward induction: it stops where that is worth more than to go on, and is wrong in 5 % at most.
-
-    :param prize: what it is worth to be told of the drop, in pairs.
-    """
-    allowed, real = law(chances(pairs), ALLOWED), law(chances(pairs), drop)
-    cheap, dear = 0.0, 1000 * prize
-    # The dearest mistakes are too many; halved until they are 5 %.
-    for _ in range(22):
-        fine = (cheap + dear) / 2
-        stops = _stops(pairs, allowed, real, prize, fine)
-        if _told(stops, allowed)[0] > LEVEL:
-            cheap = fine
-        else:
-            dear = fine
-    said, held = _told(_stops(pairs, allowed, real, prize, dear), real)
-    return said, held / pairs
-
-
-def _stops(pairs: int, allowed: Law, real: Law, prize: float, fine: float) -> list[set[tuple[int, int]]]:
-    """Return after each pair with how many losses and gains to stop."""
-    found: list[set[tuple[int, int]]] = [set() for _ in range(pairs + 1)]
-    later: dict[tuple[int, int], float] = {}
-    for seen in range(pairs, -1, -1):
-        values = {}
-        for lost in range(seen + 1):
-            for gained in range(seen - lost + 1):
-                same = seen - lost - gained
-                unlikely = (allowed.lost / real.lost) ** lost * (allowed.same / real.same) ** same
-                now = prize - fine * unlikely * (allowed.gained / real.gained) ** gained
-                go_on = 0.0
-                if seen < pairs:
-                    go_on = real.lost * later[lost + 1, gained] + real.gained * later[lost, gained + 1]
-                    go_on += real.same * later[lost, gained] - 1
-                if now > go_on:
-                    found[seen].add((lost, gained))
-                values[lost, gained] = max(now, go_on)
-        later = values
-    return found
-
-
-def _told(stops: list[set[tuple[int, int]]], truth: Law) -> tuple[float, float]:
-    """Return how often a stop is reached, and how many pairs are held on average."""
-    alive: dict[tuple[int, int], float] = {(0, 0): 1.0}
-    said = held = 0.0
-    for seen, here in enumerate(stops):
-        step: dict[tuple[int, int], float] = {}
-        for (lost, gained), likely in alive.items():
-            if (lost, gained) in here or seen == len(stops) - 1:
-                said += likely * ((lost, gained) in here)
-                held += likely * seen
-                continue
-            for place, chance in zip(((lost + 1, gained), (lost, gained), (lost, gained + 1)), truth, strict=True):
-                step[place] = step.get(place, 0.0) + likely * chance
-        alive = step
-    return said, held
-
-
-def best_table() -> None:
-    """Print what the best early test would say and cost."""
-    drops, prizes = (0.15, 0.2, 0.3), (10, 40, 1000)
-    _table("50 x 1, worth of the answer in conversations", drops, "drop ")
-    for prize in prizes:
-        cells = [best_early(50, drop, prize) for drop in drops]
-        print(f"| {prize} | " + " | ".join(f"{said:.0%}, {cost:.0%}" for said, cost in cells) + " |", flush=True)
-
-
 def drawn(tasks: int, trials: int, runs: int, *, broken: bool) -> tuple[float, float]:
     """Return how often an early verdict is wrong about all tasks there are, and about those that ran.
 
@@ -246,142 +157,40 @@ def drawn_table(runs: int) -> None:
         print(f"| {tasks} x {trials} | " + " | ".join(f"{a:.1%}, {b:.1%}" for a, b in cells) + " |", flush=True)
 
 
-def sure(tasks: int, share: float, rate: float) -> list[float]:
-    """Return chances of tasks of which a share is hardly ever, or hardly ever not, solved; the rest lies between."""
-    each = int(tasks * share / 2)
-    middle = tasks - 2 * each
-    return [rate] * each + [0.05 + 0.9 * (i + 0.5) / middle for i in range(middle)] + [1 - rate] * each
+def first(speed: float, rate: float, runs: int) -> float:
+    """Return the cost of a floor of 50 x 8 trials whose uncertain tasks come ``speed`` times as often as the others.
 
-
-BUDGET_KINDS = {
-    "a third 0.95, a third 0.05": chances,
-    "two thirds 0.99 or 0.01": lambda tasks: sure(tasks, 0.67, 0.99),
-    "80 % always or never": lambda tasks: sure(tasks, 0.8, 1.0),
-    "all 0.7": lambda tasks: [0.7] * tasks,
-    "all 0.98": lambda tasks: [0.98] * tasks,
-}
-BUDGET_LENGTHS = ((50, 4, 4), (50, 8, 4), (50, 8, 8), (114, 8, 4), (278, 8, 4))
-"""Tasks, the baseline's trials of each, and how many of each an even run has. 278 are tau2's in its three domains."""
-
-
-def changed(before: list[float], how: str, source: random.Random) -> list[float]:
-    """Return the chances of an agent that lost 0.1 on average, or nothing."""
-    if how == "unchanged":
-        return before
-    if how == "all worse":
-        return worse(before, 0.1)
-    after, rest = list(before), 0.1 * len(before)
-    if how == "sure ones worse":  # where the baseline let least be held
-        most = [i for i, p in enumerate(before) if p >= 0.9] or list(range(len(before)))
-        part = min(1.0, rest / sum(before[i] for i in most))
-        for i in most:
-            after[i] *= 1 - part
-        return after
-    order = list(range(len(before)))
-    source.shuffle(order)
-    for i in order:  # some lost everything
-        after[i] -= min(rest, before[i])
-        rest -= before[i] - after[i]
-    return after
-
-
-CHANGES = ("unchanged", "all worse", "sure ones worse", "some broken")
-
-
-def budgeted(
-    before: list[float],
-    known_trials: int,
-    budget: int,
-    how: str,
-    runs: int,
-    *,
-    by: str = "baseline",
-    drop: bool = False,
-) -> tuple[float, float]:
-    """Return how wide the interval of a run is whose trials a budget gave out, and how often it misses the truth.
-
-    :param by: what it goes by: the ``baseline``; the ``truth``, which nobody knows; as many trials of each task are
-        ``even``, with the same interval.
-    :param drop: of the drop, each limit at 95 %, of which the worse is told; else of the rate, both limits together.
+    The baseline's eight trials of each task say which it seldom, sometimes or mostly solves. Each kind is a population
+    by itself: of an order that prefers one, no sequential test may take all trials for draws from one.
     """
-    source = random.Random(f"{len(before)}/{known_trials}/{how}")
-    after = changed(before, how, source)
-    truth = sum(before) / len(before) - sum(after) / len(after) if drop else sum(after) / len(after)
-    names = [str(i) for i in range(len(before))]
-    sure = 10**6
-    rates = {n: Known(round(p * sure), sure) for n, p in zip(names, before, strict=True)}
-    trials = dict.fromkeys(names, budget // len(names))
-    if by == "truth":
-        trials = allot(dict.fromkeys(names, 32), rates, budget)
-    width, below, above = 0.0, 0, 0
+    source = random.Random(50)
+    need, held = ceil(FLOOR * 400 - 1e-9), 0
     for _ in range(runs):
-        known = {n: Known(_held(source, p, known_trials), known_trials) for n, p in zip(names, before, strict=True)}
-        if by == "baseline":
-            trials = allot(dict.fromkeys(names, 32), known, budget)
-        ok = {n: _held(source, p, trials[n]) for n, p in zip(names, after, strict=True)}
-        if drop:
-            low, high = drop_limits([PairedTask(known[n].trials, known[n].ok, trials[n], ok[n]) for n in names])
-        else:
-            guessed = guesses(known, names)
-            _, low, high, _ = estimate([Stratum(trials[n], ok[n], guessed[n]) for n in names])
-        width += high - low
-        below += low > truth + 1e-9
-        above += high < truth - 1e-9
-    return width / runs, (max(below, above) if drop else below + above) / runs
+        kinds: dict[int, list[bool]] = {0: [], 1: [], 2: []}
+        for before, now in zip(chances(50), shifted(chances(50), rate), strict=True):
+            ok = _held(source, before, 8)
+            kinds[(ok > 0) + (ok == 8)] += [source.random() < now for _ in range(8)]
+        places = []
+        for kind, outcomes in kinds.items():
+            source.shuffle(outcomes)
+            often = speed if kind == 1 else 1.0
+            places += [((i + 0.5) / len(outcomes) / often, kind, success) for i, success in enumerate(outcomes)]
+        seen = {kind: Stratum(len(outcomes), 0, 0) for kind, outcomes in kinds.items()}
+        for _, kind, success in sorted(places, key=lambda place: place[:2]):
+            held += 1
+            seen[kind] = seen[kind]._replace(seen=seen[kind].seen + 1, ok=seen[kind].ok + success)
+            if decide_floor(list(seen.values()), need) is not None:
+                break
+    return held / runs / 400
 
 
-def plain_width(before: list[float], known_trials: int, each: int, runs: int, *, drop: bool) -> float:
-    """Return how wide the interval of a run without a budget is."""
-    source = random.Random(f"{len(before)}/{known_trials}")
-    found = 0.0
-    for _ in range(runs):
-        now = [_held(source, p, each) for p in before]
-        interval: Interval = wilson(sum(now), each * len(now))
-        if drop:
-            old = [_held(source, p, known_trials) for p in before]
-            pairs = [PairedTask(known_trials, o, each, n) for o, n in zip(old, now, strict=True)]
-            interval = drop_interval(pairs, resamples=300)
-        found += interval.high - interval.low
-    return found / runs
-
-
-def budget_table(runs: int, *, drop: bool) -> None:
-    """Print which share of an even run's trials a budget needs for the same width, and how often it is wrong."""
-    print("| chances | tasks x trials (baseline) | width | even | known | budget | " + " | ".join(CHANGES) + " |")
-    print("|---|---|---|---|---|---|" + "---|" * len(CHANGES))
-    for name, kind in BUDGET_KINDS.items():
-        for tasks, known, each in BUDGET_LENGTHS:
-            before = kind(tasks)
-            wanted = plain_width(before, known, each, runs, drop=drop)
-            needed = []
-            for by in ("even", "truth", "baseline"):
-                # By whole trials of each task where they are even, else by a twentieth.
-                parts = each if by == "even" else 20
-                shares = [i / parts for i in range(1, 4 * parts) if i * each >= parts]
-                found = bisect_left(
-                    shares,
-                    -wanted,
-                    key=lambda share: (
-                        -budgeted(
-                            before,
-                            known,
-                            round(share * tasks * each),
-                            "unchanged",
-                            max(40, runs // 10),
-                            by=by,
-                            drop=drop,
-                        )[0]
-                    ),
-                )
-                needed.append(f"{shares[found]:.0%}" if found < len(shares) else "more")
-            wrong = [budgeted(before, known, tasks * each, how, runs, drop=drop)[1] for how in CHANGES]
-            cells = [f"{wanted:.3f}", *needed, *(f"{share:.1%}" for share in wrong)]
-            print(f"| {name} | {tasks} x {each} ({known}) | {' | '.join(cells)} |", flush=True)
-    if drop:
-        # Neyman's: the average spread squared, over the average squared spread.
-        spreads = {name: [sqrt(p * (1 - p)) for p in kind(600)] for name, kind in BUDGET_KINDS.items()}
-        least = {name: sum(s) ** 2 / len(s) / sum(x * x for x in s) for name, s in spreads.items()}
-        print("\nof countless tasks, with known rates: " + ", ".join(f"{n}: {share:.0%}" for n, share in least.items()))
+def first_table(runs: int) -> None:
+    """Print what it costs to run uncertain tasks first."""
+    _table(f"floor {FLOOR:g}, true rate", TRUTHS)
+    print("| in a random order | " + " | ".join(f"{floor(50, 8, rate, runs)[1]:.0%}" for rate in TRUTHS) + " |")
+    for speed in (1.0, 2.0, 3.0):
+        cells = [f"{first(speed, rate, runs):.0%}" for rate in TRUTHS]
+        print(f"| uncertain tasks {speed:g} times as often | {' | '.join(cells)} |", flush=True)
 
 
 def _held(source: random.Random, chance: float, trials: int) -> int:
@@ -440,9 +249,7 @@ def early_table(runs: int, only: str) -> None:
 def main() -> None:
     """Print one of the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "table", choices=("baseline", "floors", "early", "early-best", "drawn", "budget", "budget-drop")
-    )
+    parser.add_argument("table", choices=("baseline", "floors", "early", "drawn", "first"))
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--only", default="", metavar="TASKSxTRIALS", help="one row of floors or early")
     asked = parser.parse_args()
@@ -450,12 +257,10 @@ def main() -> None:
         floor_table(asked.runs, asked.only)
     elif asked.table == "early":
         early_table(asked.runs, asked.only)
-    elif asked.table == "early-best":
-        best_table()
     elif asked.table == "drawn":
         drawn_table(asked.runs)
-    elif asked.table.startswith("budget"):
-        budget_table(asked.runs, drop=asked.table == "budget-drop")
+    elif asked.table == "first":
+        first_table(asked.runs)
     else:
         baseline_table(asked.runs)
 

@@ -10,5 +10,5 @@ if [ ! -e "$baseline" ]; then
   echo "  pytest --a2a-endpoint $endpoint --a2a-suite $suite --a2a-min-pass 0 && a2a-bench promote a2a-results -o $baseline" >&2
   exit 2
 fi
-exec pytest --a2a-endpoint "$endpoint" --a2a-suite "$suite" --a2a-baseline "$baseline" --a2a-stop decided \
+exec pytest --a2a-endpoint "$endpoint" --a2a-suite "$suite" --a2a-baseline "$baseline" --a2a-trials auto:1 \
     --a2a-concurrency 8 -q
