@@ -234,6 +234,7 @@ def _read_artifact_update(raw: Mapping[str, Any], form: Form) -> ArtifactUpdate:
         context_id=_string(_get(raw, "contextId", "context_id")),
         artifact=_read_artifact(as_object(raw.get("artifact")), form),
         append=raw.get("append") is True,
+        last=_get(raw, "lastChunk", "last_chunk") is True,
         metadata=as_object(raw.get("metadata")),
     )
 

@@ -79,6 +79,7 @@ class ArtifactUpdate:
     context_id: str | None = None
     artifact: Artifact = Artifact()
     append: bool = False
+    last: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -74,7 +74,7 @@ class AgentSession:
         self._cancelled = threading.Event()
         self._running: asyncio.Task[Any] | None = None
         self._state: str | None = None
-        self._delivered: dict[str, tuple[Part, ...]] = {}
+        self._last_task: Turn | None = None
         self._answered_at = 0.0
         self.is_over = False
         self.context_id: str | None = None
@@ -224,7 +224,7 @@ class AgentSession:
     async def _take_turn(self, parts: Sequence[Part]) -> AgentReply:
         wire = await self._wire()
         message = self._compose(parts)
-        turn = Turn(self._delivered)
+        turn = Turn(self._last_task)
         records: list[RequestRecord] = []
         self.history.append(HistoryEntry("sent", message.parts, _now(), message.message_id))
         stream = self._config.streaming == "on" or self._connection.must_stream
@@ -331,7 +331,7 @@ class AgentSession:
         if turn.task_id:
             self.a2a_task_id = turn.task_id
             self._state = turn.state
-            self._delivered = turn.artifacts
+            self._last_task = turn
         elif turn.settled:
             self._state = None
 
@@ -346,6 +346,9 @@ class AgentSession:
         self._account(reply)
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
+        if reply.repeated:
+            message = f"the agent sent the same answer twice, and it was read once: {reply.repeated}"
+            self.findings.append(DialectFinding("answer-repeated", message, turn=number))
         self.findings += [DialectFinding("secret-repeated", _repeats(kind), turn=number) for kind in repeated]
         entry = HistoryEntry("received", reply.parts, _now(), state=reply.state, requests=len(self.metrics))
         self.history.append(entry)

@@ -1,8 +1,8 @@
 """From what arrives in one turn to one reply: the turn itself is pure, :func:`read_events` waits for what it is fed.
 
 Rules: a Message's parts are the answer; else the artifacts of the a2a_task; else the text of its status. What an agent
-says while ``working`` is never the answer; nor is the history, where servers keep just that. An a2a_task
-that waits for input answers with its question: the status before the artifacts.
+says while ``working`` is never the answer; nor is the history, where servers keep just that. An a2a_task that waits
+for input answers with its artifacts and the question in its status.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import dataclasses
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class AgentReply:
     :param raw: the answer's JSON text, bounded, for the transcript.
     :param notes: what was odd about it and was put up with.
     :param elsewhere: where an answer without parts has text that is none, in words; empty where there is none.
+    :param repeated: how the agent sent the same answer twice, of which one was kept; empty where it did not.
     """
 
     parts: tuple[Part, ...]
@@ -65,6 +67,7 @@ class AgentReply:
     raw: str = ""
     notes: tuple[str, ...] = ()
     elsewhere: str = ""
+    repeated: str = ""
 
     @property
     def text(self) -> str:
@@ -75,12 +78,17 @@ class AgentReply:
 class Turn:
     """Collects the events of one turn until there is an answer.
 
-    :param seen: artifacts of the same a2a_task that earlier turns have already delivered.
+    :param earlier: the last turn in which the agent named an a2a_task: what that delivered is no part of this
+        answer. An artifact's id is unique within its task only (§4.1.7), so that another task's artifacts are all new.
     :ivar broken: whether the stream ended before the answer was there, so that it can only be asked for.
     """
 
-    def __init__(self, seen: Mapping[str, tuple[Part, ...]] | None = None) -> None:
-        self._seen = dict(seen or {})
+    def __init__(self, earlier: Turn | None = None) -> None:
+        self._seen = earlier.delivered if earlier is not None else {}
+        self._seen_in = earlier.task_id if earlier is not None else None
+        self._resumed = earlier is not None and earlier.state not in TERMINAL
+        self._repeated = ""
+        self._chunks: Counter[str] = Counter()
         self._message: InMessage | None = None
         self._status: InMessage | None = None
         self._artifacts: dict[str, Artifact] = {}
@@ -115,6 +123,11 @@ class Turn:
         """The parts of every artifact so far, by id."""
         return {k: a.parts for k, a in self._artifacts.items()}
 
+    @property
+    def delivered(self) -> dict[str, tuple[Part, ...]]:
+        """The parts of every artifact of this a2a_task, by id, that this turn or an earlier one has delivered."""
+        return {**(self._seen if self._seen_in == self.task_id else {}), **self.artifacts}
+
     def feed(self, event: InEvent) -> None:
         """Take one event."""
         self.context_id = event.context_id or self.context_id
@@ -144,11 +157,21 @@ class Turn:
         new = update.artifact
         key = new.artifact_id or "#0"
         old = self._artifacts.get(key)
+        self._chunks[key] = self._chunks[key] + 1 if update.append else 1
+        if update.append and old is not None and self._is_whole_again(key, old.parts, update):
+            self._repeated = "the last chunk of a stream repeats all that was streamed before it"
+            return
         if update.append and old is not None:
             new = dataclasses.replace(new, parts=_join(old.parts, new.parts), metadata={**old.metadata, **new.metadata})
         elif update.append:  # against §4.2.2, where an artifact's first chunk has append=false
             self.notes.append(f"artifact {key!r} is appended to before it was begun")
         self._artifacts[key] = new
+
+    def _is_whole_again(self, key: str, old: tuple[Part, ...], update: ArtifactUpdate) -> bool:
+        """Whether a chunk is all of its artifact once more: as its last one, or after at least two."""
+        # Of two equal chunks that nothing marks each may be a word of its own ("no" "no").
+        new = update.artifact.parts
+        return (update.last or self._chunks[key] > 2) and bool(old) and [*map(_content, new)] == [*map(_content, old)]
 
     def reply(self, raw: str = "") -> AgentReply:
         """Return the answer as far as it is known.
@@ -171,6 +194,7 @@ class Turn:
             raw=raw,
             notes=tuple(self.notes),
             elsewhere="" if parts else self._elsewhere(),
+            repeated=self._repeated,
         )
 
     def status_text(self) -> str:
@@ -181,10 +205,32 @@ class Turn:
         if self._message is not None:
             return self._message.parts
         status = self._status.parts if self._status else ()
-        fresh = tuple(p for key, a in self._artifacts.items() for p in self._unseen(key, a))
+        fresh = self._fresh()
+        # A task that was begun again after its end (against §3.1.1) has nothing from before, where it shows the same.
+        if not fresh and not self._resumed:
+            fresh = self._once(self.artifacts.values())
         if self.state == "input-required":
-            return status or fresh
+            return self._once((fresh, status))
         return fresh or status
+
+    def _fresh(self) -> tuple[Part, ...]:
+        """Return what no earlier turn has delivered."""
+        seen = self._seen if self._seen_in == self.task_id else {}
+        found = []
+        for key, artifact in self._artifacts.items():
+            old = seen.get(key, ())
+            found.append(artifact.parts[len(old) :] if artifact.parts[: len(old)] == old else artifact.parts)
+        return self._once(found)
+
+    def _once(self, several: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
+        """Join what several artifacts, or an artifact and a status, hold; of those that are equal the first counts."""
+        kept: dict[tuple[str, ...], tuple[Part, ...]] = {}
+        for parts in map(_without_thoughts, several):
+            content = tuple(map(_content, parts))
+            if content and content in kept:
+                self._repeated = "two artifacts, or an artifact and the status, hold the same"
+            kept.setdefault(content, parts)
+        return tuple(part for parts in kept.values() for part in parts)
 
     def _elsewhere(self) -> str:
         said = next((text for message in reversed(self._history) if (text := _text_of(message).strip())), "")
@@ -194,10 +240,6 @@ class Turn:
             f"the task's history has words of the agent's ({excerpt(said, 80)}), which are no answer: that "
             "is in an artifact, or in the message of the status"
         )
-
-    def _unseen(self, key: str, artifact: Artifact) -> tuple[Part, ...]:
-        old = self._seen.get(key, ())
-        return artifact.parts[len(old) :] if artifact.parts[: len(old)] == old else artifact.parts
 
     def _metadata_candidates(self) -> Iterable[Mapping[str, Any]]:
         if self._message is not None:
@@ -211,6 +253,11 @@ class Turn:
 
 def _text_of(message: InMessage) -> str:
     return "\n".join(p.text for p in message.parts if p.kind == "text")
+
+
+def _content(part: Part) -> str:
+    """Return what a part holds, for comparing: neither its metadata nor blanks around a text."""
+    return part.text.strip() if part.kind == "text" else repr((part.kind, part.data, part.url, part.raw))
 
 
 def _join(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:

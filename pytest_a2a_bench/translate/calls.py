@@ -249,6 +249,14 @@ def merge_calls(data_calls: Sequence[ToolCall], text_calls: Sequence[ToolCall]) 
     return [*data_calls, *(c for c in text_calls if not groups[_same(c)].take(c.id))]
 
 
+def drop_repeated(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """Return the calls without those that have id, name and arguments of one before them: that is the same call."""
+    kept: dict[Hashable, ToolCall] = {}
+    for position, call in enumerate(calls):
+        kept.setdefault((call.id, _same(call)) if call.id else position, call)
+    return [*kept.values()]
+
+
 class _Group:
     """The data calls of one name with the same arguments, of which each is echoed once at most."""
 

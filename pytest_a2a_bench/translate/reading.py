@@ -16,6 +16,7 @@ from pytest_a2a_bench.translate.base import DecodedReply
 from pytest_a2a_bench.translate.calls import (
     Reading,
     drop_echoes,
+    drop_repeated,
     find_message,
     is_respond,
     merge_calls,
@@ -137,7 +138,11 @@ def read_reply(
     _gather_texts([p.text for p in kept if p.kind == "text" and p.text], gathered, rules)
     # What is written in a text is what the agent means, 2.0 as well as 2; only data parts lose what was an integer.
     restored = [restore_call(c, tools) for c in gathered.data_calls]
-    merged = merge_calls(restored, drop_echoes(gathered.text_calls))
+    written = merge_calls(restored, drop_echoes(gathered.text_calls))
+    merged = drop_repeated(written)
+    if len(merged) < len(written):
+        message = "the reply has the same call (id, name and arguments) more than once; it is carried out once"
+        findings.append(DialectFinding("answer-repeated", message))
     if len(merged) > bounds.calls:
         message = f"the reply has {len(merged)} calls; only the first {bounds.calls} are carried out"
         findings.append(limit_finding(bounds, "calls", message))

@@ -19,17 +19,17 @@ def status(state: str, text: str | None = None, **fields: Any) -> dict[str, Any]
     } | fields
 
 
-def artifact(text: str, *, append: bool = False, name: str = "a") -> dict[str, Any]:
+def artifact(text: str, *, append: bool = False, name: str = "a", last: bool = False) -> dict[str, Any]:
     made = {"artifactId": name, "parts": [{"text": text}]}
-    return {"kind": "artifact-update", "taskId": "t", "artifact": made, "append": append}
+    return {"kind": "artifact-update", "taskId": "t", "artifact": made, "append": append, "lastChunk": last}
 
 
 def task(state: str | None, **fields: Any) -> dict[str, Any]:
     return {"kind": "task", "id": "t", "contextId": "c", "status": {"state": state}} | fields
 
 
-def play(*events: dict[str, Any], seen: Any = None) -> Turn:
-    turn = Turn(seen)
+def play(*events: dict[str, Any], earlier: Turn | None = None) -> Turn:
+    turn = Turn(earlier)
     for event in events:
         turn.feed(read_event(event, "0.3"))
     return turn
@@ -61,10 +61,10 @@ def test_chatter_in_the_history_is_not_mistaken_for_the_answer() -> None:
     assert reply(task("completed", history=history), artifact("42")).elsewhere == ""
 
 
-def test_artifacts_before_status_but_the_question_first_while_waiting() -> None:
+def test_artifacts_before_status_and_with_it_while_waiting() -> None:
     assert reply(artifact("42"), status("completed", "Done!")).text == "42"
     assert reply(status("completed", "Done!")).text == "Done!"
-    assert reply(artifact("draft"), status("input-required", "Which?")).text == "Which?"
+    assert reply(artifact("draft"), status("input-required", "Which?")).text == "draft\nWhich?"
     assert reply(artifact("draft"), status("input-required")).text == "draft"
 
 
@@ -90,8 +90,48 @@ def test_empty_snapshot_does_not_erase_streamed_artifacts() -> None:
 def test_artifacts_of_earlier_turns_are_not_repeated() -> None:
     first = play(artifact("old"), status("input-required", "Which?"))
     both = [artifact("old")["artifact"], artifact("new", name="b")["artifact"]]
-    assert play(task("completed", artifacts=both), seen=first.artifacts).reply().text == "new"
-    assert play(task("completed", artifacts=both[:1]), seen=first.artifacts).reply().parts == ()
+    second = play(task("completed", artifacts=both), earlier=first)
+    assert second.reply().text == "new"
+    assert play(task("completed", artifacts=both[:1]), earlier=first).reply().parts == ()
+    # A turn that streams a new artifact only knows of the others all the same.
+    second = play(artifact("new", name="b"), status("input-required", "And?"), earlier=first)
+    assert play(task("completed", artifacts=both), earlier=second).reply().parts == ()
+
+
+@pytest.mark.parametrize("text", [None, "Task completed successfully."])
+@pytest.mark.parametrize("other", ["t2", "t"])
+def test_another_task_may_have_the_same_artifact(other: str, text: str | None) -> None:
+    """An artifact's id is unique within a task only (a2a.proto, Artifact.artifact_id).
+
+    The same where a server begins one task again and again, in which nothing from before its end is left.
+    """
+    said = {"role": "agent", "parts": [{"text": text}]} if text else None
+    answer = {"status": {"state": "completed", "message": said}, "artifacts": [artifact("You're welcome")["artifact"]]}
+    first = play(task("completed") | answer)
+    assert play(task("completed") | answer | {"id": other}, earlier=first).reply().text == "You're welcome"
+
+
+def test_a_stream_whose_last_chunk_repeats_the_answer_says_it_once() -> None:
+    chunks = [artifact("Your order "), artifact("is on ", append=True), artifact("its way.", append=True)]
+    whole = "Your order is on its way."
+    for last in (artifact(whole, append=True), artifact(whole, append=True, last=True)):
+        said = play(*chunks, last, status("completed")).reply()
+        assert said.text == whole
+        assert "last chunk" in said.repeated
+    said = play(artifact(whole), artifact(whole, append=True, last=True), status("completed")).reply()
+    assert (said.text, bool(said.repeated)) == (whole, True)
+    said = play(artifact("no, "), artifact("no, ", append=True), artifact("no", append=True, last=True)).reply()
+    assert (said.text, said.repeated) == ("no, no, no", "")
+
+
+def test_two_artifacts_with_the_same_text_are_one_answer() -> None:
+    same = [artifact("42", name=name)["artifact"] for name in ("a", "b", "c")]
+    said = reply(task("completed", artifacts=same))
+    assert said.text == "42"
+    assert "two artifacts" in said.repeated
+    said = reply(artifact("Which?"), status("input-required", "Which?"))
+    assert (said.text, bool(said.repeated)) == ("Which?", True)
+    assert reply(task("completed", artifacts=[*same[:1], artifact("43", name="d")["artifact"]])).repeated == ""
 
 
 @pytest.mark.parametrize(

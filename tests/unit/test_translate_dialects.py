@@ -413,8 +413,23 @@ def test_a_call_and_its_echo_in_text_count_once() -> None:
         assert read("auto", *parts).calls == (wanted,)
     other = Part.of_text('{"name": "get_user", "arguments": {"id": "u1", "n": 2}, "id": "c2"}')
     assert len(read("auto", as_data, other).calls) == 2
-    assert len(read("auto", as_data, as_data).calls) == 2
+    assert len(read("auto", as_data, as_data).calls) == 1
     assert len(read("auto", as_data, echo, echo).calls) == 2
+
+
+def test_a_call_with_the_same_id_is_the_same_call() -> None:
+    one = {"id": "call_1", "name": "get_user", "arguments": {"id": "u1", "n": 2}}
+    as_text, as_data = Part.of_text(json.dumps({"tool_call": one})), Part.of_data({"tool_calls": [one]})
+    for parts in ((as_text, as_text), (as_data, as_data), (Part.of_text(as_text.text * 2),)):
+        decoded = read("auto", *parts)
+        assert [c.id for c in decoded.calls] == ["call_1"]
+        assert "answer-repeated" in [f.rule for f in decoded.findings]
+    # Written for each kind of reader, which is no fault; and what has another id, or none, is another call.
+    assert "answer-repeated" not in [f.rule for f in read("auto", as_data, as_text).findings]
+    other = Part.of_text(json.dumps({"tool_call": one | {"id": "call_2"}}))
+    assert len(read("auto", as_text, other).calls) == 2
+    unnamed = Part.of_text(json.dumps({"tool_call": one | {"id": ""}}))
+    assert len(read("auto", unnamed, unnamed).calls) == 2
 
 
 def test_a_message_and_its_echo_count_once() -> None:

@@ -80,7 +80,7 @@ def test_context_goes_back_and_ended_tasks_are_not_continued(wired: AgentConnect
 def test_waiting_task_is_continued_and_old_artifacts_are_not_repeated(wired: AgentConnection) -> None:
     session = wired.session()
     question = session.send([Part.of_text("ask which one?")])
-    assert (question.state, question.text) == ("input-required", "which one?")
+    assert (question.state, question.text) == ("input-required", "a draft\nwhich one?")
     answer = session.send([Part.of_text("the red one")])
     assert (answer.state, answer.text) == ("completed", "continued: the red one")
     assert answer.a2a_task_id == question.a2a_task_id
