@@ -88,10 +88,10 @@ _ASKING = re.compile(
     r"here(?:['\u2019]s| is) (?:how|what)(?: you can| you)?(?: to)?|how to|"
     r"(?:it(?:['\u2019]s| is) )?time to|the (?:next|first|last|only|other|best) (?:thing|step|move|bit|option|"
     r"way)[^.]{0,30}? "
-    r"is (?:for you )?(?:to)?|what (?:you|i|we)['\u2019\w ]{0,20} is(?: for you)?(?: to)?|all you[\w' ]* is(?: to)?|"
+    r"is (?:for you )?(?:to)?|what (?:you|i|we)\b['\u2019\w ]{0,20} is(?: for you)?(?: to)?|all you[\w' ]* is(?: to)?|"
     r"all that['\u2019]?s? (?:left|missing) is(?: to)?|(?:it['\u2019]?s|is|are|be) (?:best |necessary |required |"
     r"supposed )to"
-    r"|(?:needs?|has|have|had|ought|got|supposed|is|are) to be|(?:should|must) (?:then |now )?be|needs)\b",
+    r"|(?:needs?|has|have|had|ought|got|supposed|is|are) to be|(?:should|must) (?:then |now )?be)\b",
     re.I,
 )
 _OWN = re.compile(
@@ -135,6 +135,7 @@ _SUBJECT = re.compile(
 )
 _PREPOSITION = re.compile(r"^\W*(?:with|for|of|to|about|by|under|through|due|at|from|in|on|off|out)\b", re.I)
 _INVERTED = re.compile(r"^\W*(?:is|are|was|were|am|has|have|does|do|did|isn['\u2019]t|aren['\u2019]t|any)\b", re.I)
+_PAST_QUESTION = re.compile(r"^\W*(?:have|has|had|did|didn['\u2019]t|haven['\u2019]t|was|were)\b", re.I)
 _WH = re.compile(
     r"^\W*(?:on |in |at |to |from |under )?(?:which|what|what['\u2019]?s|whats|who|whom|how(?! about)|why(?! don|"
     r"\snot)|when|where)\b",
@@ -146,11 +147,12 @@ _WONDERS = re.compile(rf"\b(?:{TELLS})\b(?: \w+)?\W*$", re.I)
 _INDIRECT = re.compile(r"^\W*(?:which|whether|what|how|if|where|when)\b", re.I)
 
 
+_TELL_US = re.compile(r"\b(?:know|see|hear|(?:tell|give|show|send) (?:me|us))$", re.I)
 _SHARED = re.compile(r"(?:go ahead|make sure|ensure|see to it|try|be sure|(?:needs?|has|have|had|ought|got|"
 r"supposed|is|are) to be|"
-                     r"should|must|needs)\b", re.I)  # fmt: skip
+                     r"should|must)\b", re.I)  # fmt: skip
 """Those of them that an agent says of itself as well."""
-_CHECKS = re.compile(rf"\b(?:{LOOKS}|review)\w*\b", re.I)
+_CHECKS = re.compile(rf"\b(?:{LOOKS})\w*\b", re.I)
 _THANKED = re.compile(
     r"^\W*(?:(?:thank|appreciate)\w*(?: you)?(?: so much| very much| again)? for|(?:sorry|apologi[sz]es|apologies)"
     r"(?= (?:about|for|that|if)\b|\W*$))\b",
@@ -163,8 +165,8 @@ _PAST = re.compile(
     re.I,
 )
 _NO_COMMAND = re.compile(
-    # A quotation, a past, a third person, and a gerund that is the subject.
-    r"^\W*[\"\u201c]|^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b|^\W*(?!press|access|pass|dismiss|address|"
+    # A quotation, a number, a past, a third person, and a gerund that is the subject.
+    r"^\W*[\"\u201c]|^\W*\d|^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b|^\W*(?!press|access|pass|dismiss|address|"
     r"bypass|discuss|"
     r"always|settings)\w{3,}s\b(?! (?:your|the|it)\b)|^\W*\w{2,}ing\b.*\b(?:is|are|can|could|may|might|should|will|"
     r"would|helps?|means|"
@@ -190,6 +192,7 @@ class Clause:
     :param body: its words after whatever politeness begins it.
     :param menus: for a menu path, the entries before the last one, which ``body`` is.
     :param addressed: whether words say that the user is to do it.
+    :param begins: whether it is the first of its sentence.
     """
 
     mood: Mood
@@ -197,6 +200,7 @@ class Clause:
     question: bool = False
     menus: tuple[str, ...] = ()
     addressed: bool = False
+    begins: bool = False
 
 
 def cleaned(text: str, *, bullets: bool = False) -> str:
@@ -223,16 +227,18 @@ def clauses(text: str) -> Iterator[Clause]:
             before = last
             told = before is not None and before.mood is Mood.TOLD and _WONDERS.search(before.body)
             last = read(part, question=asked)
+            joined = before is not None and re.search(rf"\band (?:then )?{re.escape(part.strip())}", sentence)
             if told and _INDIRECT.match(part):
                 last = Clause(Mood.ASKED, last.body, question=True)
-            if before is not None and before.mood is Mood.TOLD and last.mood is Mood.NAMED and _adds(sentence, part):
-                # "Read out the icons and the indicators": one thing to do with both.
-                last = Clause(Mood.TOLD, f"{before.body} and {last.body}", addressed=before.addressed)
-            yield last
-
-
-def _adds(sentence: str, part: str) -> bool:
-    return re.search(rf"\band\s+{re.escape(part.strip())}", sentence) is not None
+            if before is not None and joined and last.mood is not Mood.ASKED:
+                if before.mood is Mood.TOLD and last.mood is Mood.NAMED:
+                    # "Read out the icons and the indicators": one thing to do with both.
+                    last = Clause(Mood.TOLD, f"{before.body} and {last.body}")
+                elif before.mood is Mood.STATED and _OWN.match(before.body) and not last.addressed:
+                    # "I have turned it off and reset the other": one subject for both.
+                    last = replace(last, mood=Mood.STATED)
+                last = replace(last, addressed=last.addressed or before.addressed)
+            yield replace(last, begins=before is None)
 
 
 def read(part: str, *, question: bool = False) -> Clause:
@@ -255,13 +261,14 @@ def _mood(part: str, question: bool) -> tuple[Mood, str, bool]:
     body = part[start.end() :] if start else part
     if not body.strip(" .,:;!?-"):
         return Mood.NAMED, "", False
-    if question and _WH.match(body):
+    if question and (_WH.match(body) or _PAST_QUESTION.match(body)):
         return Mood.ASKED, body, False
     if _SUBORDINATE.match(body) or _NOT.search(body) or _LATER.search(body):
         return Mood.STATED, body, False
-    told = _told(body)
+    told, tells = _told(body)
     if told:
-        return Mood.TOLD, told, True
+        # "Tell me ..." asks, whatever its form.
+        return Mood.ASKED if tells else Mood.TOLD, told, True
     if _THANKED.match(part):
         return Mood.STATED, body, False
     if _WH.match(body) or (question and _INVERTED.match(body)):
@@ -275,23 +282,25 @@ def _mood(part: str, question: bool) -> tuple[Mood, str, bool]:
     return Mood.TOLD, body, False
 
 
-def _told(body: str) -> str:
-    """Return what a clause says that the user is to do, or an empty text."""
+def _told(body: str) -> tuple[str, bool]:
+    """Return what a clause says that the user is to do, or an empty text, and whether it is to tell something."""
     asking = _ASKING.search(body)
     if asking is None:
-        return ""
+        return "", False
     before = body[: asking.start()]
     shared = _SHARED.match(asking[0])
     if shared and _OWN.search(before):
-        return ""
+        return "", False
     rest = body[asking.end() :].lstrip(" ,")
+    tells = _TELL_US.search(asking[0]) is not None
     while further := _ASKING.match(rest):
         rest = rest[further.end() :].lstrip(" ,")
+        tells = tells or _TELL_US.search(further[0]) is not None
     rest = _RELATIVE.sub(" ", rest).strip(" ,.:;!?")
     if _OWN.search(rest):
-        return ""
+        return "", False
     if shared and _CHECKS.search(before):
         # What is looked at "to ensure that it is on" is looked at.
-        return body
+        return body, tells
     # "Airplane mode has to be off": what is to be so stands before.
-    return body if not rest or re.search(r"\b(?:be|needs)$", asking[0], re.I) else rest
+    return body if not rest or asking[0].lower().endswith("be") else rest, tells

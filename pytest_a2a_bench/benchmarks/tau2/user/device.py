@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,9 +38,10 @@ _TOUCHES = re.compile(
 _PRONOUN = re.compile(r"\b(it|that|this|them|those|one|both)\b", re.I)
 _HEAD = 4
 """Words that a clause's verb stands in: "have a quick look"."""
-_SEES_TO_IT = re.compile(r"\W*(?:see|check|verify)(?: to it)? that\b", re.I)
+_SEES_TO_IT = re.compile(r"\W*see(?: to it)? that\b", re.I)
 _KEEPS = re.compile(
-    r"\W*(?:wait|keep|leave|us(?:e|ing)|hold|remember|ignore|contact|call|text|reply|stay|be|mind|try|test|bear|"
+    r"\W*(?:wait|keep|leave\b.* (?:as|on|off|alone|be|\w+ed)|us(?:e|ing)|hold|remember|ignore|contact|call|"
+    r"text|reply|stay|be|mind|try|test|bear|"
     r"get back|send|allow me|enjoy|have|let me|thank)\b",
     re.I,
 )
@@ -118,7 +120,8 @@ _THINGS: tuple[_Thing, ...] = (
     _Thing(r"\bstatus[- ]?bar|\bsignal|\bbars\b|\bno service|(?<!from the )\b(?:top|upper) (?:of|edge|part|"
            r"corner|bar|right|left)\b|\b(?:bar|icons?|indicators?|symbols?|line)\b.*\btop\b",
            show="check_status_bar"),
-    _Thing(r"\b(?:mobile|cellular|cell) (?:data|internet)\b|\bdata (?:connection|switch|toggle)\b|\byour data\b",
+    _Thing(r"\b(?:mobile|cellular|cell) (?:data|internet)\b|\bdata (?:connection|switch|toggle)\b|\byour data\b|"
+           rf"\b(?:{SWITCHES}) (?:(?:on|off) )?data\b",
            "toggle_data", "check_network_status"),
     _Thing(r"\bwi-?fi", "toggle_wifi", "check_wifi_status"),
     _Thing(r"\bnetwork (?:status|connection)|\bconnected to (?:a|the|any) network", show="check_network_status"),
@@ -127,12 +130,16 @@ _THINGS: tuple[_Thing, ...] = (
 )  # fmt: skip
 _HEARD = tuple(re.compile(thing.words, re.I) for thing in _THINGS)
 _DEEDS = re.compile(
-    r"\b(?:(?:off|on|out|only|default|factory)\b|(?:re-?(?:set|stor|vert|seat|insert)|remov|tak|eject|pull|pop|set|chang|"
-    r"switch|select|choos|pick|put|tick|grant|allow|giv|let|permit|enabl|disabl|(?:dis)?connect|pay|settl|accept|approv|"
-    r"complet|mak)\w*)",
+    r"\b(?:off|on|out|only|default|factory|re-?(?:set|stor|vert|seat|insert)\w*|(?:remov|tak|mak|chang|choos|enabl|"
+    r"disabl|complet|approv)(?:e|ing)|(?:eject|pull|pop|set|switch|select|pick|put|tick|grant|allow|give|let|permit|"
+    r"connect|disconnect|pay|settle|accept)(?:t?ing)?)\b",
     re.I,
 )
 """What is done with things, where no verb tells to do it ("APN: reset to default") or where a way begins with one."""
+_CALL = re.compile(r"\b([a-z]+(?:_[a-z]+)+)\s*\(([^()]*)\)")
+_TOOL = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+_WITH_ARGUMENTS = ("set_network_mode_preference", "grant_app_permission", "check_app_permissions", "check_app_status",
+                   "set_apn_settings")  # fmt: skip
 _PREFERRED = re.compile(r"\bprefer|\bnetwork[- ](?:mode|type)", re.I)
 _MODES = (
     (r"5g", "4g_5g_preferred"),
@@ -169,11 +176,20 @@ def instructed(text: str, offered: Collection[str], symptom: str = "") -> tuple[
     :param offered: names of the user's tools.
     :param symptom: the tool that shows whether the user's trouble is over.
     """
-    acts = [act for _, _, found in _read(text, symptom) for act in found]
-    for name in offered:
-        if name in text and not any(a.name == name for a in acts) and "_" in name and not _takes_arguments(name):
-            acts.append(Act(name))
+    calls = {m[1]: _arguments(m[2]) for m in _CALL.finditer(text)}
+    acts = [act for _, _, found in _read(_CALL.sub(r"\1", text), symptom, calls) for act in found]
     return _once(acts, offered)
+
+
+def _arguments(written: str) -> Mapping[str, Any]:
+    """Read the arguments of a call that is written as text: names with values, or one object."""
+    try:
+        call = ast.parse(f"f({written})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        whole = ast.literal_eval(call.args[0]) if call.args else {}
+        return {**whole, **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords}}
+    except (SyntaxError, ValueError, TypeError):
+        return {}
 
 
 def left_open(text: str) -> bool:
@@ -186,18 +202,31 @@ def left_open(text: str) -> bool:
     )
 
 
-def _read(text: str, symptom: str = "") -> Iterator[tuple[_Thing | None, Clause, list[Act]]]:
-    """Yield what the clauses of a text are about and what they ask for."""
+def _read(
+    text: str, symptom: str = "", calls: Mapping[str, Mapping[str, Any]] | None = None
+) -> Iterator[tuple[_Thing | None, Clause, list[Act]]]:
+    """Yield what the clauses of a text are about and what they ask for.
+
+    :param calls: arguments of the tools that the text names.
+    """
     thing: _Thing | None = None
+    looking = False
     for clause in clauses(text):
+        if clause.begins or clause.mood is not Mood.NAMED:
+            # "Check what it is set to (4G, 5G)": what a sentence adds without a verb is looked at as well.
+            looking = clause.mood is Mood.ASKED or (clause.mood is Mood.TOLD and _leaves(clause.body))
+        if tools := _TOOL.findall(clause.body):
+            if (clause.mood in (Mood.TOLD, Mood.NAMED) and not clause.question) or clause.addressed:
+                yield None, clause, [Act(t, (calls or {}).get(t, {})) for t in tools]
+            continue
         named = list(_named(clause))
         for each in named:
-            yield each, clause, _acts(each, clause, text)
+            yield each, clause, _acts(each, clause, text, looking=looking)
         if named:
             thing = named[0]
         elif thing is not None and (_PRONOUN.search(clause.body) or _bare(clause, thing)):
             # "Is airplane mode on? If so, turn it off."
-            yield thing, clause, [a for a in _acts(thing, clause, text) if a.name != thing.show]
+            yield thing, clause, [a for a in _acts(thing, clause, text, looking=looking) if a.name != thing.show]
         elif clause.question and symptom and _WORKING.search(clause.body):
             yield None, clause, [Act(symptom)]
 
@@ -213,14 +242,10 @@ def _once(acts: list[Act], offered: Collection[str]) -> tuple[Act, ...]:
     for act in acts:
         # The way to a switch names it, too: what says how it shall stand says more.
         told_better = not act.state and any(a.name == act.name and a.state for a in acts)
-        if act.name in offered and act not in kept and not told_better:
+        unsaid = act.name in _WITH_ARGUMENTS and not act.arguments
+        if act.name in offered and act not in kept and not told_better and not unsaid:
             kept.append(act)
     return tuple(kept)
-
-
-def _takes_arguments(name: str) -> bool:
-    return name in ("set_network_mode_preference", "grant_app_permission", "check_app_permissions", "check_app_status",
-                    "set_apn_settings")  # fmt: skip
 
 
 def _named(clause: Clause) -> Iterator[_Thing]:
@@ -253,7 +278,7 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
     return not re.search(r"\w", rest) and rest != clause.body
 
 
-def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
+def _acts(thing: _Thing, clause: Clause, text: str, *, looking: bool) -> list[Act]:
     mood = clause.mood
     begins = re.match(rf"\W*(?:(?:your|the|my|any) )?(?:{thing.words})", clause.body, re.I)
     if mood is Mood.TOLD and not clause.addressed and begins and not thing.itself and not _DEEDS.search(begins[0]):
@@ -261,10 +286,10 @@ def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
         mood = _mood_of_named(clause.body[begins.end() :])
     if mood is Mood.STATED:
         return []
-    looked_for = mood is Mood.ASKED or (mood is Mood.NAMED and clause.question)
+    looked_for = mood is Mood.ASKED or (mood is Mood.NAMED and (clause.question or looking))
     looks = looked_for or bool(_LOOK.search(clause.body))
-    if thing.change and not looked_for:
-        told = mood is Mood.TOLD and not _leaves(clause.body) and not _NAVIGATES.match(clause.body)
+    if thing.change and not looked_for and not (mood is Mood.TOLD and _leaves(clause.body)):
+        told = mood is Mood.TOLD and not _NAVIGATES.match(clause.body)
         changed = _changes(thing, clause, text, looks=looks, told=told)
         if changed:
             return changed

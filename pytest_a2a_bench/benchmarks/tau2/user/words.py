@@ -13,7 +13,7 @@ LISTED = re.compile(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*")
 EMAIL_ADDRESS = re.compile(r"\b(?:e-?)?mail address", re.I)
 """An address that is no place."""
 
-LOOKS = r"check|look|see|verify|confirm"
+LOOKS = r"check|look|see|verify|confirm|review"
 """Verbs of looking at something."""
 TELLS = rf"{LOOKS}|tell|know|inform|say|report|note|describe"
 """Verbs of looking and of telling what was seen."""

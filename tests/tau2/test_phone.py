@@ -1,0 +1,113 @@
+"""The scripted user's phone: what an agent's words do to it, and what they do not."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tau2_table import Table, load
+
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.benchmarks.tau2.user.script import Script
+
+SENTENCES = tomllib.loads(Path(__file__).with_name("phone_sentences.toml").read_text())
+
+
+def changes(said: str, before: list[str]) -> list[str]:
+    """Return the calls with which the user changes its phone when it hears a text."""
+    tau2 = upstream.load()
+    task = load("telecom")[0]
+    environment, _ = upstream.build_environment(tau2, "telecom", task)
+    phone = environment.user_tools
+    for function in before:
+        if function == "turn_wifi_calling_on":
+            phone.set_wifi_calling(enabled=True)
+        else:
+            getattr(phone, function)()
+    script = Script(Scenario("Something is wrong with my phone."), tools=[t.name for t in environment.get_user_tools()])
+    script.hear("Hi! How can I help you today?")
+    made = []
+    reply: Any = script.hear(said)
+    while isinstance(reply, tuple):
+        name, arguments = reply
+        if phone.tool_type(name).value == "write":
+            made.append(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
+        reply = script.after_action([str(environment.use_user_tool(name, **arguments))])
+    return made
+
+
+def test_a_hand_that_never_saw_the_reader_is_understood_in_29_of_30() -> None:
+    looked = {said: made for said in SENTENCES["look"] if (made := changes(said, []))}
+    told = {s["said"]: made for s in SENTENCES["do"] if (made := changes(s["said"], s.get("before", []))) != s["calls"]}
+    assert len(SENTENCES["look"]) == len(SENTENCES["do"]) == 30
+    assert (len(looked) <= 1, len(told) <= 1) == (True, True), (looked, told)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please check your APN settings and tell me what you see.",
+        "Check what your network mode is set to (4G, 5G).",
+        "Check that the SIM is seated properly.",
+        "Tap SIM card lock. Enter your SIM PIN.",
+        "Check your payment requests and tell me the amount.",
+        "Have you already restarted your phone?",
+        "I've turned off airplane mode for you and re-seated your SIM.",
+        "I have reset your APN settings and restarted your phone from here.",
+        "When you have a minute, tell me if roaming is on.",
+        "The messaging app needs the SMS permission to send picture messages.",
+        "I called toggle_roaming() for you.",
+        "Let me know once you have paid the bill.",
+        "Your options are 5G, 4G, 3G and 2G. Which of them is set?",
+        "Please review your bill.",
+    ],
+)
+def test_looking_changes_nothing(said: str) -> None:
+    assert changes(said, []) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        ('Please run grant_app_permission(app_name="messaging", permission="sms").', 1),
+        ('grant_app_permission({"app_name": "messaging", "permission": "sms"})', 1),
+        ("Could you call `reset_apn_settings()` and then `reboot_device()`?", 2),
+        ("Please toggle data.", 1),
+        ("1. toggle_wifi()\n2. toggle_wifi_calling()", 2),
+        ("grant_app_permission", 0),
+        ("grant_app_permission(app_name=)", 0),
+    ],
+)
+def test_a_call_that_is_written_as_text_is_made(said: str, calls: int) -> None:
+    assert len(changes(said, ["turn_data_off"])) == calls
+
+
+def held(task: Any, texts: list[str]) -> tuple[list[str], float]:
+    """Hold a task: the agent makes its golds' calls and says texts. Return the changes of the phone and the reward."""
+    table, wanted = Table("a"), [a for a in task.evaluation_criteria.actions or () if a.requestor == "assistant"]
+    calls = iter([(a.name, dict(a.arguments)) for a in wanted])
+    words = iter(texts)
+
+    class Looker:
+        def next(self, heard: str) -> Any:
+            return next(calls, None) or next(words, "Goodbye!")
+
+    reward = table._hold("telecom", task, Looker())  # type: ignore[arg-type]
+    kinds = {t.name for t in upstream.build_environment(table.tau2, "telecom", task)[0].get_user_tools()}
+    made = [
+        c.name for m in table.simulation.messages if m.role == "user" for c in m.tool_calls or () if c.name in kinds
+    ]
+    return [name for name in made if not name.startswith(("check_", "can_", "run_"))], reward
+
+
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def test_an_agent_that_only_asks_to_look_moves_no_phone(part: int) -> None:
+    """Over all base tasks; it passes those alone in which nobody has to touch the phone."""
+    for task in load("telecom")[part::3]:
+        own = [a.name for a in task.evaluation_criteria.actions or () if a.requestor == "user"]
+        moved, reward = held(task, SENTENCES["look"])
+        assert (task.id, moved) == (task.id, [])
+        assert not own or reward < 1.0, task.id
