@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         Turn,
         Usage,
         UserSaid,
-        Verification,
     )
     from pytest_a2a_bench.settings import Settings
 
@@ -76,7 +75,6 @@ _HOMES = {
     "Turn": "model",
     "Usage": "model",
     "UserSaid": "model",
-    "Verification": "model",
 }
 
 __all__ = [
@@ -109,7 +107,6 @@ __all__ = [
     "Turn",
     "Usage",
     "UserSaid",
-    "Verification",
     "__version__",
 ]
 

@@ -97,7 +97,6 @@ class Settings:
     :param max_latency: seconds of a turn by percentile (as text).
     :param max_metric: highest mean by the name of a reward's number, with the mark of its tier (``leak!``).
     :param max_infra_errors: a number of trials, or as a float a share of them.
-    :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
     :param trials: attempts at each task; with ``auto`` (``--a2a-trials auto:N``) at most, as long as a gate needs them.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
@@ -181,7 +180,6 @@ class Settings:
     max_latency: dict[str, float] = field(default_factory=dict)
     max_metric: dict[str, float] = field(default_factory=dict)
     max_infra_errors: float | None = None
-    verify: bool = False
     missed: bool = False
     quarantine: str | None = None
     strict: bool = False

@@ -25,7 +25,7 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.progress import Progress
 from pytest_a2a_bench.assessor.protocol import ProtocolRun
 from pytest_a2a_bench.assessor.terms import Plan, Terms
-from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError, TrialCancelledError
+from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.gates.files import JudgedAgent, JudgedTrials, Missed, StoredVerdict, write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.misses import find_missed
@@ -40,7 +40,6 @@ from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
-from pytest_a2a_bench.trials.verifying import Verifying
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
@@ -196,7 +195,6 @@ class Assessment:
 
     def _wait_for(self, runner: Runner, store: Store, concurrency: int) -> list[TrialResult]:
         """Hold the trials and return their results, in order, as far as they have any."""
-        verifying = Verifying(self.plan.settings, store) if self.plan.settings.verify else None
         pool = self._pool = Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
         try:
             if self._stop.is_set():  # stopped before there was a pool
@@ -212,35 +210,15 @@ class Assessment:
                 for future in done:
                     if not future.cancelled():
                         usage = usage + self._take(future.result())
-                        if verifying is not None:
-                            verifying.submit(future.result())
                 if self._terms.cost is not None and (usage.cost_usd or 0.0) > self._terms.cost and waiting:
                     pool.cancel_all()
                     raise AssessmentFailed(
                         f"stopped after {self.progress.text}: it cost more than the ${self._terms.cost:g} that this "
                         "assessor allows"
                     )
-            results = [future.result() for future in futures if not future.cancelled()]
-            return results if verifying is None else self._verified(verifying, results)
+            return [future.result() for future in futures if not future.cancelled()]
         finally:
             pool.close()
-            if verifying is not None:
-                verifying.close()
-
-    def _verified(self, verifying: Verifying, results: list[TrialResult]) -> list[TrialResult]:
-        """Wait until the results are verified; what is not in the assessment's time stays without."""
-
-        def look() -> None:
-            if self._stop.is_set() or time.monotonic() > self._deadline:
-                verifying.close()
-
-        found = []
-        for result in results:
-            try:
-                found.append(verifying.wait(result, look))
-            except TrialCancelledError:
-                found.append(result)
-        return found
 
     def _take(self, result: TrialResult) -> Usage:
         self._note(result)
@@ -291,7 +269,7 @@ class Assessment:
         """Write the verdict that a run without gates has, which the page shows."""
         held = [r for r in results if r.status != "not_run"]
         trials = Trials(held, selected=len(self.plan.keys), not_run=len(self.plan.keys) - len(held))
-        verdict = judge(trials, Thresholds(verify=self.plan.settings.verify))
+        verdict = judge(trials, Thresholds())
         missed = find_missed(held, frozenset())
         endpoint = without_query(self.plan.request.agent, self.plan.request.agent)
         # Made of the dataclasses, so that it has every member that a run's verdict has.

@@ -135,7 +135,6 @@ FIELDS: dict[str, Field] = {
     "transport": Field("transport", _one_of(*TRANSPORTS)),
     "streaming": Field("streaming", _one_of(*STREAMING)),
     "user_retry": Field("user_retry", _whole(0, 10)),
-    "verify": Field("verify", _switch, _TAU2),
     "edition": Field("edition", _text, _TAU2),
     "retrieval": Field("retrieval", _text, _TAU2),
     "retrieval_config": Field("retrieval", _text, _TAU2),

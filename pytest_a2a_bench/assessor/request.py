@@ -93,7 +93,6 @@ class Request:
     streaming: str = "auto"
     max_errors: int | None = None
     user_retry: int = 0
-    verify: bool = False
     edition: str | None = None
     retrieval: str | None = None
     scoring: str | None = None

@@ -24,7 +24,6 @@ from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.reports.summary import caveats, provenance_lines
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count, pass_hat_k_by_k, summarise
-from pytest_a2a_bench.results.verified import Tally
 
 NAME = "Result"
 """What the artifact is called."""
@@ -72,8 +71,6 @@ def _trial_lines(found: Concluded) -> Iterator[str]:
     failures = _failures(results)
     if failures:
         yield "how the others ended: " + ", ".join(f"{n}x {reason}" for reason, n in failures.items())
-    if found.plan.settings.verify:
-        yield Tally.of(results).sentence
     yield from provenance_lines(results)
     yield f"agent: {one_line(found.agent, 200)}; {found.interface}; {found.seconds:.1f} s"
 
@@ -110,7 +107,6 @@ def _trial_data(found: Concluded) -> dict[str, Any]:
         "failures": _failures(results),
         "intervals": {"pass_rate": {"low": 100 * interval.low, "high": 100 * interval.high, "confidence": 0.95}},
         "usage": _usage(results),
-        **({"verification": Tally.of(results).numbers} if found.plan.settings.verify else {}),
         "notes": [one_line(line, 400) for line in (*caveats(results), *_suite_notes(results))],
     }
     entries = list(map(_entry, results))

@@ -164,7 +164,6 @@ def _settings(request: Request, terms: Terms) -> Settings:
         streaming=request.streaming,
         max_errors=request.max_errors or usual.max_errors,
         user_retry=request.user_retry,
-        verify=request.verify,
         auth_env=request.agent_token if request.agent_token in terms.agent_tokens else None,
         tag_trials=request.tag_trials,
         concurrency=min(request.concurrency or terms.concurrency, terms.concurrency),

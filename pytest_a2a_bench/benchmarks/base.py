@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.benchmarks.parties import Parties
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Outcome:
     :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
     :param blame: the party whose doing a miss was, where other agents took part; None for the agent under test.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
-    :param model_calls: what the models were asked that played the user or judged, for verifying (``Suite.verifier``).
+    :param model_calls: what the models were asked that played the user or judged.
     """
 
     reward: Reward | None = None
@@ -117,18 +117,6 @@ class Fetcher:
     fetch: Callable[[str, str | None], Iterable[str]]
     every: Callable[[], Iterable[str]]
     locate: Callable[[str, str | None], Path]
-
-
-class Verifier(Protocol):
-    """Holds finished trials against a benchmark's own implementation, one at a time."""
-
-    def verify(self, result: TrialResult) -> Verification:
-        """Verify a finished trial. Trouble of the verifier's own is the status ``failed``, never an exception."""
-        ...
-
-    def close(self) -> None:
-        """Let go of whatever it holds. Called from any thread; what is being verified then fails."""
-        ...
 
 
 Rescore = Callable[[TrialResult, Settings], Reward]

@@ -16,7 +16,7 @@ from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.base import Benchmark, Verifier
+    from pytest_a2a_bench.benchmarks.base import Benchmark
     from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser
     from pytest_a2a_bench.benchmarks.player import Player
     from pytest_a2a_bench.model import TrialResult
@@ -157,20 +157,6 @@ def get_benchmark(name: str) -> Benchmark:
     if not module:
         raise ConfigurationError(f"the suite {name!r} names no benchmark module, so its trials cannot be run")
     return cast("Benchmark", importlib.import_module(module).BENCHMARK)
-
-
-def open_verifier(name: str, settings: Settings) -> Verifier | None:
-    """Return what verifies a suite's trials; None where the suite has nothing to verify them with.
-
-    :raises ConfigurationError: if there is no such suite, or what it names cannot be imported.
-    """
-    module = _load(name).verifier
-    if not module:
-        return None
-    try:
-        return cast("Verifier", importlib.import_module(module).open_verifier(settings))
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"the verifier of suite {name!r} cannot be loaded from {module!r}: {error}") from error
 
 
 def register_players(modules: Mapping[str, str]) -> None:

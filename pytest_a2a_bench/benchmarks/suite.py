@@ -80,9 +80,6 @@ class Suite:
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
     :param fetcher: importable module whose ``FETCHER`` (:class:`~.base.Fetcher`) brings its data to this machine, for
         ``a2a-bench data``.
-    :param verifier: importable module whose ``open_verifier(settings)`` returns a :class:`~.base.Verifier`, which
-        replays finished trials through the benchmark's own implementation, for ``--a2a-verify``. It starts what takes
-        long to start without waiting for it.
     :param diagnoser: importable module whose ``DIAGNOSER`` (:class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser`)
         says why a trial missed.
     :param from_test: makes a task of a test that carries its marker, given the test function and the marker's own
@@ -127,7 +124,6 @@ class Suite:
     transfer_tool: str = ""
     exporter: str = ""
     fetcher: str = ""
-    verifier: str = ""
     diagnoser: str = ""
     from_test: Callable[[Callable[..., object], tuple[Any, ...], Mapping[str, Any], str | None], BenchTask] | None = (
         None

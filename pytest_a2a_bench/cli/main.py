@@ -50,7 +50,6 @@ COMMANDS = {
     "schema": "print the JSON Schema of a result file, or check files against it",
     "show": "print one conversation in a terminal",
     "tau2": "run tau2's own command line with an agent behind A2A",
-    "verify": "replay stored conversations through the benchmark's own implementation, and compare",
     "view": "show a run in a browser, while it goes on and after it",
 }
 """Every subcommand with its line in the help text; each is the module of that name in this package."""

@@ -255,13 +255,6 @@ OPTIONS: tuple[Option, ...] = (
         read_metrics,
     ),
     Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),
-    Option(
-        "verify",
-        "",
-        "Replay every finished trial through the benchmark's own implementation, and fail where anything differs",
-        read_switch,
-        flag=True,
-    ),
     Option("missed", "", "Run only the trials that did not succeed in the last run", read_switch, flag=True),
     Option(
         "quarantine", "FILE", "TOML file of flaky tasks, each with its reason and an end", read_text, locate=locate_file

@@ -29,7 +29,7 @@ def judge_agents(
 ) -> Verdict:
     """Judge a run with agents that have names.
 
-    What is asked of the whole run (its cost, that it is verified, that nothing was lost) is asked once. The comparison
+    What is asked of the whole run (its cost, that nothing was lost) is asked once. The comparison
     counts every miss, as one with a baseline does.
 
     :param names: of the agents under test, that which the others are compared with first.
@@ -37,8 +37,8 @@ def judge_agents(
     """
     if len(names) == 1:
         return judge(trials, thresholds, baselines.get(names[0]))
-    of_all = Thresholds(inconclusive=thresholds.inconclusive, max_cost=thresholds.max_cost, verify=thresholds.verify)
-    of_each = dataclasses.replace(thresholds, max_cost=None, verify=False)
+    of_all = Thresholds(inconclusive=thresholds.inconclusive, max_cost=thresholds.max_cost)
+    of_each = dataclasses.replace(thresholds, max_cost=None)
     whole = judge(trials, of_all)
     gates = [gate for gate in whole.gates if gate.name != EVERY_TRIAL or trials.named]
     notes: list[str] = []

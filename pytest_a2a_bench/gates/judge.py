@@ -38,7 +38,6 @@ from pytest_a2a_bench.results.compare import (
     passes_at_worst,
 )
 from pytest_a2a_bench.results.stats import count, pass_hat_k
-from pytest_a2a_bench.results.verified import Tally
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
@@ -69,8 +68,6 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     # Whatever a run that was cut short has not seen could still change most verdicts.
     if trials.is_partial:
         gates = [_unfinished(gate) for gate in gates]
-    if thresholds.verify:
-        gates += _verified(trials)
     gates += _breaker(trials)
     gates += _errors(trials)
     if trials.erred:
@@ -97,17 +94,6 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     verdict: GateVerdict = "failed" if misses else "inconclusive" if errors else "pass"
     text = f"{ok} of {count(total, 'trial')} passed; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
-
-
-def _verified(trials: Trials) -> Iterator[GateResult]:
-    """Judge whether the benchmark's own implementation says the same of every finished trial."""
-    tally = Tally.of(trials.results)
-    if not tally.finished:
-        yield nothing("verify")
-        return
-    verdict: GateVerdict = "failed" if tally.differ else "pass" if tally.confirms else "inconclusive"
-    # A reward that nobody could confirm is what this gate was asked about: no option excuses it.
-    yield GateResult("verify", verdict, tally.numbers, tally.sentence, refused=True, details=tuple(tally.details()))
 
 
 def _breaker(trials: Trials) -> Iterator[GateResult]:

@@ -40,7 +40,6 @@ def thresholds_of(settings: Settings) -> Thresholds:
         max_latency={float(p): seconds for p, seconds in settings.max_latency.items()},
         max_metric={metric: rate for (metric, _), rate in metrics.items()},
         max_infra_errors=settings.max_infra_errors,
-        verify=settings.verify,
     )
 
 

@@ -48,7 +48,6 @@ class Thresholds:
     :param max_latency: seconds of the agent's turns by percentile.
     :param max_metric: highest mean of a reward's number by its name (``leak``).
     :param max_infra_errors: how many trials the infrastructure may fail; below 1 a share of all trials.
-    :param verify: whether every finished trial is to be verified.
     """
 
     min_pass: Mapping[str, float] = field(default_factory=dict)
@@ -60,7 +59,6 @@ class Thresholds:
     max_latency: Mapping[float, float] = field(default_factory=dict)
     max_metric: Mapping[str, float] = field(default_factory=dict)
     max_infra_errors: int | float | None = None
-    verify: bool = False
 
     @property
     def ask(self) -> bool:

@@ -33,8 +33,6 @@ from pytest_a2a_bench.model.results import (
     TrialStatus,
     Turn,
     UserFault,
-    Verification,
-    VerificationStatus,
 )
 
 __all__ = [
@@ -65,8 +63,6 @@ __all__ = [
     "Usage",
     "UserFault",
     "UserSaid",
-    "Verification",
-    "VerificationStatus",
     "percentile",
     "slugify",
     "sum_usage",

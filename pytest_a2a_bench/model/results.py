@@ -14,26 +14,6 @@ from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
 from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
 from pytest_a2a_bench.model.parties import Party
 
-VerificationStatus = Literal["verified", "differs", "not_verifiable", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What came of holding a finished trial against the benchmark's own implementation.
-
-    :param status: ``verified`` where all is the same and ``differs`` where it is not; ``not_verifiable`` where the
-        benchmark's own says nothing to compare with; ``failed`` where whoever verifies met trouble of its own.
-    :param reason: why it is not verifiable, or failed.
-    :param differences: what is different, one line each with both sides.
-    :param by: what it was held against: a distribution and its version.
-    """
-
-    status: VerificationStatus
-    reason: str = ""
-    differences: tuple[str, ...] = ()
-    by: str = ""
-
-
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""
 
@@ -182,7 +162,6 @@ class TrialResult:
     :param parties: what other agents did in it; all numbers of the trial's own are the agent's under test alone.
     :param blame: the name of the party whose doing or trouble a miss or an error was; None for the agent under test,
         for nobody, and where there was no other.
-    :param verification: what the benchmark's own implementation says of it (``--a2a-verify``); None where nobody asked.
     """
 
     key: TrialKey
@@ -215,7 +194,6 @@ class TrialResult:
     retry_error: str | None = None
     reused_from: str | None = None
     model_calls: Mapping[str, Any] = field(default_factory=dict)
-    verification: Verification | None = None
     parties: tuple[Party, ...] = ()
     blame: str | None = None
     path: str | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage, UserFault
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 
 REPORTED_PROVENANCE = (
@@ -94,7 +94,6 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         user_retries=(UserFault("no longer known"),) * int(values.get("user_retries", 0)),
         retry_error=values.get("retry_error"),
         reused_from=values.get("reused_from"),
-        verification=Verification(values["verified"], "no longer known") if "verified" in values else None,
         category=str(values.get("category", "")),
         provenance={
             **{name: values[name] for name in told if name in values},

@@ -12,7 +12,6 @@ from pytest_a2a_bench.model import TrialResult, Usage
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import parties
 from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
-from pytest_a2a_bench.results.verified import Tally
 
 NO_MODEL = ("scripted", "a2a")
 """Who plays the user where it is not tau2's own simulator with a model."""
@@ -154,8 +153,6 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
     if models:
         what = f"{models.total()} of {len(results)} trials, from their messages alone, for {_counted(models)}"
         yield f"~ is an estimate where the agent reported nothing (--a2a-agent-model): {what}"
-    if any(r.verification for r in results):
-        yield Tally.of(results).sentence
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
     if replaced:
         first = replaced[0].rpartition("; ")[0]

@@ -90,7 +90,6 @@ WITHOUT_EFFECT = frozenset(
         "trials",  # each trial has a key and a seed of its own
         "user",  # user_kind says what it came to
         "user_auth_env",
-        "verify",  # only looks at what came of a trial
         "verify_ssl",
         "wait",
         "waivers",

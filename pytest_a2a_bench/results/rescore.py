@@ -78,7 +78,6 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         error_type=None,
         reward_info=reward,
         provenance=provenance,
-        verification=None,
         # What was asked of other data is not answered by this, whatever the reward.
         fingerprint="" if _on_other_data(result.provenance, provenance) else result.fingerprint,
         # It is why there was no success.

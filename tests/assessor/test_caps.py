@@ -226,13 +226,3 @@ def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path) -> Non
         told = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
     assert (told.state, told.artifacts) == ("failed", [])
     assert told.text.startswith("Agent error: none of 1 trials could be evaluated")
-
-
-@pytest.mark.slow
-def test_trials_are_verified_if_that_is_asked_for(tmp_path: Path, oracle_url: str) -> None:
-    with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        asked = {"domain": "mock", "task_ids": ["create_task_1", "update_task_1"], "tag_trials": True, "verify": True}
-        told = Caller(url).ask(gen3(oracle_url, **asked))
-    assert told.state == "completed", told.text
-    assert (told.result["verification"]["verified"], told.result["verification"]["verifiable"]) == (2, 2)
-    assert "verified 2 of 2 by the stock" in told.summary

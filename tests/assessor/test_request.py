@@ -227,11 +227,11 @@ def planned(terms: Terms, **config: Any) -> Settings:
 def test_settings_of_a_run_may_be_asked_for(tmp_path: Path) -> None:
     terms = Terms(tmp_path)
     asked = {"history": "full", "protocol": "0.3", "transport": "rest", "streaming": "on", "user_retry": 2}
-    made = planned(terms, domain="mock", num_tasks=1, verify=True, max_errors=3, **asked)
+    made = planned(terms, domain="mock", num_tasks=1, max_errors=3, **asked)
     assert {name: getattr(made, name) for name in asked} == asked
-    assert (made.verify, made.max_errors) == (True, 3)
+    assert made.max_errors == 3
     usual = planned(terms, domain="mock", num_tasks=1)
-    for name in (*asked, "verify", "max_errors"):
+    for name in (*asked, "max_errors"):
         assert getattr(usual, name) == getattr(Settings(), name), name
     options = planned(terms, domain="mini", num_tasks=1, scoring="fixed", aided=True, drift="low", rot=5)
     chosen = {f"crm_{name}": options.benchmark_options[f"crm_{name}"] for name in ("scoring", "aided", "drift", "rot")}
@@ -277,9 +277,9 @@ def test_nobody_elsewhere_gets_a_shell_that_is_not_offered(
 
 
 def test_every_bad_setting_is_named() -> None:
-    config = {"domain": "mock", "verify": "yes", "user_retry": 11, "history": "some", "edition": 4, "transport": ["x"]}
+    config = {"domain": "mock", "user_retry": 11, "history": "some", "edition": 4, "transport": ["x"]}
     found = "\n".join(problems({"participants": {"agent": URL}, "config": {**config, "drift": "low", "rot": 1}}))
-    for word in ("verify is 'yes'", "user_retry is 11", "history is 'some'", "edition is 4", "transport is a list"):
+    for word in ("user_retry is 11", "history is 'some'", "edition is 4", "transport is a list"):
         assert word in found, found
     assert "drift means nothing to tau2" in found
     assert "rot means nothing to tau2" in found

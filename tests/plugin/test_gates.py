@@ -366,7 +366,7 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(
     assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
 
 
-@pytest.mark.parametrize("gate", ["--a2a-min-pass=0", "--a2a-max-cost=1", "--a2a-verify"])
+@pytest.mark.parametrize("gate", ["--a2a-min-pass=0", "--a2a-max-cost=1"])
 def test_a_gate_fails_a_run_whose_every_trial_was_skipped(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, gate: str
 ) -> None:

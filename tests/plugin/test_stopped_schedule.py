@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pytest_a2a_bench.errors import TrialCancelledError
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
-from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.stopping import Limits
 
 KEYS = [TrialKey("desk", "front", str(number)) for number in range(3)]
@@ -56,35 +51,3 @@ def test_who_waits_for_a_trial_that_never_began_is_told_when_the_run_stops() -> 
     schedule.stop()
     asking.join(60)
     assert [type(error) for error in ended] == [TrialCancelledError]
-
-
-class GivenUp(Held):
-    """In place of the runner: what it ran was given up meanwhile, so that nothing was stored of it."""
-
-    def run(self, key: TrialKey, cancel: threading.Event) -> TrialResult:
-        return TrialResult(key, "evaluated", reward_info=Reward(1.0))
-
-
-class Submitted:
-    """In place of the verifier: remembers what it was given."""
-
-    def __init__(self) -> None:
-        self.results: list[TrialResult] = []
-
-    def submit(self, result: TrialResult) -> None:
-        self.results.append(result)
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_only_what_was_stored_is_verified(stored: bool, tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.prepare()
-    runner: Any = GivenUp()
-    plain = runner.run
-    if stored:
-        runner.run = lambda key, cancel: store.write(plain(key, cancel))
-    verifying: Any = Submitted()
-    schedule = Schedule(runner, 1, [], lambda: None, verifying=verifying)
-    result = schedule._run(KEYS[0], threading.Event())
-    assert verifying.results == ([result] if stored else [])
-    assert dataclasses.replace(result, path=None) == plain(KEYS[0], threading.Event())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness import DESK, DESK_CONFTEST, DESK_TEST, Bench, junit_cases, junit_properties, verdict_of
+from tau2_verification import verify_stored
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results.inference import PairedTask, paired_p
@@ -212,8 +213,9 @@ def test_a_transfer_to_a_built_in_agent(pytester: pytest.Pytester, bench: Bench)
         "--a2a-transfer=b",
         "--a2a-suite=mock",
     )
-    result = bench.fresh(*agents, "-k", "impossible_task_1", "--a2a-verify")
-    result.assert_outcomes(passed=2)
+    result = bench.fresh(*agents, "-k", "impossible_task_1")
+    result.assert_outcomes(passed=1)
+    assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
     result.stdout.fnmatch_lines(["b took over (--a2a-transfer) 1 of 1 conversation:*turn*request*p50*"])
     (trial,) = Path(pytester.path, "a2a-results", "trials").glob("*.json")
     assert {turn.get("party") for turn in json.loads(trial.read_text())["transcript"] if turn["role"] == "agent"} == {

@@ -22,7 +22,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import main as cli
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import describe_default
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault, Verification
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.plugin import hookspecs
 from pytest_a2a_bench.plugin.collect import markers
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
@@ -161,7 +161,6 @@ def properties() -> list[str]:
             user_fault=UserFault("out-of-scope"),
             user_retries=(UserFault("stopped-early"),),
             retry_error="LLMError: x",
-            verification=Verification("verified"),
         )
         found |= {PREFIX + name for name in outcome.properties(result, "path")}
     return sorted(found)

@@ -15,12 +15,12 @@ from unittest import mock
 
 from fake_llm import FakeLLM, say
 from random_agent import random_agent
+from tau2_verification import Tau2Verifier, Verification
 from trials import run_against
 
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
-from pytest_a2a_bench.benchmarks.tau2.verification import Tau2Verifier
-from pytest_a2a_bench.model import TrialKey, TrialResult, Verification
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
 
 AGENTS = ("oracle", "noop", "readonly", "random")

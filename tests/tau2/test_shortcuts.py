@@ -1,7 +1,7 @@
 """Upstream's evaluator comes to the same with the shortcuts as without them, whatever an agent and a user did.
 
 Both ways are taken in one process, over conversations of random calls, so that many can be tried;
-``perf/verified.py`` holds whole trials against a process with nothing of ours.
+``test_equals_stock_sample.py`` holds whole trials against a process with nothing of ours.
 """
 
 from __future__ import annotations

@@ -23,16 +23,16 @@ from builtin_server import served
 from fake_llm import FakeLLM, Step, call, say
 from finished_runs import write_run
 from llm_agent import agents_model
+from tau2_verification import Tau2Verifier, Verification
 from threaded_http import Handler, HttpServer
 from trials import RunTrials
 
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
-from pytest_a2a_bench.benchmarks.tau2.verification import Tau2Verifier
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid, Verification
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid
 from pytest_a2a_bench.settings import Settings
 
 VARIABLE = "A2A_BENCH_TAU2_CHECKOUT"

@@ -35,12 +35,10 @@ from pytest_a2a_bench import (
     Turn,
     Usage,
     UserSaid,
-    Verification,
 )
 from pytest_a2a_bench.agents.brain import Brain, BrainReply
 from pytest_a2a_bench.agents.brain import Conversation as AgentsConversation
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.benchmarks.base import Verifier
 from pytest_a2a_bench.configuration.readers import one_of, whole
 from pytest_a2a_bench.conformance.card.judge import check_card
 from pytest_a2a_bench.conformance.context import Context
@@ -122,13 +120,6 @@ class Shop:
         return Outcome(Reward(right, ("STATE",), {"STATE": right}), "user_stop", tuple(turns), agent_usage=talk.usage)
 
 
-class Checking:
-    def verify(self, result: TrialResult) -> Verification:
-        return Verification("verified" if result.success else "failed", by="shop")
-
-    def close(self) -> None: ...
-
-
 def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
     return Gold((ToolCall("status", {"order": task_id}),), communicate=("open",))
 
@@ -137,7 +128,6 @@ def load_tasks(domain: str, split: str) -> list[BenchTask]:
     return [BenchTask("shop", domain, "a1", (split,))]
 
 
-VERIFIER: Verifier = Checking()
 PLAYER = Player(read_gold=read_gold, writing=lambda domain: frozenset({"cancel"}))
 OPTIONS = (
     Option("shop_patience", "N", "Turns after which the shop's user gives up", whole(1), default=5),

@@ -1,7 +1,7 @@
 """Where a language model comes in: tau2's own user simulator, and the judge of natural-language assertions.
 
-What tau2 asks models, and what they answer, is kept where tau2 calls LiteLLM, for verifying: the answers are given to
-tau2's own user simulator again, and what that asks must be what was asked here. Histories grow by a message a turn and
+What tau2 asks models, and what they answer, is stored with the result: our tests give the answers to tau2's own user
+simulator again, and what that asks must be what was asked here. Histories grow by a message a turn and
 are asked with each time, so parts of requests are stored once.
 """
 

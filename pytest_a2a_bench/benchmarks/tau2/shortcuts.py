@@ -6,8 +6,8 @@
 - What a gold leads to is computed once per process.
 
 The evaluator itself stays upstream's: it is only handed other environments. Every shortcut relies on a few functions of
-tau2's being what we know; where one is not, tau2's own way is gone, and the results say so. ``--a2a-verify`` holds what
-comes of it against a tau2 with nothing of ours.
+tau2's being what we know; where one is not, tau2's own way is gone, and the results say so. Our tests
+compare what comes of it with a tau2 that has nothing of ours.
 """
 
 from __future__ import annotations

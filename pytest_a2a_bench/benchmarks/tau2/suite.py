@@ -66,8 +66,6 @@ def _why_absent(settings: Settings, domain: str) -> str:
 
 
 def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
-    if settings.verify and not hasattr(os, "fork"):
-        yield "--a2a-verify needs a system whose processes can fork (Linux, macOS): run it there, or leave it out"
     # The installed data are looked for where a domain joins: a run without tau2 needs none.
     if settings.benchmark_options.get(DATA_OPTION.name, INSTALLED) == INSTALLED:
         return
@@ -164,7 +162,6 @@ SUITE = Suite(
     gold_options=(DATA_OPTION.name,),
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
     fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
-    verifier="pytest_a2a_bench.benchmarks.tau2.verification",
     diagnoser="pytest_a2a_bench.benchmarks.tau2.diagnosis",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
     extras={"pytest-a2a-bench[tau2]": ("tau2's tasks", ("tau2", "litellm"))},

@@ -20,7 +20,7 @@ from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.shards import categories_of
-from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
+from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
@@ -33,7 +33,6 @@ from pytest_a2a_bench.trials.further import further_agents
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.side_by_side import SideBySide
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
-from pytest_a2a_bench.trials.verifying import Verifying
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.live import Growing
@@ -85,8 +84,7 @@ def start_schedule(
     ahead = outcome.trials_ahead(session, run)
     tick = outcome.ticker(session.config, run)
     careful = outcome.suspects(ahead, run, store)
-    verifying = Verifying(run.settings, store, _suites(session)) if run.settings.verify else None
-    run.services.schedule = Schedule(runner, run.concurrency, ahead, tick, careful, verifying)
+    run.services.schedule = Schedule(runner, run.concurrency, ahead, tick, careful)
     return run.services.schedule
 
 
@@ -98,10 +96,6 @@ def _further(run: BenchRun, connections: Mapping[str | None, AgentConnection]) -
     found, connection = run.plan.found(name), connections[name]
     place = where(run.settings.agents[name])
     return (FurtherAgent(name, "transfer", lambda: connection, found.identity if found else "", place),)
-
-
-def _suites(session: pytest.Session) -> list[str]:
-    return [item.stash[TRIAL].key.suite for item in session.items if TRIAL in item.stash]
 
 
 def _stopping(run: BenchRun, connection: AgentConnection, name: str | None) -> Stopping:

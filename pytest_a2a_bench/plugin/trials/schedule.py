@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import statistics
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials.breaker import Opened
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.side_by_side import SideBySide
-from pytest_a2a_bench.trials.verifying import Verifying
 
 _TICK = 0.5
 _WINDOW = 500
@@ -37,7 +35,6 @@ class Schedule:
     :param careful: trials that are held one at a time before any other starts: after a worker crashed, one of these
         was the cause, and held alone it cannot take others with it.
     :param tick: called now and then while an item waits.
-    :param verifying: verifies what has finished, while the next conversations are held.
     """
 
     def __init__(
@@ -47,7 +44,6 @@ class Schedule:
         ahead: Sequence[TrialKey],
         tick: Callable[[], None],
         careful: Sequence[TrialKey] = (),
-        verifying: Verifying | None = None,
     ) -> None:
         self._runner = runner
         self._tick = tick
@@ -55,7 +51,6 @@ class Schedule:
         self._ahead = list(ahead)
         self._stopped = False
         self._reported: dict[TrialKey, _Reported] = {}
-        self._verifying = verifying
         self._pools = [self._pool(concurrency)]
         self._look_ahead = concurrency > 1
         self._start_ahead()
@@ -79,7 +74,7 @@ class Schedule:
         """
         previous = self._reported.get(key)
         if previous is not None and (not previous.is_repeated or self.opened(key) is not None):
-            return self._verified(previous.result or load_trial(self._runner.store.path(key)))
+            return previous.result or load_trial(self._runner.store.path(key))
         if key not in self._careful:
             self._careful.clear()
             self._start_ahead()
@@ -90,7 +85,7 @@ class Schedule:
             self._tick()
         if future.cancelled():
             raise TrialCancelledError(f"{key} was not started, because the run is stopping")
-        result = self._verified(future.result())
+        result = future.result()
         self._pools[0].forget(key)
         # Results with their transcripts would fill the memory of a long run; what has a file is read again if need be.
         is_repeated = result.status == "infrastructure_error" and result.error_type != OwnFunctionError.__name__
@@ -98,9 +93,6 @@ class Schedule:
         self._careful.discard(key)
         self._start_ahead()
         return result
-
-    def _verified(self, result: TrialResult) -> TrialResult:
-        return result if self._verifying is None else self._verifying.wait(result, self._tick)
 
     def look_ahead(self, item: pytest.Item) -> None:
         """Start the conversation of an item that will come, if there is room for it."""
@@ -114,8 +106,6 @@ class Schedule:
         self._stopped = True
         for pool in self._pools:
             pool.cancel_all()
-        if self._verifying is not None:
-            self._verifying.close()
 
     def close(self) -> None:
         """Stop, and wait a little for the threads."""
@@ -138,16 +128,9 @@ class Schedule:
         self._pools.append(pool)
         return pool
 
-    def _run(self, key: TrialKey, cancel: threading.Event) -> TrialResult:
-        result = self._runner.run(key, cancel)
-        # What has no file was given up meanwhile, and its late result must not take the place of what was stored.
-        if self._verifying is not None and result.path is not None:
-            self._verifying.submit(result)
-        return result
-
     def _pool(self, concurrency: int) -> Pool:
         runner = self._runner
-        return Pool(self._run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
+        return Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
 
 
 def may_run_ahead(item: pytest.Item) -> bool:

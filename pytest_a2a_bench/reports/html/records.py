@@ -12,7 +12,6 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, variant_of
 from pytest_a2a_bench.model import (
-    DialectFinding,
     Party,
     ProtocolMetrics,
     Reward,
@@ -126,9 +125,7 @@ def detail(result: TrialResult) -> dict[str, Any]:
         "left_out": max(0, len(result.transcript) - TURNS),
         "findings": [
             {"rule": one_line(f.rule, 80), "message": _bounded(f.message), "raw": _bounded(f.raw), "turn": f.turn}
-            for f in (*_verification(result), *result.findings, *(f for p in result.parties for f in p.findings))[
-                :_LINES
-            ]
+            for f in (*result.findings, *(f for p in result.parties for f in p.findings))[:_LINES]
         ],
         "wire": requests[:REQUESTS],
         "wire_left_out": max(0, len(requests) - REQUESTS),
@@ -174,7 +171,6 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("held again in vain", result.retry_error),
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
-        ("verified", _verified(result)),
         *((f"{party.name} ({party.role})", _party(party)) for party in result.parties),
         ("ended by the doing of", result.blame),
         ("dialect", result.dialect),
@@ -221,22 +217,6 @@ def _estimated(result: TrialResult) -> str:
     )
     told = ", ".join(f"{name} {value}" for name, value in known if value is not None)
     return f"{told}, for {result.provenance.get('agent_model')}" if told else ""
-
-
-def _verified(result: TrialResult) -> str:
-    found = result.verification
-    if found is None:
-        return ""
-    words = "yes" if found.status == "verified" else found.status.replace("_", " ")
-    return ", ".join(filter(None, [words, found.reason, f"by the stock {found.by}" if found.by else ""]))
-
-
-def _verification(result: TrialResult) -> list[DialectFinding]:
-    """Return what the benchmark's own implementation says otherwise, where it is shown what else was found."""
-    if result.verification is None or not result.verification.differences:
-        return []
-    text = "The benchmark's own implementation comes to something else; this is no finding about the agent."
-    return [DialectFinding("verification", text, "\n".join(result.verification.differences))]
 
 
 def _reward(reward: Reward) -> dict[str, Any]:

@@ -6,20 +6,25 @@ results say of it, and with a language model as user (or judge) every request th
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tau2_stock_process import StockProcess, VerifierError
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both, differences
 from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
-from pytest_a2a_bench.benchmarks.tau2.stock_process import StockProcess, VerifierError
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.model import TrialResult, Verification
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.fields import to_plain
+from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 
 MOST = 20
@@ -32,8 +37,31 @@ _OF_THE_BILL = frozenset({"cost", "raw_data"})
 """Members of a message of the user's model that LiteLLM reckons, or takes from headers; they are of no request."""
 
 
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of holding a finished trial against the stock tau2.
+
+    :param status: ``verified`` where all is the same and ``differs`` where it is not; ``not_verifiable`` where the
+        stock tau2 has nothing to compare with; ``failed`` where its process met trouble of its own.
+    :param reason: why it is not verifiable, or failed.
+    :param differences: what is different, one line each with both sides.
+    :param by: what it was held against: a distribution and its version.
+    """
+
+    status: Literal["verified", "differs", "not_verifiable", "failed"]
+    reason: str = ""
+    differences: tuple[str, ...] = ()
+    by: str = ""
+
+
+def verify_stored(directory: Path, **settings: Any) -> list[Verification]:
+    """Return what the stock tau2 says of every trial of a results directory."""
+    with contextlib.closing(Tau2Verifier(Settings(**settings))) as verifier:
+        return [verifier.verify(result) for result in Store(directory).read_all()]
+
+
 class Tau2Verifier:
-    """The stock tau2 as a :class:`~pytest_a2a_bench.benchmarks.base.Verifier`.
+    """Holds finished trials against the stock tau2, one at a time.
 
     :param settings: the run's.
     """
@@ -49,7 +77,7 @@ class Tau2Verifier:
         self._start()
 
     def verify(self, result: TrialResult) -> Verification:
-        """Verify a trial; see :class:`~pytest_a2a_bench.benchmarks.base.Verifier`."""
+        """Verify a finished trial. Trouble of the process is the status ``failed``, never an exception."""
         by = self._edition.benchmark(result.key.domain)
         if reason := _why_not(result, by):
             return Verification("not_verifiable", reason, by=by)
@@ -83,14 +111,6 @@ class Tau2Verifier:
             if self._process is None or not self._process.is_alive:
                 self._process = StockProcess(self._installation)
             return self._process
-
-
-def open_verifier(settings: Settings) -> Tau2Verifier:
-    """Return what verifies trials of tau2, and let its process start.
-
-    :raises ConfigurationError: if tau2 is not installed.
-    """
-    return Tau2Verifier(settings)
 
 
 def _why_not(result: TrialResult, installed: str) -> str:

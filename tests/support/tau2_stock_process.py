@@ -1,4 +1,4 @@
-"""The process in which the stock tau2 plays recorded conversations back: started, asked, and ended (see ``stock``)."""
+"""The process in which the stock tau2 (``tau2_stock``) plays recorded conversations back: started, asked, ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.tau2.index import Installation
 from pytest_a2a_bench.errors import A2ABenchError
 
-SCRIPT = Path(__file__).with_name("stock.py")
+SCRIPT = Path(__file__).with_name("tau2_stock.py")
 
 PATIENCE = 900.0
 """Seconds after which a replay (or the start) is given up: a second's work on a machine that is very busy."""
@@ -69,7 +69,7 @@ class StockProcess:
         return self._process.pid
 
     def replay(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what tau2 makes of a recorded conversation (see ``stock.Stock.replay``).
+        """Return what tau2 makes of a recorded conversation (see ``tau2_stock.Stock.replay``).
 
         :raises VerifierError: if the process ended, does not answer, or has another tau2 than this one.
         """

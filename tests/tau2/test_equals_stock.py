@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tau2_stock_process as stock_process
 from fake_llm import FakeLLM, Step, call, say
+from tau2_stock_process import SCRIPT, StockProcess, VerifierError
+from tau2_verification import MOST, Tau2Verifier, Verification, compare, make_job
 from trials import RunTrials
 from warm_python import FRESH
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, stock_process
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both
 from pytest_a2a_bench.benchmarks.tau2.index import Installation
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, read_calls
-from pytest_a2a_bench.benchmarks.tau2.stock_process import SCRIPT, StockProcess, VerifierError
-from pytest_a2a_bench.benchmarks.tau2.verification import MOST, Tau2Verifier, compare, make_job
-from pytest_a2a_bench.model import Reward, TrialResult, Verification
+from pytest_a2a_bench.model import Reward, TrialResult
 from pytest_a2a_bench.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own

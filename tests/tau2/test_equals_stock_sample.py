@@ -1,4 +1,4 @@
-"""A sample of all agents, domains and dialects, held against the stock tau2 (``perf/verified.py`` holds everything)."""
+"""A sample of all agents, domains and dialects, held against the stock tau2."""
 
 from __future__ import annotations
 
