@@ -191,7 +191,7 @@ def _config(namespace: Namespace, scenario: Scenario | None, participants: tuple
     is_crm = any(config.get(name) for name in ("org_type", "task_category", "interactive"))
     if not is_crm and not any(config.get(name) for name in ("domain", "env", "evaluation")):
         config["domain"] = "airline"
-    if any(p.builtin.partition("?")[0] in TAGGED_AGENTS for p in participants):
+    if any(p.builtin in TAGGED_AGENTS for p in participants):
         # They know the solution of a task that they are told the name of.
         config.setdefault("tag_trials", True)
     return config

@@ -1,4 +1,4 @@
-"""A server as AgentBeats' controllers are: it keeps an agent's process, tells of it, resets it, and leads to it."""
+"""A controller as AgentBeats' are: it runs an agent's process, describes and resets it, and forwards requests to it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,117 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
+import json
 import os
+import signal
 import socket
 import urllib.parse
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import uuid
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import httpx
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
-from pytest_a2a_bench.chaos.proxy import until_stopped
+from pytest_a2a_bench.a2a.network import USUAL
+from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.platforms.agent import Kept, KeptAgent, running
-from pytest_a2a_bench.platforms.cards import is_loopback
-from pytest_a2a_bench.platforms.proxy import MAX_BODY, BrokenAnswer, Proxy, Receive, Scope, Send
+from pytest_a2a_bench.platforms.cards import is_loopback, shown_card
+from pytest_a2a_bench.platforms.process import HOST, GuardedProcess, Kept, free_port
+from pytest_a2a_bench.platforms.proxy import MAX_BODY, Proxy, unknown_agent
 from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.secret import KNOWN, Secret
 
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+PENDING, STARTING, RUNNING, RESET_REQUESTED = "pending", "starting", "running", "reset_requested"
+NOT_FOUND = "File not found."
+"""What AgentBeats' controllers answer in place of a card or log that there is not yet."""
 
+_CHECK_SECONDS = 0.2
 _CONNECTIONS = 1024
-_WILDCARDS = ("0.0.0.0", "::", "")
+
+
+class KeptAgent:
+    """An agent through its resets, each of which is a new process on another port.
+
+    :param public: URL of the controller, below which callers reach the agent.
+    :ivar state: ``pending``, ``starting``, ``running`` (its card was seen), ``reset_requested`` or ``finished(CODE)``.
+    :ivar port: where it listens now, on 127.0.0.1.
+    :ivar generation: how often it was started.
+    """
+
+    def __init__(self, kept: Kept, public: str) -> None:
+        self.id = uuid.uuid4().hex
+        self.url = f"{public}/to_agent/{self.id}"
+        self.state = PENDING
+        self.port = free_port()
+        self.generation = 0
+        self._kept = kept
+        self._process: GuardedProcess | None = None
+        self._card = NOT_FOUND
+        self._reset = asyncio.Event()
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether a request may be forwarded: its process runs, and is not to end."""
+        return self.state in (STARTING, RUNNING)
+
+    def describe(self) -> dict[str, str]:
+        """Return state, logs and card as AgentBeats' controllers do."""
+        process = self._process
+        logs = (process.stdout.text(), process.stderr.text()) if process else (NOT_FOUND, NOT_FOUND)
+        return {"state": self.state, "stdout_log": logs[0], "stderr_log": logs[1], "agent_card": self._card}
+
+    def request_reset(self) -> None:
+        """Have the process ended and another started; from now on nobody is shown the state of the old one."""
+        self._become(RESET_REQUESTED)
+        self._reset.set()
+
+    async def keep(self) -> None:
+        """Start the agent, and start it again at each reset, until this is cancelled; then end it."""
+        async with open_client(USUAL, limits=httpx.Limits(max_keepalive_connections=0), timeout=2.0) as client:
+            while True:
+                self._reset.clear()
+                self.state, self._card, self.port = PENDING, NOT_FOUND, free_port()
+                self.generation += 1
+                where = {"HOST": HOST, "AGENT_PORT": str(self.port), "AGENT_URL": self.url}
+                self._process = process = GuardedProcess(self._kept, where)
+                self._become(STARTING)
+                watching = [asyncio.create_task(work) for work in (self._find_card(client), self._await_end(process))]
+                try:
+                    await self._reset.wait()
+                finally:
+                    for task in watching:
+                        task.cancel()
+                    await asyncio.gather(*watching, return_exceptions=True)
+                    await process.stop()
+
+    async def _find_card(self, client: httpx.AsyncClient) -> None:
+        while self.state == STARTING:
+            for path in (CARD_PATH, LEGACY_CARD_PATH):
+                with contextlib.suppress(httpx.HTTPError, ValueError):
+                    answer = await client.get(f"http://{HOST}:{self.port}{path}")
+                    if self.state == STARTING and answer.status_code == 200 and isinstance(answer.json(), dict):
+                        card = json.loads(shown_card(answer.content, self.url))
+                        self._card = json.dumps(card, indent=2, ensure_ascii=False)
+                        self._become(RUNNING)
+            await asyncio.sleep(_CHECK_SECONDS)
+
+    async def _await_end(self, process: GuardedProcess) -> None:
+        code = await process.wait()
+        if self.is_reachable:
+            self._become(f"finished({code})")
+
+    def _become(self, state: str) -> None:
+        self.state = state
+        self._kept.note(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +125,7 @@ class ControllerOptions:
 
     :param public: base URL under which callers reach it; None for the address that it listens on.
     :param token: what callers must show; None for none, which is only possible on loopback.
-    :param open_agent: whether the agent itself is for everybody, and the token for its states and resets alone.
+    :param open_agent: whether the token is asked for states and resets only, and not for the agent.
     :param max_body: most bytes of a request's body.
     """
 
@@ -54,9 +139,8 @@ class ControllerOptions:
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback_address(self.host):
             raise ConfigurationError(
-                f"controller: --host {self.host or '(any)'} can be reached from elsewhere, and whoever reaches it "
-                "could restart and use the agent; name a variable that holds a token with --auth-env NAME, or leave "
-                "--host out"
+                f"controller: --host {self.host or '(any)'} can be reached from elsewhere, where anybody could restart "
+                "and use the agent; name a variable that holds a token with --auth-env NAME, or leave --host out"
             )
         parts = urllib.parse.urlsplit(self.public or "http://x")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -64,7 +148,7 @@ class ControllerOptions:
 
 
 def is_loopback_address(host: str) -> bool:
-    """Tell whether what listens on a host can only be reached from this machine."""
+    """Return whether what listens on a host can only be reached from this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -91,16 +175,17 @@ async def serve(options: ControllerOptions, kept: Kept, on_ready: Callable[[Serv
     :param on_ready: called once, when requests are answered; the agent may still be starting.
     :raises ConfigurationError: if the address cannot be listened on.
     """
-    stopping = asyncio.create_task(until_stopped())
-    try:
-        async with standing(options, kept) as serving:
-            on_ready(serving)
-            await asyncio.wait({stopping, *serving.tasks}, return_when=asyncio.FIRST_COMPLETED)
-            for task in serving.tasks:
-                if task.done():
-                    task.result()
-    finally:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with standing(options, kept) as serving:
+        on_ready(serving)
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({stopping, *serving.tasks}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
+        for task in serving.tasks:
+            if task.done():
+                task.result()
 
 
 @contextlib.asynccontextmanager
@@ -110,14 +195,14 @@ async def standing(options: ControllerOptions, kept: Kept) -> AsyncIterator[Serv
     :raises ConfigurationError: if the address cannot be listened on.
     """
     listener = _listen(options)
-    local = f"http://{_shown(options.host)}:{listener.getsockname()[1]}"
+    host = "127.0.0.1" if options.host in ("0.0.0.0", "::", "") else options.host.strip("[]")
+    local = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     public = (options.public or local).rstrip("/")
     agent = KeptAgent(kept, public)
-    proxy = Proxy(max_body=options.max_body)
-    app = _guarded(_application(agent, kept, proxy), options, public)
+    proxy = Proxy(agent, options.max_body)
     server = QuietServer(
         uvicorn.Config(
-            app,
+            _guarded(_application(agent, kept, proxy), options, public),
             log_level="critical",
             access_log=False,
             lifespan="off",
@@ -132,58 +217,34 @@ async def standing(options: ControllerOptions, kept: Kept) -> AsyncIterator[Serv
             await asyncio.sleep(0.005)
         yield Serving(public, local, agent, (serving, keeping))
     finally:
-        # The agent first: whoever waits for its answer is told at once that there is none.
+        # The agent first: callers that wait for its answer get an error at once.
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=True)
         await proxy.aclose()
+        listener.close()
 
 
-def _application(agent: KeptAgent, kept: Kept, proxy: Proxy) -> Starlette:
-    agents: Sequence[KeptAgent] = (agent,)
-
-    def find(request: Request) -> KeptAgent | None:
-        return next((a for a in agents if a.id == request.path_params["agent_id"]), None)
-
+def _application(agent: KeptAgent, kept: Kept, proxy: ASGIApp) -> Starlette:
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def status(_: Request) -> Response:
-        told = KNOWN.hide(kept.told)
-        return JSONResponse(
-            {"maintained_agents": len(agents), "running_agents": running(agents), "starting_command": told}
-        )
+        running, told = int(agent.state == RUNNING), KNOWN.hide(kept.told)
+        return JSONResponse({"maintained_agents": 1, "running_agents": running, "starting_command": told})
 
     async def listed(_: Request) -> Response:
-        return JSONResponse({a.id: {"url": a.url, "internal_port": a.port, "state": a.state} for a in agents})
+        return JSONResponse({agent.id: {"url": agent.url, "internal_port": agent.port, "state": agent.state}})
 
     async def described(request: Request) -> Response:
-        found = find(request)
-        return _unknown(request) if found is None else JSONResponse(found.describe())
+        return unknown_agent(request, agent.id) or JSONResponse(agent.describe())
 
     async def reset(request: Request) -> Response:
-        found = find(request)
-        if found is None:
-            return _unknown(request)
-        found.request_reset()
-        return JSONResponse({"message": f"Agent {found.id} reset requested."})
-
-    class ToAgent:
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            request = Request(scope)
-            found = find(request)
-            if found is None:
-                await _unknown(request)(scope, receive, send)
-                return
-            # As the caller wrote it: %2F in a path is no slash.
-            raw: bytes = scope.get("raw_path") or request.url.path.encode()
-            prefix = b"/to_agent/" + found.id.encode()
-            path = raw.partition(b"?")[0].removeprefix(prefix)
-            # AgentBeats' gateway, before a controller on loopback, adds the path of a card's URL to that of its own.
-            path = path.removeprefix(prefix) or b"/"
-            with contextlib.suppress(BrokenAnswer):
-                await proxy.carry(found, path, scope, receive, send)
+        if (refusal := unknown_agent(request, agent.id)) is not None:
+            return refusal
+        agent.request_reset()
+        return JSONResponse({"message": f"Agent {agent.id} reset requested."})
 
     return Starlette(
         routes=[
@@ -192,67 +253,48 @@ def _application(agent: KeptAgent, kept: Kept, proxy: Proxy) -> Starlette:
             Route("/agents", listed),
             Route("/agents/{agent_id}", described),
             Route("/agents/{agent_id}/reset", reset, methods=["POST"]),
-            Route("/to_agent/{agent_id}", ToAgent()),
-            Route("/to_agent/{agent_id}/{path:path}", ToAgent()),
+            Route("/to_agent/{agent_id}", proxy),
+            Route("/to_agent/{agent_id}/{path:path}", proxy),
         ]
     )
 
 
-def _unknown(request: Request) -> Response:
-    return JSONResponse({"detail": f"there is no agent {request.path_params['agent_id']!r}; see /agents"}, 404)
-
-
-# -- who may --
-
-
-def _guarded(app: App, options: ControllerOptions, public: str) -> App:
-    """Let nobody in without the token; without one, no page of a browser that calls this machine by another name."""
+def _guarded(app: ASGIApp, options: ControllerOptions, public: str) -> ASGIApp:
+    """Ask for the token; without one, refuse pages of a browser that calls this machine by another name."""
     shown = urllib.parse.urlsplit(public).hostname or ""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = None
         if scope["type"] == "http" and scope["path"] != "/healthz":
             refusal = _refusal(scope, options, shown)
-            if refusal is not None:
-                await refusal(scope, receive, send)
-                return
-        await app(scope, receive, send)
+        await (refusal or app)(scope, receive, send)
 
     return guarded
 
 
 def _refusal(scope: Scope, options: ControllerOptions, shown: str) -> Response | None:
-    token = options.token
-    if token is None:
-        host = _header(scope, b"host")
-        name = urllib.parse.urlsplit(f"//{host}").hostname or ""
+    headers, path = Headers(scope=scope), scope["path"]
+    if options.token is None:
+        name = urllib.parse.urlsplit(f"//{headers.get('host', '')}").hostname or ""
         if is_loopback(name) or name == shown:
             return None
         return JSONResponse({"detail": f"this controller is not called {name!r}; start it with --public-url"}, 421)
-    path = scope["path"]
     is_card = scope["method"] == "GET" and path.endswith((CARD_PATH, LEGACY_CARD_PATH))
-    # A card is where callers learn what is wanted of them.
+    # A card says what callers have to show.
     if path.startswith("/to_agent/") and (options.open_agent or is_card):
         return None
-    expected = f"Bearer {token.reveal()}"
-    if hmac.compare_digest(_header(scope, b"authorization").encode(), expected.encode()):
-        # It is for us, and no agent's business.
-        scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
-        return None
-    return JSONResponse({"detail": "a bearer token is required"}, 401, {"WWW-Authenticate": "Bearer"})
-
-
-def _header(scope: Scope, wanted: bytes) -> str:
-    found: bytes = next((value for name, value in scope["headers"] if name == wanted), b"")
-    return found.decode("latin-1")
-
-
-# -- where --
+    given, expected = headers.get("authorization", ""), f"Bearer {options.token.reveal()}"
+    if not hmac.compare_digest(given.encode("latin-1"), expected.encode()):
+        return JSONResponse({"detail": "a bearer token is required"}, 401, {"WWW-Authenticate": "Bearer"})
+    # The controller's token is not for the agent.
+    scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+    return None
 
 
 def _listen(options: ControllerOptions) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
-        listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=1024)
+        listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=_CONNECTIONS)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise ConfigurationError(
@@ -262,9 +304,3 @@ def _listen(options: ControllerOptions) -> socket.socket:
     # asyncio switches Nagle off only for sockets that it made itself; accepted ones inherit it from this one.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-def _shown(host: str) -> str:
-    if host in _WILDCARDS:
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host and "[" not in host else host

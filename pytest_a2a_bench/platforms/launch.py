@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import shlex
@@ -11,7 +12,7 @@ import socket
 import sys
 import urllib.parse
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ import pytest_a2a_bench
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.a2a.network import Network
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.launcher import require_server
+from pytest_a2a_bench.agents.options import parse_spec
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, InfrastructureError
-from pytest_a2a_bench.platforms.agent import HOST
 from pytest_a2a_bench.platforms.follow import Followed, Follower
-from pytest_a2a_bench.platforms.process import GuardedProcess, free_port, start
+from pytest_a2a_bench.platforms.process import HOST, GuardedProcess, Kept, free_port
 from pytest_a2a_bench.platforms.remote import reset_agent
 from pytest_a2a_bench.platforms.scenario import Party
 from pytest_a2a_bench.redact import one_line, redact_url
@@ -75,9 +76,8 @@ class Place:
     :param role: what the request calls it.
     :param url: of the party or its controller; empty where it is started.
     :param command: what starts it.
-    :param builtin: spec of a built-in agent that is started instead.
+    :param builtin: the name of a built-in agent that the command starts.
     :param port: where what is started has to listen.
-    :param environ: further variables of the command's environment.
     """
 
     role: str
@@ -86,7 +86,6 @@ class Place:
     builtin: str = ""
     port: int = 0
     is_controller: bool = False
-    environ: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, role: str, what: str, port: int, *, option: str) -> Place:
@@ -96,7 +95,10 @@ class Place:
         :raises ConfigurationError: if it is none of them.
         """
         if what.startswith(BUILTIN_PREFIX):
-            return cls(role, builtin=what.removeprefix(BUILTIN_PREFIX), port=port)
+            agent = parse_spec(what.removeprefix(BUILTIN_PREFIX))
+            require_server(f"the built-in agent {agent.name!r}")
+            agent = dataclasses.replace(agent, port=agent.port or port or free_port())
+            return cls(role, command=_own("agent", *agent.to_argv()), builtin=agent.name, port=agent.port)
         if what.startswith(("http://", "https://")):
             return cls(role, url=what)
         return cls(role, command=_split(what, option), port=port)
@@ -123,8 +125,12 @@ def _split(command: str, option: str) -> tuple[str, ...]:
 
 def own_assessor(port: int, arguments: tuple[str, ...]) -> Place:
     """Return the assessor of this package, to be started."""
-    command = (sys.executable, "-P", "-c", _BOOTSTRAP, _ROOT, "assess", "--port", "{port}", *arguments)
-    return Place("green_agent", command=command, port=port)
+    return Place("green_agent", command=_own("assess", "--port", "{port}", *arguments), port=port)
+
+
+def _own(*arguments: str) -> tuple[str, ...]:
+    """Return the command line of a command of this package."""
+    return (sys.executable, "-P", "-c", _BOOTSTRAP, _ROOT, *arguments)
 
 
 async def launch(wanted: Launch) -> Followed:
@@ -181,12 +187,6 @@ async def _present(place: Place, wanted: Launch) -> AsyncIterator[str]:
     if place.is_controller:
         wanted.say(f"{place.role}: resetting the agent of the controller {redact_url(place.url)}")
         yield await reset_agent(place.url, wanted.controller_token, wanted.start_seconds)
-    elif place.builtin:
-        agent = await asyncio.to_thread(start_builtin, _with_port(place), timeout=wanted.start_seconds)
-        try:
-            yield agent.url
-        finally:
-            await asyncio.to_thread(agent.stop)
     elif place.command:
         async with _started(place, wanted) as url:
             yield url
@@ -195,27 +195,19 @@ async def _present(place: Place, wanted: Launch) -> AsyncIterator[str]:
         yield place.url
 
 
-def _with_port(place: Place) -> str:
-    if "port=" in place.builtin or not place.port:
-        return place.builtin
-    return f"{place.builtin}{'&' if '?' in place.builtin else '?'}port={place.port}"
-
-
 @contextlib.asynccontextmanager
 async def _started(place: Place, wanted: Launch) -> AsyncIterator[str]:
     port = place.port or free_port()
     _see_that_it_is_free(place.role, port)
     url = place.url or f"http://{HOST}:{port}"
-    process = await start(
-        [word.replace("{port}", str(port)).replace("{host}", HOST) for word in place.command],
-        environ={**_environment(), "HOST": HOST, "AGENT_PORT": str(port), "AGENT_URL": url, **place.environ},
-        echo=wanted.echo,
-    )
+    command = tuple(word.replace("{port}", str(port)).replace("{host}", HOST) for word in place.command)
+    where = {"HOST": HOST, "AGENT_PORT": str(port), "AGENT_URL": url}
+    process = GuardedProcess(Kept(command, _environment(), echo=wanted.echo), where)
     try:
         await _until_it_answers(place.role, process, url, wanted.start_seconds)
         yield url
     finally:
-        await asyncio.shield(process.stop())
+        await process.stop()
 
 
 def _environment() -> dict[str, str]:

@@ -11,8 +11,8 @@ import pytest
 from controlled import PROGRAM, PYTHON, Control, Controlled
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.platforms.agent import Kept
 from pytest_a2a_bench.platforms.controller import ControllerOptions, standing
+from pytest_a2a_bench.platforms.process import Kept
 
 
 @pytest.fixture

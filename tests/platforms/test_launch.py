@@ -83,6 +83,18 @@ def test_what_does_not_start_is_told_and_the_other_is_stopped(tmp_path: Path, ca
     assert not is_alive(int(pid.read_text()))
 
 
+@pytest.mark.parametrize("white", ["false", "no-such-program", f"{PYTHON} -c pass"])
+def test_an_agent_that_ends_at_once_leaves_no_assessor(white: str, tmp_path: Path, capsys: Printed) -> None:
+    """The assessor has only just been started when it is told to stop."""
+    begun = tmp_path / "begun.py"
+    begun.write_text(
+        f"import os, pathlib, time\npathlib.Path({str(tmp_path)!r}, f'{{os.getpid()}}.pid').touch()\ntime.sleep(600)\n"
+    )
+    assert launch("--white", white, "--green", f"{PYTHON} -I -S {begun}") == 2
+    assert "agent ended with exit code " in capsys.readouterr().err
+    assert [pid for pid in (int(path.stem) for path in tmp_path.glob("*.pid")) if is_alive(pid)] == []
+
+
 def test_an_assessment_that_takes_too_long_is_canceled(capsys: Printed) -> None:
     code = launch("--white", WHITE, "--green", green("wait"), "--timeout", "0.5", "--show-logs")
     printed = capsys.readouterr()

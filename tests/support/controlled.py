@@ -10,7 +10,7 @@ from typing import NamedTuple
 import httpx
 from harness import wait_for
 
-from pytest_a2a_bench.platforms.agent import KeptAgent
+from pytest_a2a_bench.platforms.controller import KeptAgent
 
 PROGRAM = str(Path(__file__).parent.parent / "agents" / "kept_agent.py")
 PYTHON = getattr(sys, "_base_executable", sys.executable)
