@@ -176,7 +176,7 @@ def simulate(tasks: int, defect: float, runs: int) -> list[float]:
 def test_a_known_defect_is_found_with_the_p_that_simulation_predicts(
     pytester: pytest.Pytester, two: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``perf/two_agents.py`` does it with real conversations; this is its way from trials to verdict."""
+    """The way from trials to verdict, without conversations."""
     by_chance = (
         '(kind == "bad" or (key.agent == "b" and __import__("random").Random("7" + key.task_id).random() < 0.3))'
     )

@@ -75,7 +75,6 @@ def test_ids_keep_their_order_when_there_are_many() -> None:
 
 
 def test_building_is_cached() -> None:
-    """How quick it is, ``perf/crmarena.py`` measures."""
     assert build(seed=991) is build(seed=991)
 
 
