@@ -86,7 +86,7 @@ CAUSES: Mapping[str, Cause] = {
     "harness": Cause("broke the harness: {subject}", "report it with the transcript", "harness"),
     "evaluator": Cause("broke the benchmark's own evaluator", "leave the task out, or report it upstream", "benchmark"),
     "user": Cause(
-        "the simulated user was at fault: {subject}", "hold it again (--a2a-user-retry), or use a model", "user"
+        "the simulated user was at fault: {subject}", "use a model as the user (--a2a-user-llm), or another one", "user"
     ),
     "loop": Cause(
         "did the same again and again: {subject}", "let the agent notice that nothing changed, and try otherwise"

@@ -105,6 +105,7 @@ USER_FAULTS: Mapping[str, str] = {
     "left-for-transfer": "it left as if it had been transferred",
     "never-stopped": "it went on when all was done",
     "invalid-message": "it sent what is no message",
+    "not_understood": "the script did not understand what the agent wanted of it",
 }
 """What a simulated user may have done wrong, in the words of reports."""
 

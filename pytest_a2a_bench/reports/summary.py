@@ -184,7 +184,10 @@ def _skipped(results: Sequence[TrialResult]) -> str:
 def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
     faults = Counter(r.user_fault.kind for r in results if r.user_fault)
     if faults:
-        remedy = "" if any(r.user_retries for r in results) else "; --a2a-user-retry N holds such trials again"
+        again = set(faults) - {"not_understood"} and not any(r.user_retries for r in results)
+        remedy = "; --a2a-user-retry N holds such trials again" if again else ""
+        if "not_understood" in faults:
+            remedy += "; a model as the user (--a2a-user-llm) understands more than a script"
         yield (
             f"the user, not the agent, was at fault in {faults.total()} of {len(results)} trials, which count as they "
             f"came out: {', '.join(f'{n}x {kind}' for kind, n in faults.most_common())}{remedy}"

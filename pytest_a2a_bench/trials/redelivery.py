@@ -118,6 +118,9 @@ def hold_again(
     # A cassette has one conversation.
     if error is not None or fault is None or settings.replay or len(abandoned.faults) >= settings.user_retry:
         return ""
+    if fault.kind == "not_understood":
+        # A script has no seed: it would understand no more.
+        return ""
     return f"user at fault: {fault.kind}" if deadline is None or time.monotonic() < deadline else ""
 
 

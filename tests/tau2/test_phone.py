@@ -7,13 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_llm import say
+from llm_agent import agents_model
 from tau2_table import Table, load
+from trials import RunTrials
 
+from pytest_a2a_bench.benchmarks.diagnosis import diagnose
 from pytest_a2a_bench.benchmarks.tau2 import upstream
+from pytest_a2a_bench.benchmarks.tau2.diagnosis import DIAGNOSER
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
 from pytest_a2a_bench.benchmarks.tau2.user.script import Script
+from pytest_a2a_bench.model import TrialKey, TrialResult, UserFault
+from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.reports.diagnosis import clusters
+from pytest_a2a_bench.settings import Settings
 
 SENTENCES = tomllib.loads(Path(__file__).with_name("phone_sentences.toml").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
 
 
 def changes(said: str, before: list[str]) -> list[str]:
@@ -111,3 +125,33 @@ def test_an_agent_that_only_asks_to_look_moves_no_phone(part: int) -> None:
         moved, reward = held(task, SENTENCES["look"])
         assert (task.id, moved) == (task.id, [])
         assert not own or reward < 1.0, task.id
+
+
+def say_always(run_trials: RunTrials, text: str, **options: Any) -> TrialResult:
+    agents_model().play(lambda request: say(text))
+    [task, *_] = [t for t in load("telecom") if "airplane_mode_on" in t.id]
+    [result] = run_trials(agents_model().spec, Settings(**options), [TrialKey("tau2", "telecom", task.id)])
+    assert (result.status, result.success) == ("evaluated", False), result.error
+    return result
+
+
+@pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
+def test_what_the_script_did_not_understand_is_no_agents_miss_without_a_word(run_trials: RunTrials) -> None:
+    said = "Please lift airplane mode."
+    result = say_always(run_trials, said, user_retry=2)
+    assert result.user_fault == UserFault("not_understood", f"the agent: {said!r}")
+    # A script has no seed: it would understand no more.
+    assert result.user_retries == ()
+    told = diagnose(result, DIAGNOSER)
+    assert told is not None
+    assert (told.kind, told.subject, told.detail) == ("user", "not_understood", result.user_fault.detail)
+    [cluster] = clusters([result])
+    assert (cluster.cause.blame, "agent" in cluster.fix) == ("user", False)
+    [line] = [line for line in summary.caveats([result]) if "at fault" in line]
+    assert "1x not_understood" in line
+    assert "holds such trials again" not in line
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_miss_that_had_no_such_sentence_has_no_such_fault(run_trials: RunTrials) -> None:
+    assert say_always(run_trials, "Have you restarted your phone?").user_fault is None

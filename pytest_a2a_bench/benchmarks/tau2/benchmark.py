@@ -45,6 +45,9 @@ from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
 
+_OF_THE_AGENT = ("agent_error", "too_many_errors")
+"""Ends that are the agent's, whatever its user understood."""
+
 
 class Tau2Benchmark:
     """tau2-bench as a :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
@@ -261,6 +264,8 @@ class _Simulation:
             outcome.blame = taken_over.name if taken_over is not None else None
             tools = [tool.name for tool in user_tools(self.environment, self.task) or ()]
             outcome.user_fault = find_fault(outcome.transcript, outcome.termination_reason, goal_of(self.task, tools))
+            if outcome.user_fault is None and outcome.termination_reason not in _OF_THE_AGENT:
+                outcome.user_fault = getattr(self.user, "fault", None)
         return outcome
 
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:

@@ -15,6 +15,8 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.benchmarks.tau2.user import fault
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import Deed, Script
+from pytest_a2a_bench.model import UserFault
+from pytest_a2a_bench.redact import one_line
 
 _INSTRUCTIONS = ("reason_for_call", "known_info", "unknown_info", "task_instructions")
 
@@ -93,6 +95,12 @@ class _ScriptedUser:
         self._is_stop = tau2.user_simulator.is_stop
         self._script = script
         self._calls = 0
+
+    @property
+    def fault(self) -> UserFault | None:
+        """What the user did not understand, if there was anything."""
+        asked = self._script.not_understood
+        return UserFault("not_understood", f"the agent: {one_line(asked, 300)!r}") if asked else None
 
     def get_init_state(self, message_history: list[Any] | None = None) -> Script:
         return self._script

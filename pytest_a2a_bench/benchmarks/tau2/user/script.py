@@ -31,7 +31,7 @@ MAX_REMINDERS = 2
 """How often in a row the user says that it is not done yet."""
 MAX_REFUSALS = 2
 """How many refusals are final, after all that the scenario says to them has been said."""
-MAX_UNCLEAR = 3
+MAX_UNCLEAR = 1
 """How often in a row the user asks for other words for an instruction."""
 MAX_IDLE = 25
 """How many texts in a row may move nothing: no offer agreed to, nothing done, nothing told for the first time."""
@@ -101,6 +101,8 @@ class Script:
     communicate: Sequence[str] = ()
     tools: Collection[str] = ()
     own: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    not_understood: str = field(default="", init=False)
+    """The first text of the agent's for which other words were asked."""
     _opened: bool = False
     _said: set[str] = field(default_factory=set)
     _heard: dict[str, int] = field(default_factory=dict)
@@ -173,6 +175,8 @@ class Script:
             self._report = [self._answer(fresh, slot) for slot in heard.slots if self._facts.get(slot)]
             self._deeds = list(acts)
             self._left_open = bool(self._simple) and device.left_open(fresh)
+            if self._left_open:
+                self.not_understood = self.not_understood or fresh
             return self._next_deed()
         reply = self._reply(fresh, heard, offer, times)
         return None if reply is None else self._say(reply)
@@ -309,6 +313,7 @@ class Script:
         if (not told or busy) and not (self._simple and device.left_open(text)):
             return ""
         self._unclear += 1
+        self.not_understood = self.not_understood or text
         return f"Sorry, I am not sure what I should do. {_IN_OTHER_WORDS}"
 
     def _introduced(self, text: str) -> str:
