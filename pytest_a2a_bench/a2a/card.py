@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
@@ -18,6 +18,11 @@ from pytest_a2a_bench.redact import one_line
 # A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
 CARD_PATH = "/.well-known/agent-card.json"
 LEGACY_CARD_PATH = "/.well-known/agent.json"
+
+# No credentials, no such path, or no time: nothing of this depends on the version that is asked for.
+_SAME_IN_EITHER_VERSION = (401, 403, 404, 405, 410, 429)
+
+Answer = TypeVar("Answer")
 
 _BINDINGS = {
     "JSONRPC": "jsonrpc",
@@ -83,6 +88,29 @@ def card_urls(endpoint: str) -> tuple[str, ...]:
     if path:  # an RPC URL was given where the base URL was asked for
         found.append(urllib.parse.urlunsplit(parts._replace(path=CARD_PATH, query="", fragment="")))
     return tuple(found)
+
+
+async def in_either_version(
+    get: Callable[[Mapping[str, str]], Awaitable[Answer]],
+    status: Callable[[Answer], int | None],
+    protocol: str = "auto",
+) -> Answer:
+    """Ask for a card with ``A2A-Version: 1.0`` (§3.6.1), and as 0.3 does, without, where that is refused.
+
+    A server may have a card for each version, and none for the one that is asked for (-32009, mostly HTTP 400): that is
+    not an agent without a card.
+
+    :param get: sends the request with these headers.
+    :param status: tells an answer's HTTP status.
+    :param protocol: the version that is wanted; with ``0.3`` the request without the header is the first.
+    :returns: the first answer that is no refusal of the request; the first of all where each is one.
+    """
+    asked: tuple[Mapping[str, str], ...] = ({"A2A-Version": "1.0"}, {})
+    first = await get(asked[protocol == "0.3"])
+    if not 400 <= (status(first) or 0) < 500 or status(first) in _SAME_IN_EITHER_VERSION:
+        return first
+    second = await get(asked[protocol != "0.3"])
+    return second if (status(second) or 400) < 400 else first
 
 
 def narrow_to_endpoint(raw: Mapping[str, Any], endpoint: str, card_url: str) -> Mapping[str, Any]:

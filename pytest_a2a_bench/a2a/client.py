@@ -17,6 +17,7 @@ from pytest_a2a_bench.a2a.card import (
     AgentCard,
     card_urls,
     choose_interface,
+    in_either_version,
     load_card,
     narrow_to_endpoint,
     parse_card,
@@ -136,7 +137,7 @@ class AgentConnection:
                 card = load_card(body, found_at)
                 meant = narrow_to_endpoint(card.raw, self.config.endpoint, found_at)
                 return card if meant is card.raw else parse_card(meant, found_at)
-            tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 80)}" if body else ""))
+            tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 300)}" if body else ""))
             # Neither a refusal nor a server in trouble says that there is no card here, so the older path is not tried.
             if status in (401, 403):
                 sent = bool(authentication(self.config, None)) and may_receive(url, self.config)
@@ -153,16 +154,20 @@ class AgentConnection:
         seconds = min(_CARD_SECONDS, self.config.timeout, self.config.read_timeout or _CARD_SECONDS)
         try:
             async with asyncio.timeout(seconds):
-                return await self._get_showing_token_if_asked(url)
+                return await in_either_version(
+                    lambda headers: self._get_showing_token_if_asked(url, headers),
+                    lambda answer: answer[0],
+                    self.config.protocol,
+                )
         except (TimeoutError, TurnTimeoutError) as error:
             raise EndpointUnreachableError(
                 f"GET {url}: no answer within {seconds:g} s; check that the address is the "
                 "agent's and that the agent is not stuck (--a2a-wait SECONDS keeps trying)"
             ) from error
 
-    async def _get_showing_token_if_asked(self, url: str) -> tuple[int, bytes, str]:
+    async def _get_showing_token_if_asked(self, url: str, version: Mapping[str, str]) -> tuple[int, bytes, str]:
         """Cards are public by rule, so the token is only shown to a server that asks for it."""
-        request = HttpRequest("GET", url, headers={"Accept": "application/json"})
+        request = HttpRequest("GET", url, headers={"Accept": "application/json", **version})
         answer = await self._edge_here().get(request)
         auth = authentication(self.config, None)
         if answer[0] in (401, 403) and auth:

@@ -10,6 +10,7 @@ import time
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts, origin_of
 from pytest_a2a_bench.a2a.bodies import excerpt
-from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, narrow_to_endpoint
+from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import USUAL, Network
@@ -91,7 +92,8 @@ async def fetch_card_async(
     async with open_client(config.network if config is not None else USUAL, timeout=timeout) as client:
         try:
             async with asyncio.timeout(timeout):
-                raw, http = await _find(client, url, dict(headers or {}), auth)
+                protocol = config.protocol if config is not None else "auto"
+                raw, http = await _find(client, url, dict(headers or {}), auth, protocol)
         except TimeoutError:
             raw, http = None, CardHttp(url, problem=late(timeout))
     ledger = Ledger()
@@ -121,16 +123,13 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
 
 
 async def _find(
-    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts
+    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts, protocol: str
 ) -> tuple[Any | None, CardHttp]:
     first: CardHttp | None = None
     # The path of 1.0 and 0.3 first, the one of 0.2 after it.
     for candidate in card_urls(url):
-        answer = await get(client, candidate, headers)
-        # Without credentials first: a card is public, and a token is only shown where it is asked for.
-        if answer.status in _REFUSALS and auth:
-            headers = {**headers, **auth.headers}
-            answer = await get(client, candidate, headers)
+        ask = partial(_get_showing_token_if_asked, client, candidate, headers, auth)
+        asked, answer = await in_either_version(ask, lambda found: found[1].status, protocol)
         raw, http = _read(answer, is_legacy=urllib.parse.urlsplit(candidate).path.endswith(LEGACY_CARD_PATH))
         if answer.status in _REFUSALS and not auth:
             http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
@@ -142,7 +141,7 @@ async def _find(
             if etag:
                 # A server that dies in between has served its card all the same.
                 with contextlib.suppress(EndpointUnreachableError):
-                    again = await get(client, answer.url, {**headers, "If-None-Match": etag})
+                    again = await get(client, answer.url, {**asked, "If-None-Match": etag})
                     http = replace(http, conditional_status=again.status)
             return raw, http
         # The first answer tells about the path that a card should have.
@@ -151,6 +150,18 @@ async def _find(
             break
     assert first is not None
     return None, first
+
+
+async def _get_showing_token_if_asked(
+    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts, version: Mapping[str, str]
+) -> tuple[dict[str, str], Answer]:
+    """Return the headers sent, and the answer. A card is public: a token is only sent to a server that asks for it."""
+    headers = {**headers, **version}
+    answer = await get(client, url, headers)
+    if answer.status not in _REFUSALS or not auth:
+        return headers, answer
+    headers = {**headers, **auth.headers}
+    return headers, await get(client, url, headers)
 
 
 def _read(answer: Answer, *, is_legacy: bool) -> tuple[Any | None, CardHttp]:
