@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.benchmarks.parties import Parties
@@ -103,20 +102,6 @@ class Benchmark(Protocol):
         Infrastructure errors are returned in :attr:`Outcome.error` with the conversation so far.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Fetcher:
-    """What brings a benchmark's data to this machine.
-
-    :param fetch: fetches a revision from a URL (None: the usual one), pins it, and says in lines what came of it.
-    :param every: a line for each revision that was fetched.
-    :param locate: the directory of one.
-    """
-
-    fetch: Callable[[str, str | None], Iterable[str]]
-    every: Callable[[], Iterable[str]]
-    locate: Callable[[str, str | None], Path]
 
 
 Rescore = Callable[[TrialResult, Settings], Reward]

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_variable
 from pytest_a2a_bench.a2a.place import read_place
-from pytest_a2a_bench.benchmarks.tau2.sources import locate_source
+from pytest_a2a_bench.benchmarks.tau2.options import locate_data
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.settings import SWITCHES
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
@@ -246,8 +246,8 @@ def _editions(namespace: Namespace) -> dict[str, str]:
         name, _, source = text.partition("=")
         try:
             if not _NAME.fullmatch(name) or not source:
-                raise ValueError("expected NAME=SOURCE, such as corrected=git:v1.0.1")
-            found[name] = locate_source(source, Path.cwd())
+                raise ValueError("expected NAME=SOURCE, such as corrected=../tau2-bench")
+            found[name] = locate_data(source, Path.cwd())
         except ValueError as error:
             wrong.append(f"--allow-edition {text}: {error}")
     if wrong:

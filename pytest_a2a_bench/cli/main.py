@@ -34,7 +34,6 @@ COMMANDS = {
     "compare": "compare two runs, paired by task",
     "conformance": "judge an agent: its card and what it does on the wire",
     "controller": "keep an agent's process as a platform does, and be the way to it",
-    "data": "fetch a benchmark's data, pinned, and show what was fetched",
     "diagnose": "say why the trials of a run did not pass",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",

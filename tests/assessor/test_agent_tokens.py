@@ -16,7 +16,6 @@ from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.cli import assess
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.errors import ConfigurationError
 
 CANARY = "canary-agent-2f7c9b1e5d3a8640"
 MISTAKE = "sk-mistake-91d7c5b3a1f20846"
@@ -143,8 +142,6 @@ def test_what_is_offered_is_read_from_options(tmp_path: Path, monkeypatch: pytes
     assert terms.agent_tokens == {"PURPLE_TOKEN": "https://purple.test"}
     assert (terms.editions, terms.retrievals, terms.per_minute) == ({"mine": str(tmp_path)}, ("bm25",), 5)
     assert CANARY not in repr(terms)
-    with pytest.raises(ConfigurationError, match="no revision"):
-        assess._terms(parser.parse_args(["--allow-edition", "mine=git:"]))
 
 
 def test_requests_are_limited_unless_only_this_machine_is_served(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Checkouts of tau2's data, made of the installed ones when a test runs, and a git repository of them.
+"""Checkouts of tau2's data, made of the installed ones when a test runs.
 
 Tests of what upstream really has need its checkout: they skip unless ``A2A_BENCH_TAU2_CHECKOUT`` names one.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,17 +55,3 @@ def retitled(task: dict[str, Any]) -> None:
         instructions = task["user_scenario"]["instructions"]
         task["user_scenario"]["instructions"] = str(instructions).replace(action["arguments"]["title"], TITLE)
         action["arguments"]["title"] = TITLE
-
-
-def git(directory: Path, *arguments: str) -> str:
-    """Run git in a repository, whoever the user is."""
-    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *who, *arguments], cwd=directory, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-def commit_all(directory: Path, message: str) -> str:
-    """Commit everything, and return the commit."""
-    git(directory, "add", "-A")
-    git(directory, "commit", "-qm", message)
-    return git(directory, "rev-parse", "HEAD")

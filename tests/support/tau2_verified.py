@@ -19,7 +19,7 @@ from tau2_verification import Tau2Verifier, Verification
 from trials import run_against
 
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
 

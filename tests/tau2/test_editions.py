@@ -21,7 +21,6 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import data_directory, find_edition
 from pytest_a2a_bench.benchmarks.tau2.export import export
-from pytest_a2a_bench.benchmarks.tau2.sources import Revision, read_source
 from pytest_a2a_bench.benchmarks.tau2.suite import SUITE
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import ConfigurationError
@@ -109,35 +108,11 @@ def test_only_domains_with_data_and_code_are_there(checkout: Path) -> None:
 # --- spelling it ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("installed", None),
-        ("some/where", Path("some/where")),
-        ("git:v1.0.1", Revision("v1.0.1")),
-        ("git:main@git@example.org:me/tau2.git", Revision("main", "git@example.org:me/tau2.git")),
-        ("git:feature/x@ssh://git@example.org/tau2", Revision("feature/x", "ssh://git@example.org/tau2")),
-        ("git:1dac2d0@file:///srv/tau2", Revision("1dac2d0", "file:///srv/tau2")),
-    ],
-)
-def test_sources(text: str, expected: object) -> None:
-    assert read_source(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "git:", "git:@x", "git:v1@", "git:-x", "git:v1@-x", "git:a b", "git:v1..v2\n"])
-def test_what_is_no_source(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        read_source(text)
-
-
 def test_places_are_made_absolute(tmp_path: Path) -> None:
     [option] = [o for o in SUITE.options if o.name == "tau2_data"]
     assert option.locate is not None
     assert option.locate("there", tmp_path) == str(tmp_path / "there")
     assert option.locate("installed", tmp_path) == "installed"
-    assert option.locate("git:v1", tmp_path) == "git:v1"
-    (tmp_path / "clone").mkdir()
-    assert option.locate("git:v1@clone", tmp_path) == f"git:v1@{tmp_path / 'clone'}"
 
 
 def test_a_place_without_data(tmp_path: Path) -> None:
@@ -173,7 +148,7 @@ def test_golds_policy_and_database_are_the_checkouts(checkout: Path, run_trials:
     assert environment.get_policy() != "The policy of this edition."
 
     name = find_edition(chosen(checkout)).name("mock")
-    assert result.provenance["edition"] == {"name": name, "said": str(checkout), "commit": None}
+    assert result.provenance["edition"] == {"name": name, "said": str(checkout)}
     assert result.provenance["variant"] == f"data of {name}"
 
 
@@ -304,7 +279,7 @@ def test_they_are_never_averaged_or_compared(both: tuple[TrialResult, TrialResul
     found = compare(Baseline.of([plain]), Baseline.of([other]))
     assert found.differences == (f"tau2/mock: benchmark was {distribution} and is {distribution} with data of {name}",)
     assert not compare(Baseline.of([other]), Baseline.of([dataclasses.replace(other, provenance={
-        **other.provenance, "edition": {"name": name, "said": "/elsewhere", "commit": "1" * 40}
+        **other.provenance, "edition": {"name": name, "said": "/elsewhere"}
     })])).differences  # fmt: skip
 
 

@@ -17,9 +17,8 @@ from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, sh
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
-from pytest_a2a_bench.benchmarks.tau2.options import TRANSFER_TOOL
+from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED, TRANSFER_TOOL
 from pytest_a2a_bench.benchmarks.tau2.scripted import goal_of, judgement_needed, make_scripted_user
-from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
     build_environment,

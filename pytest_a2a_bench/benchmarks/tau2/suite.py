@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.options import OPTIONS, TRANSFER_TOOL
-from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED, OPTIONS, TRANSFER_TOOL
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
 
@@ -161,7 +160,6 @@ SUITE = Suite(
     transfer_tool=TRANSFER_TOOL,
     gold_options=(DATA_OPTION.name,),
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
-    fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
     diagnoser="pytest_a2a_bench.benchmarks.tau2.diagnosis",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
     extras={"pytest-a2a-bench[tau2]": ("tau2's tasks", ("tau2", "litellm"))},
