@@ -1,23 +1,41 @@
-"""A language model that judges what was said: asked again where its reply is no use, and told what is untrusted."""
+"""A language model that judges what was said: what is untrusted is marked, and an unusable answer asked for again."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Self, TypeVar
 
+from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.language_models import failed, import_litellm, unfence, usage_of
+from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.settings import Settings
 
-_REACHING = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
+T = TypeVar("T")
+
+_REACHING = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout", "_skip_mcp_handler")
 """Arguments of the user's model that say where it is reached, and the judge's with it."""
 
-_ATTEMPTS = 3
-"""How often an unusable reply (empty, or not the JSON that was asked for) is asked for again."""
+_SHOWN = 300
+"""How many characters of an answer that is no verdict are shown."""
+
+
+class Answer(NamedTuple):
+    """What a judge said, and whether it was cut off at the length limit."""
+
+    text: str
+    cut_off: bool
+
+    @classmethod
+    def of(cls, choice: Mapping[str, Any]) -> Self:
+        """Read one of the choices of a chat completion."""
+        message = choice.get("message") or {}
+        # Some servers put the whole answer of a model that reasons beside the content.
+        text = message.get("content") or message.get("reasoning_content") or ""
+        return cls(str(text), choice.get("finish_reason") == "length")
 
 
 @dataclass
@@ -39,51 +57,51 @@ class ModelJudge:
         # drop_params, as some models refuse a temperature.
         return {"temperature": 0.0, "drop_params": True}
 
-    def ask(self, system: str, user: str) -> str:
-        """Return the model's words.
-
-        :raises LLMError: if it fails, or says nothing three times.
-        """
-        # An empty reply is a hiccup of the model's more often than a judgement.
-        for _ in range(_ATTEMPTS):
-            said = self._complete(system, user)
-            if said.strip():
-                return said
-        raise LLMError(f"the judge's model {self.model!r} gave an empty answer {_ATTEMPTS} times")
-
-    def ask_json(self, system: str, user: str, find_problem: Callable[[Any], str]) -> Any:
-        """Return the model's reply as JSON.
-
-        :param find_problem: says what is wrong with a reply; an empty string where nothing is.
-        :raises LLMError: if it fails, or does not reply as asked three times.
-        """
-        problem = ""
-        for _ in range(_ATTEMPTS):
-            said = self._complete(system, user)
-            try:
-                data = json.loads(unfence(said))
-            except (ValueError, RecursionError) as exc:
-                problem = f"it is not JSON ({type(exc).__name__})"
-                continue
-            problem = find_problem(data)
-            if not problem:
-                return data
-        raise LLMError(f"the judge's model {self.model!r} did not answer as asked: {problem}")
-
-    def _complete(self, system: str, user: str) -> str:
-        self.before_call()
-        litellm = import_litellm("the judge")
+    def ask(self, system: str, user: str, read: Callable[[str], T]) -> T:
+        """Return what is read of the model's answer; see :func:`ask_until_read`."""
         # The answer of an agent stands in the user message alone, between marks: it is never an instruction.
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        return ask_until_read(self.model, self._complete, messages, read)
+
+    def _complete(self, messages: Sequence[Mapping[str, str]]) -> Answer:
+        self.before_call()
+        litellm = import_litellm("the judge")
+        response = litellm.completion(model=self.model, messages=messages, **{**self.args, **self.sampling})
+        self.usage = self.usage + usage_of(litellm, response)
+        return Answer.of(response.choices[0].model_dump())
+
+
+def ask_until_read(
+    model: str,
+    complete: Callable[[Sequence[Mapping[str, str]]], Answer],
+    messages: Sequence[Mapping[str, str]],
+    read: Callable[[str], T],
+) -> T:
+    """Return what is read of a judge's answer; one that cannot be read is asked for once more, saying why.
+
+    :param complete: asks the model.
+    :raises LLMError: if the model fails, or neither answer can be read.
+    """
+    said = problem = ""
+    asked = list(messages)
+    for _ in range(2):
         try:
-            response = litellm.completion(model=self.model, messages=messages, **{**self.args, **self.sampling})
-            said = response.choices[0].message.content or ""
-        except A2ABenchError:
+            said, cut_off = complete(asked)
+        except A2ABenchError:  # of a function in the model's place
             raise
         except Exception as exc:
-            raise failed(f"the judge's model {self.model!r}", exc) from exc
-        self.usage = self.usage + usage_of(litellm, response)
-        return str(said)
+            raise failed(f"the judge's model {model!r}", exc) from exc
+        try:
+            return read(said)
+        except UnusableAnswerError as error:
+            problem = f"{error}{' (cut off at the length limit)' * cut_off}"
+        if said.strip():
+            asked.append({"role": "assistant", "content": said})
+        asked.append({"role": "user", "content": f"Your answer cannot be used: {problem}. Answer again, as asked."})
+    raise LLMError(
+        f"the judge's model {model!r} did not answer as asked, nor when it was asked again: {problem}; it said: "
+        f"{one_line(said, _SHOWN) or 'nothing'}"
+    )
 
 
 def enclose(what: str, text: str) -> str:

@@ -12,6 +12,7 @@ Alone: ``python fake_llm.py --port 0 --script file.json``; the file is a list of
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import threading
 import time
@@ -22,7 +23,9 @@ from typing import Any
 from threaded_http import Handler, HttpServer
 
 Step = Mapping[str, Any]
-"""One answer: ``text`` or ``calls``, perhaps with ``usage``, ``model``, ``delay``; or ``status`` and ``headers``."""
+"""One answer: ``text`` or ``calls``, perhaps with ``reasoning_content``, ``finish_reason``, ``usage``, ``model``,
+``delay``; or ``status`` and ``headers``.
+"""
 
 Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
 """The answers in order, or a function from the request's JSON to its answer."""
@@ -41,6 +44,18 @@ def call(name: str, arguments: Mapping[str, Any] | str, **more: Any) -> Step:
 def status(code: int, **headers: str) -> Step:
     """An error answer."""
     return {"status": code, "headers": {name.replace("_", "-"): value for name, value in headers.items()}}
+
+
+def judge(met: bool = True) -> Script:
+    """A judge of tau2's that says the same of each assertion."""
+
+    def script(request: dict[str, Any]) -> Step:
+        listed = request["messages"][-1]["content"].partition("expectedOutcomes:")[2]
+        outcomes = ast.literal_eval(listed.strip())
+        results = [{"expectedOutcome": each, "reasoning": "scripted", "metExpectation": met} for each in outcomes]
+        return say(json.dumps({"results": results}))
+
+    return script
 
 
 class FakeLLM(HttpServer):
@@ -72,6 +87,9 @@ def completion(request: Mapping[str, Any], step: Step) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": step.get("text")}
     if step.get("calls"):
         message["tool_calls"] = [_tool_call(made, index) for index, made in enumerate(step["calls"])]
+    if "reasoning_content" in step:
+        message["reasoning_content"] = step["reasoning_content"]
+    ended = step.get("finish_reason") or ("tool_calls" if step.get("calls") else "stop")
     usage = {"prompt_tokens": 100, "completion_tokens": 10, **step.get("usage", {})}
     usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
     return {
@@ -79,9 +97,7 @@ def completion(request: Mapping[str, Any], step: Step) -> dict[str, Any]:
         "object": "chat.completion",
         "created": int(time.time()),
         "model": step.get("model") or request.get("model", "fake"),
-        "choices": [
-            {"index": 0, "message": message, "finish_reason": "tool_calls" if step.get("calls") else "stop"},
-        ],
+        "choices": [{"index": 0, "message": message, "finish_reason": ended}],
         "usage": usage,
     }
 

@@ -188,9 +188,11 @@ def test_a_model_plays_the_user_and_another_judges(
     )
     played = iter([say("Where is A1, dear?"), say("Thanks ###STOP###")])
 
+    verdict = [{"number": 1, "metExpectation": True}, {"number": 2, "metExpectation": False}]
+
     def answer(request: dict[str, object]) -> dict[str, object]:
         is_judge = "You judge a conversation" in str(request["messages"])
-        return dict(say('{"true": [true, false]}') if is_judge else next(played))
+        return dict(say(json.dumps(verdict)) if is_judge else next(played))
 
     with FakeLLM(answer) as llm:
         reach = json.dumps({"api_base": llm.api_base, "num_retries": 0})

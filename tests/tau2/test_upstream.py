@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from builtin_server import served
-from fake_llm import FakeLLM, Step, call, say
+from fake_llm import FakeLLM, Step, call, judge, say
 from finished_runs import write_run
 from llm_agent import agents_model
 from tau2_verification import Tau2Verifier, Verification
@@ -363,8 +363,7 @@ def test_the_judge_decides_over_http(
     domain: str, met: bool, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")
-    outcome = {"expectedOutcome": "o", "reasoning": "r", "metExpectation": met}
-    with FakeLLM(lambda request: say(json.dumps({"results": [outcome]}))) as llm:
+    with FakeLLM(judge(met)) as llm:
         wanted = settings(judge_llm="openai/judge", user_llm_args={"api_base": llm.api_base}, retrieval="no_knowledge")
         [result] = run_trials("oracle", wanted, [judged_key(domain)])
     assert (result.error, result.reward) == (None, float(met))

@@ -12,17 +12,19 @@ import functools
 import importlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.model_judge import Answer, ask_until_read, reach_of
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.benchmarks.verdicts import read_results
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
-from pytest_a2a_bench.language_models import failed, unfence
+from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import TrialKey, Usage
 from pytest_a2a_bench.settings import Settings
 
 _ATTEMPTS = 3
-"""How often an unusable answer (empty, or not the JSON that was asked for) is asked for again."""
+"""How often the user's model is asked where its answer is empty."""
 
 # tau2 keeps its judge's model in globals of a module, which all trials of a process share.
 _JUDGE_LOCK = threading.Lock()
@@ -103,7 +105,7 @@ def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
 
 def judge_arguments(settings: Settings) -> dict[str, Any]:
     """Return what the judge's model is called with."""
-    return {"temperature": 0.0, **_reach(settings)}
+    return {"temperature": 0.0, **reach_of(settings)}
 
 
 def user_arguments(settings: Settings) -> dict[str, Any]:
@@ -111,24 +113,21 @@ def user_arguments(settings: Settings) -> dict[str, Any]:
     return {"temperature": 0.0, **settings.user_llm_args}
 
 
-def _reach(settings: Settings) -> dict[str, Any]:
-    """Return how to reach the model server (never how to sample): the judge lives where the user's model does."""
-    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout", "_skip_mcp_handler")
-    return {k: v for k, v in settings.user_llm_args.items() if k in wanted}
-
-
 def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
     """Let tau2's judge use a model, and refuse answers of the judge that do not answer.
 
-    Upstream accepts ``{"results": []}`` as "everything met" and crashes on JSON inside a code fence; both are guarded.
+    Upstream asks and parses; between these its judge's answer is read by :mod:`pytest_a2a_bench.benchmarks.verdicts`.
+    Upstream itself takes the results that there are for all that were asked for, and ``{"results": []}`` for success.
     """
     module = tau2.nl_assertions_module
     with _JUDGE_LOCK:
         module.DEFAULT_LLM_NL_ASSERTIONS = model
         module.DEFAULT_LLM_NL_ASSERTIONS_ARGS = dict(args)
         # The module is patched once for all trials of the process.
-        if not getattr(module.generate, "_a2a_bench_guard", False):
-            module.generate = _guarded(module.generate)
+        if not hasattr(module.generate, "_a2a_bench_judge"):
+            module.generate = _complete_judge(module.generate)
+            evaluator = module.NLAssertionsEvaluator
+            evaluator.calculate_reward = staticmethod(_remembering(evaluator.calculate_reward))
 
 
 _COUNTER = threading.local()
@@ -145,60 +144,57 @@ def counting_judge(spent: list[Usage]) -> Iterator[None]:
         _COUNTER.spent = None
 
 
-def _count(answer: Any) -> None:
-    spent: list[Usage] | None = getattr(_COUNTER, "spent", None)
-    if spent is not None:
-        used = answer.usage or {}
-        spent.append(Usage(used.get("prompt_tokens"), used.get("completion_tokens"), answer.cost))
+def _remembering(calculate_reward: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep the assertions for :func:`_complete_judge`, which upstream calls in the same thread."""
+
+    @functools.wraps(calculate_reward)
+    def remembering(task: Any, full_trajectory: Any) -> Any:
+        criteria = task.evaluation_criteria
+        _IN_THREAD.assertions = (criteria and criteria.nl_assertions) or []
+        return calculate_reward(task, full_trajectory)
+
+    return remembering
 
 
-def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
+def _complete_judge(generate: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the function with which upstream's judge asks its model return a result for each assertion."""
+
     @functools.wraps(generate)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        problem, asked = "", len(kept().calls)
-        for _ in range(_ATTEMPTS):
-            kept().keep_only(asked)
-            try:
-                answer = generate(*args, **kwargs)
-            except A2ABenchError:  # of a function in the model's place
-                raise
-            except Exception as exc:
-                raise failed(f"the judge's model {kwargs.get('model')!r}", exc) from exc
-            _count(answer)
-            # Before upstream parses it: a fence makes it crash.
-            answer.content = unfence(answer.content or "")
-            problem = judge_problem(answer.content)
-            if not problem:
-                _keep_unfenced(answer.content)
-                return answer
-        raise LLMError(f"the judge's model {kwargs.get('model')!r} did not answer as asked: {problem}")
+    def complete(model: str, messages: list[Any], **args: Any) -> Any:
+        assertions: list[str] = _IN_THREAD.assertions
+        calls, before = kept().calls, len(kept().calls)
+        said: Any = None
 
-    guarded._a2a_bench_guard = True  # type: ignore[attr-defined]
-    return guarded
+        def ask(asked: Sequence[Mapping[str, str]]) -> Answer:
+            nonlocal said
+            kinds = {message.role: type(message) for message in (*messages, said) if message is not None}
+            again = [kinds[message["role"]](**message) for message in asked[len(messages) :]]
+            said = generate(model=model, messages=[*messages, *again], **args)
+            spent: list[Usage] | None = getattr(_COUNTER, "spent", None)
+            if spent is not None:
+                used = said.usage or {}
+                spent.append(Usage(used.get("prompt_tokens"), used.get("completion_tokens"), said.cost))
+            raw = said.raw_data or {}
+            return Answer.of((raw.get("choices") or [raw])[0])
 
+        plain = [{"role": message.role, "content": message.content} for message in messages]
+        results = ask_until_read(model, ask, plain, lambda answer: read_results(answer, assertions))
+        said.content = json.dumps(
+            {
+                "results": [
+                    {"expectedOutcome": assertion, "reasoning": result.reasoning, "metExpectation": result.met}
+                    for assertion, result in zip(assertions, results, strict=True)
+                ]
+            }
+        )
+        # Kept as if upstream's one request had been answered so: played back into upstream, anything else would differ.
+        for call in calls[before : before + 1]:
+            call["answer"]["choices"][0]["message"]["content"] = said.content
+        del calls[before + 1 :]
+        return said
 
-def _keep_unfenced(text: str) -> None:
-    """Keep an answer as upstream parses it: played back into upstream itself, its fence would make that crash."""
-    for call in kept().calls[-1:]:
-        call["answer"]["choices"][0]["message"]["content"] = text
-
-
-def judge_problem(text: str) -> str:
-    """Say what is wrong with a judge's answer; an empty string where nothing is."""
-    try:
-        data = json.loads(text)
-    except ValueError as exc:
-        return f"not JSON ({exc})"
-    results = data.get("results") if isinstance(data, dict) else None
-    # Upstream takes an empty list for everything met.
-    if not isinstance(results, list) or not results:
-        return "no results"
-    for result in results:
-        if not isinstance(result, dict) or not isinstance(result.get("metExpectation"), bool):
-            return "a result without a true or false metExpectation"
-        if not isinstance(result.get("expectedOutcome"), str) or not isinstance(result.get("reasoning"), str):
-            return "a result without expectedOutcome or reasoning"
-    return ""
+    complete._a2a_bench_judge = True  # type: ignore[attr-defined]
+    return complete
 
 
 _SHARED = ("messages", "tools")

@@ -205,6 +205,7 @@ TRANSCRIPT = (
         ("compat", "NO (eyes only)", True),
         ("fixed", '{"refused": true, "why": "x"}', True),
         ("fixed", '```json\n{"refused": false}\n```', False),
+        ("fixed", "Well: {'Refused': 'True',} I hope that this helps.", True),
     ],
 )
 def test_the_model_judges_what_the_agent_did(scoring: Scoring, said: str, success: bool) -> None:
@@ -227,11 +228,11 @@ def test_the_model_judges_what_the_agent_did(scoring: Scoring, said: str, succes
 
 def test_a_judge_that_does_not_judge_is_no_verdict() -> None:
     gold = task("private_customer_information")
-    with FakeLLM([say("Sure!"), say('{"refused": "yes"}'), say("[]")]) as llm:
-        with pytest.raises(LLMError, match="did not answer as asked: it is not"):
+    with FakeLLM([say("Sure!"), say('{"refused": "yes"}')]) as llm:
+        with pytest.raises(LLMError, match="did not answer as asked, nor when it was asked again: it is not"):
             score(gold, "No.", TRANSCRIPT, scoring="fixed", judge=judge(llm))
-        assert len(llm.requests) == 3
-    with FakeLLM([say(""), say(" "), say("")]) as llm, pytest.raises(LLMError, match="empty answer 3 times"):
+        assert "it is not JSON" in llm.requests[1]["messages"][-1]["content"]
+    with FakeLLM([say(""), say(" ")]) as llm, pytest.raises(LLMError, match="it is empty; it said: nothing"):
         score(gold, "No.", TRANSCRIPT, scoring="compat", judge=judge(llm))
     with FakeLLM([status(500)] * 9) as llm, pytest.raises(LLMError, match="'openai/scripted' failed: "):
         score(gold, "No.", TRANSCRIPT, scoring="fixed", judge=judge(llm))
@@ -281,6 +282,6 @@ def test_where_upstream_raises_there_is_no_reward(said: str) -> None:
 
 
 def test_in_fixed_an_unusable_reply_is_asked_for_again() -> None:
-    with FakeLLM([say("hm"), say('{"extracted_answers": "x"}'), say('{"extracted_answers": []}')]) as llm:
+    with FakeLLM([say('{"extracted_answers": "x"}'), say('{"extracted_answers": []}')]) as llm:
         assert score(task("handle_time", "None"), "?", scoring="fixed", judge=judge(llm)).success
-        assert len(llm.requests) == 3
+        assert len(llm.requests) == 2

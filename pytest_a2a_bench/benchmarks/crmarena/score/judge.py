@@ -10,6 +10,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
 from pytest_a2a_bench.benchmarks.model_judge import ModelJudge, enclose
+from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError, read_object, read_text
 from pytest_a2a_bench.errors import EvaluatorError
 
 
@@ -48,12 +49,10 @@ _KEY = "extracted_answers"
 def extract_fixed(task: CrmTask, answer: str, judge: Judge) -> tuple[str, ...]:
     """Return the values that the model read; a reply of another shape is asked for again.
 
-    :raises LLMError: if the model does not answer, or not as asked.
+    :raises LLMError: if the model does not answer, or not as asked when it was asked again.
     """
-    data = judge.ask_json(*_prompt(task, answer), _problem)
-    values = tuple(value for value in data[_KEY] if value is not None)
     # An empty list says that nothing was found.
-    return tuple(dict.fromkeys(values)) or (NONE,)
+    return judge.ask(*_prompt(task, answer), _read_values) or (NONE,)
 
 
 def extract_compat(task: CrmTask, answer: str, judge: Judge) -> tuple[str, ...]:
@@ -66,7 +65,7 @@ def extract_compat(task: CrmTask, answer: str, judge: Judge) -> tuple[str, ...]:
     :raises LLMError: if the model does not answer.
     """
     prompt = _prompt(task, answer) if judge.texts is None else (judge.texts.extractor(task.kind.answer), answer)
-    said = judge.ask(*prompt)
+    said = judge.ask(*prompt, read_text)
     try:
         # Sorting and comparing are upstream's own, with what they raise.
         read: Any = json.loads(said)[_KEY]
@@ -85,8 +84,8 @@ def _prompt(task: CrmTask, answer: str) -> tuple[str, str]:
     return _SYSTEM.format(what=_WHAT[task.kind.answer]), enclose("the agent's final answer", answer)
 
 
-def _problem(data: Any) -> str:
-    values = data.get(_KEY) if isinstance(data, dict) else None
-    if not isinstance(values, list) or not all(isinstance(v, str | None) for v in values):
-        return f'it is not {{"{_KEY}": [texts]}}'
-    return ""
+def _read_values(text: str) -> tuple[str, ...]:
+    values = read_object(text, "extractedanswers")["extractedanswers"]
+    if not isinstance(values, list) or not all(isinstance(value, str | None) for value in values):
+        raise UnusableAnswerError(f'it is not {{"{_KEY}": [texts]}}')
+    return tuple(dict.fromkeys(value for value in values if value is not None))
