@@ -99,8 +99,9 @@ def _parse(text: str) -> Any:
         from json_repair import loads
     except ImportError as error:
         raise MissingExtraError("json-repair", "tau2", detail="the judge needs it") from error
+    read_text(text)
     try:
-        value = loads(read_text(text))
+        value = loads(text)
     except (ValueError, RecursionError) as error:
         raise UnusableAnswerError("it is not JSON") from error
     if not isinstance(value, dict | list):

@@ -72,7 +72,7 @@ def test_what_judges_write_is_read(text: str) -> None:
         ('{"results": [{"metExpectation": true}, {"metExpectation": true}, {"metExpectation": true}]}', "The agent"),
         (json.dumps(results(True, "yes", True)), "neither true nor false"),
         (json.dumps(results(True, None, True)), "neither true nor false"),
-        (PLAIN[:-12], "neither true nor false"),
+        (PLAIN[:-12], "it has 2 results for 3"),
         (json.dumps({"results": dict.fromkeys(OUTCOMES, True)}), "it has 0 results"),
     ],
 )
