@@ -49,7 +49,7 @@ SLOTS: Mapping[str, str] = {
     "cause": r"\breason|\bwhy\b",
     "address": r"\baddress(?!es in)",
     "trip": r"\b(one[- ]way|round[- ]trip)",
-    "origin": r"\borigin|\b(fly|flying|depart|departing|leave|leaving|travel\w*) from|\bdeparture (city|airport)",
+    "origin": r"\borigin\b|\b(fly|flying|depart|departing|leave|leaving|travel\w*) from|\bdeparture (city|airport)",
     "destination": r"\bdestination|\b(fly|flying|travel\w*) to\b|\barrival (city|airport)",
     "task": r"\btask ?(id|number)|\bwhich task",
     "title": r"\btitle|\btask be called|\bname (of|for) the task",

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user.facts import IDENTIFIERS, identifiers, leaves
-from pytest_a2a_bench.benchmarks.tau2.user.words import EMAIL_ADDRESS, PEOPLE, SPOKEN
+from pytest_a2a_bench.benchmarks.tau2.user.words import EMAIL_ADDRESS, NOT_POSSIBLE, PEOPLE, SPOKEN, UNABLE
 
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
 _GAP = r"(?:[^.?!]|\.\d)*"
@@ -24,7 +24,9 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
      "cancel anything like that"),
     ("book", r"\bbook(?!ing)|new (booking|reservation|flight)|mak(e|ing) (a|the|you a) (\w+ )?(booking|reservation)|"
      r"\breserve\b|\breserving|\bbooking for", "book that"),
-    ("send_certificate", r"certificate|voucher|compensat|good ?will|travel credit", "get that certificate"),
+    ("send_certificate", rf"(send|sent|issu|offer|giv|provid|grant|get|receiv|award|put){_GAP}(certificate|voucher)|"
+     rf"(certificate|voucher)\w*{_GAP}(send|sent|issu|compensat|inconvenien|trouble|gesture|apolog|delay)|"
+     r"compensat|good ?will|travel credit", "get that certificate"),
     ("exchange", r"exchang|swap|\btrad(e|ing)|replac", "exchange that"),
     ("return", r"\breturn(?!ed to you| flight)|\b(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b|"
      r"\brefund", "return that"),
@@ -100,6 +102,12 @@ r"?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
             "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)"}  # fmt: skip
 
 
+_CONTEXT = re.compile(rf"\b(?:{UNABLE}|not (?:be )?(?:{NOT_POSSIBLE})|(?:stay|remain)s?|unchanged|untouched)\b", re.I)
+_ELSEWHERE = re.compile(r"\b(?:found|see|used|listed|taken|same as|from)\b[^.?!\n#]{0,40}#W\d{7}", re.I)
+"""Where an address was found."""
+_ASKS = re.compile(r"\?|\b(?:confirm|proceed|go ahead|agree)", re.I)
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """Something that the user wants done: a writing action of the golds."""
@@ -165,10 +173,28 @@ def kinds(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((tool, refusal) for tool, refusal, heard in _HEARD if heard.search(plain))
 
 
+def _offered(text: str) -> str:
+    """Return a text without what it says of other things: what cannot be done, and what stays as it is."""
+    kept, listing = [], False
+    for line in text.split("\n"):
+        # A list belongs to the line that announces it.
+        listing = listing and bool(line.strip())
+        left = [s for s in re.split(r"(?<=[.!?;])\s+", line) if "?" in s or not _CONTEXT.search(s)]
+        kept += [] if listing else [" ".join(left)]
+        listing = listing or (line.rstrip().endswith(":") and not left)
+    rest = "\n".join(kept)
+    return _ELSEWHERE.sub(" ", rest) if "address" in text else rest
+
+
 def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
     """Decide about the offer in a text; None where it offers nothing that one could decide about."""
+    rest = _offered(text)
+    text = rest if kinds(rest) else text
     spoken = kinds(text)
     named = mentioned(text)
+    asking = mentioned(" ".join(s for s in re.split(r"(?<=[.!?;])\s+|\n", text) if _ASKS.search(s)))
+    # Where what is asked about is named, others of its kind are spoken of only.
+    named |= {kind: values for kind, values in asking.items() if kind in _MAIN}
     alike = [w for w in wanted if any(w.tool.startswith(tool) for tool, _ in spoken) or _named_alike(w, text)]
     if not any(tool.startswith(_STRONG) for tool, _ in spoken):
         # Who only speaks of changing something may mean any change of what it names.

@@ -230,7 +230,8 @@ class Script:
         if heard.decision or announced or doubted or (open_offer and not heard.refused):
             parts.append(self._decide(text, offer, heard))
         # "Tell me what it is about, with the dates, if any": what is not known is not missed.
-        free = _asks_what_it_is_about(text)
+        # Nor is it where an offer is agreed to that names it ("without insurance").
+        free = _asks_what_it_is_about(text) or (heard.decision and offer is not None and offer.agreed)
         parts += [self._answer(text, slot) for slot in heard.slots if not free or self._facts.get(slot)]
         # What was all that was asked for comes first; a farewell beside a question waits.
         parts = [p for p in dict.fromkeys(parts) if p]

@@ -1,0 +1,99 @@
+"""Right offers in the words of agents: the scripted user takes them, and says nothing beside the point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.benchmarks.tau2.user.script import Script
+
+Golds = list[tuple[str, dict[str, Any]]]
+ADDRESS = {"address1": "667 Highland Drive", "address2": "Suite 129", "city": "Charlotte", "state": "NC",
+           "country": "USA", "zip": "28202"}  # fmt: skip
+BOOK: Golds = [("book_reservation", {
+    "user_id": "mia_li_3668", "origin": "JFK", "destination": "SEA", "flight_type": "one_way", "cabin": "economy",
+    "flights": [{"flight_number": "HAT136", "date": "2024-05-20"}],
+    "passengers": [{"first_name": "Mia", "last_name": "Li", "dob": "1990-04-05"}],
+    "payment_methods": [{"payment_id": "certificate_7504069", "amount": 250}, {"payment_id": "credit_card_4421486",
+    "amount": 5}], "total_baggages": 3, "nonfree_baggages": 0, "insurance": "no"})]  # fmt: skip
+CANCEL: Golds = [("cancel_reservation", {"reservation_id": "NQNU5R"})]
+CANCEL_ORDER: Golds = [("cancel_pending_order", {"order_id": "#W5918442", "reason": "no longer needed"})]
+RETURN: Golds = [("return_delivered_order_items", {
+    "order_id": "#W5918442", "item_ids": ["7751905258"], "payment_method_id": "credit_card_9991484"})]  # fmt: skip
+EXCHANGE: Golds = [("exchange_delivered_order_items", {
+    "order_id": "#W5918442", "item_ids": ["1586641416"], "new_item_ids": ["5925362855"],
+    "payment_method_id": "credit_card_9991484"})]  # fmt: skip
+MOVE: Golds = [("modify_user_address", {"user_id": "mia_li_3668", **ADDRESS})]
+SEND: Golds = [("modify_pending_order_address", {"order_id": "#W5918442", **ADDRESS})]
+
+
+def asked(golds: Golds, text: str) -> str:
+    script = Script(Scenario("You want help with your purchase.", "Your user id is mia_li_3668."), golds)
+    script.hear("Hi! How can I help you today?")
+    return str(script.hear(text))
+
+
+@pytest.mark.parametrize(
+    ("golds", "text"),
+    [
+        (
+            BOOK,
+            "Here is your booking:\n- Flight: HAT136 on 2024-05-20, economy, one way\n- Passenger: Mia Li\n"
+            "- Payment: Certificate (certificate_7504069): $250, credit card (credit_card_4421486): $5\n"
+            "Do you confirm?",
+        ),
+        (BOOK, "I will book HAT136 on 2024-05-20 in economy and use your certificate first. Shall I go ahead?"),
+        (CANCEL, "Shall I cancel reservation NQNU5R and refund it to your original payment method?"),
+        (CANCEL_ORDER, "I will cancel order #W5918442 as no longer needed; the refund goes to the original payment "
+         "method. Please confirm (yes/no)."),
+        (RETURN, "I can return item 7751905258 of order #W5918442 to credit_card_9991484. You will receive an e-mail "
+         "with instructions on how to return it. Do you want me to proceed?"),
+        (
+            EXCHANGE,
+            "I'd exchange item 1586641416 of order #W5918442 for 5925362855, paid with credit_card_9991484.\n"
+            "These items stay as they are:\n- Item 7751905257\n- Item 6817146515\n\nIs that right?",
+        ),
+        (
+            EXCHANGE,
+            "Order #W5918442:\n- item 1586641416 becomes item 5925362855\n- item 7751905257 remains unchanged\n"
+            "The difference is charged to credit_card_9991484. Shall I make this exchange?",
+        ),
+        (SEND, "I found that address in your order #W4860251. Shall I send order #W5918442 to 667 Highland Drive, "
+         "Suite 129, Charlotte, NC 28202?"),
+        (MOVE, "Shall I set your default address to the one from order #W4860251: 667 Highland Drive, Suite 129, "
+         "Charlotte, NC, 28202?"),
+        (
+            CANCEL,
+            "The reservation **IFOYYZ** is a basic economy ticket and has no travel insurance, so I am unable to "
+            "cancel it.\n\nHowever, the reservation **NQNU5R** is a business class ticket and can be canceled. Would "
+            "you like me to proceed with canceling the reservation NQNU5R?",
+        ),
+        (
+            CANCEL,
+            "You have these reservations:\n1. **Reservation XEHM4B**: LAS to ATL\n2. **Reservation NQNU5R**: DEN to EWR"
+            "\n\nLet's proceed with canceling NQNU5R. Please confirm.",
+        ),
+        (CANCEL, "I am going to cancel reservation NQNU5R for you (user id: mia_li_3668). Is that okay?"),
+        (CANCEL, "Thank you, Mia (mia_li_3668). May I cancel reservation NQNU5R now?"),
+    ],
+)  # fmt: skip
+def test_a_right_offer_is_taken_and_nothing_is_said_beside_it(golds: Golds, text: str) -> None:
+    reply = asked(golds, text)
+    assert reply.startswith("Yes, please go ahead.")
+    assert "I don't have that" not in reply
+
+
+@pytest.mark.parametrize(
+    ("golds", "text"),
+    [
+        (CANCEL, "Shall I send you a certificate of $100 as a gesture?"),
+        (CANCEL, "NQNU5R cannot be cancelled. Shall I cancel IFOYYZ instead?"),
+        (EXCHANGE, "Shall I exchange item 7751905257 of order #W5918442 for 5925362855?"),
+        (SEND, "Shall I send order #W4860251 to 667 Highland Drive, Charlotte, NC 28202?"),
+        (CANCEL, "You have NQNU5R and XEHM4B. Shall I cancel XEHM4B?"),
+    ],
+)
+def test_a_wrong_offer_is_still_refused(golds: Golds, text: str) -> None:
+    assert asked(golds, text).startswith("No")
