@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import time
+import uuid
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.auth import explain_refusal, may_receive
-from pytest_a2a_bench.a2a.bodies import excerpt
+from pytest_a2a_bench.a2a.bodies import Meter, excerpt
 from pytest_a2a_bench.a2a.card import (
     AgentCard,
     card_urls,
@@ -26,6 +27,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
 from pytest_a2a_bench.a2a.oauth import authentication, obtain
 from pytest_a2a_bench.a2a.pace import Pace
+from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Tape, Wire
 from pytest_a2a_bench.errors import (
@@ -42,6 +44,9 @@ from pytest_a2a_bench.redact import hide_in_error
 
 _CARD_SECONDS = 30.0
 """Most seconds for a card, which is a small file: a server that takes longer is not going to answer."""
+
+_REACH_SECONDS = 5.0
+"""Most seconds for the first answer of the interface: where a connection is accepted, somebody is there."""
 
 _READY_INTERVAL = 0.1
 _READY_MAX_INTERVAL = 1.0
@@ -91,7 +96,10 @@ class AgentConnection:
         return self._card
 
     def wait_until_ready(self, seconds: float | None = None) -> AgentCard:
-        """Wait until the agent shows a card and there is the access token that it asks for, and return the card.
+        """Wait until the agent shows a card, there is the access token that it asks for, and its interface answers.
+
+        An interface may be at another address than the card, such as behind a gateway. One request goes there, for a
+        task that does not exist: whatever the agent answers, it is there.
 
         :param seconds: how long; the configuration's ``wait`` where None; 0 tries once.
         :raises InfrastructureError: what the last try met.
@@ -103,18 +111,37 @@ class AgentConnection:
         return await loop.bridge(self._await_card(self.config.wait if seconds is None else seconds))
 
     async def _await_card(self, seconds: float) -> AgentCard:
+        is_new = self._card is None
         deadline = time.monotonic() + seconds
         delay = _READY_INTERVAL
         while True:
             try:
                 card = await self._fetch_card_once()
                 await obtain(self.config, card)
+                if is_new:
+                    await self._reach()
                 return card
             except (TransportError, ProtocolError, CardError):
                 if time.monotonic() + delay > deadline:
                     raise
             await asyncio.sleep(delay)
             delay = min(delay * 1.5, _READY_MAX_INTERVAL)
+
+    async def _reach(self) -> None:
+        try:
+            wire = await self.wire()
+        except A2ABenchError:  # the card names no interface that is wanted here, which is for others to say
+            return
+        record = RequestRecord("", wire.interface.url, meter=Meter(self.config.bounds))
+        try:
+            async with asyncio.timeout(min(_REACH_SECONDS, self.config.timeout)):
+                await wire.get_task(str(uuid.uuid4()), record)
+        except TransportError as error:
+            # Connections fail, or a gateway has nobody behind it; any other answer is the agent's own.
+            if isinstance(error, EndpointUnreachableError) or error.status_code in (502, 503, 504):
+                raise
+        except (TimeoutError, A2ABenchError):
+            pass
 
     async def _fetch_card_once(self) -> AgentCard:
         self._enter_loop()

@@ -320,7 +320,7 @@ def _look_at(connection: AgentConnection, stop: Stop) -> tuple[str, str]:
 
 
 def _ask(config: ClientConfig) -> str:
-    """Ask an agent for its card, anew, and return what went wrong; empty where it answers."""
+    """Ask an agent anew, and return what went wrong; empty where it answers."""
     with AgentConnection(config) as fresh:
         try:
             fresh.wait_until_ready(0.0)

@@ -4,8 +4,8 @@ Pure. Five kinds of trouble open the breaker:
 
 - ``refused``: the agent refused our credentials (HTTP 401 or 403). It will refuse every other request too, so once is
   enough.
-- ``gone``: several trials in a row ended in the same infrastructure trouble, and the agent's card does not answer a
-  fresh request either. Where the card answers, the trouble was theirs alone, and the count starts again.
+- ``gone``: several trials in a row ended in the same infrastructure trouble, and the agent does not answer a fresh
+  request either: for its card, or at the address of its interface. Where it answers, the count starts again.
 - ``party``: several trials in a row could not reach an agent beside the one under test, such as who plays the user.
 - ``quota``: a service that the benchmark asks has no more answers for today, such as a live org. Once is enough.
 - ``model``: several trials in a row met a language model whose provider refuses us (key, permission, budget, a model
@@ -35,7 +35,7 @@ from pytest_a2a_bench.errors import (
 )
 
 Cause = Literal["refused", "gone", "party", "model", "quota", "time"]
-Step = Literal["go on", "ask for the card", "stop"]
+Step = Literal["go on", "ask the agent", "stop"]
 
 _REMEDIES: dict[Cause, str] = {
     "refused": "correct that",  # the refusal itself says what was sent, and what to do
@@ -92,7 +92,7 @@ class Breaker:
         """Take in how a trial ended.
 
         :param error: its trouble; None where it was evaluated.
-        :returns: whether to ``stop``, or to ``ask for the card`` and come back with :meth:`answered` if it is there.
+        :returns: whether to ``stop``, or to ``ask the agent`` and come back with :meth:`answered` if it is there.
         """
         if not self.limit or _says_nothing(error):
             return "go on"
@@ -104,7 +104,7 @@ class Breaker:
         if self._row < self.limit:
             return "go on"
         # The tested agent's card says nothing about either.
-        return "stop" if isinstance(error, LLMError) or _party(error) else "ask for the card"
+        return "stop" if isinstance(error, LLMError) or _party(error) else "ask the agent"
 
     def answered(self) -> None:
         """Start to count anew: the agent is there."""

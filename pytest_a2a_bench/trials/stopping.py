@@ -129,7 +129,7 @@ class Stopping:
     :param breaker: counts.
     :param limits: of the run.
     :param directory: where processes of one run tell each other.
-    :param ask: asks the agent for its card, anew, and returns what went wrong; empty where it answers.
+    :param ask: asks the agent anew, and returns what went wrong; empty where its card and its interface answer.
     :param agent: its name, where there are several: what stops the trials of one does not stop the others'.
     """
 
@@ -154,7 +154,7 @@ class Stopping:
 
     @property
     def opened(self) -> Opened | None:
-        """Why no further trial may begin; None where one may. Waits while the agent's card is being asked for."""
+        """Why no further trial may begin; None where one may. Waits while the agent is being asked."""
         with self._lock:
             if self._opened is None:
                 self._opened = self.limits.opened if self.limits.is_over else self._told()
@@ -181,7 +181,7 @@ class Stopping:
 
     def note(self, key: TrialKey, error: Exception | None) -> None:
         """Take in how a trial ended."""
-        # Whoever ends or begins a trial waits here while one asks for the card: that is the moment to hold back.
+        # Whoever ends or begins a trial waits here while one asks the agent: that is the moment to hold back.
         with self._lock:
             if self._opened is not None:
                 return
@@ -189,14 +189,16 @@ class Stopping:
             if step == "go on" or error is None:
                 return
             reason = one_line(str(error), _REASON)
-            if step == "ask for the card":
-                card = self._ask()
-                if not card:
+            if step == "ask the agent":
+                trouble = self._ask()
+                if not trouble:
                     self._breaker.answered()
                     return
                 many = f"{self._breaker.limit} trials in a row ended" if self._breaker.limit > 1 else "a trial ended"
                 name = type(error).__name__
-                reason = f"{many} with {name}, and the agent's card does not answer: {one_line(card, _REASON)}"
+                reason = (
+                    f"{many} with {name}, and the agent does not answer a new request: {one_line(trouble, _REASON)}"
+                )
             self._open(Opened(cause_of(error), str(key), reason, self._run_id))
 
     def _open(self, opened: Opened) -> None:

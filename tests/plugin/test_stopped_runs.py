@@ -38,7 +38,7 @@ def outcomes(path: Path) -> dict[str, list[str]]:
 def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: Bench, refusing: RawAgent) -> None:
     result = bench("--a2a-endpoint", refusing.url, "--a2a-suite=mock", "--junitxml=j.xml", "-rs")
     assert result.ret == 1
-    assert len(refusing.messages) == 1
+    assert [r.json["method"] for r in refusing.messages] == ["GetTask", "SendMessage"]
     text = result.stdout.str()
     assert text.count("This opened the breaker: trials that had not begun are not run") == 1
     result.stdout.fnmatch_lines(["inconclusive: 8 trials not run: the breaker is open since tau2/mock/*"])
@@ -117,6 +117,8 @@ def test_workers_hear_of_each_others_breaker(
 
 def test_an_agent_that_is_gone(pytester: pytest.Pytester, bench: Bench) -> None:
     def leave(request: Request) -> bytes:
+        if b"GetTask" in request.body:  # whether anybody is there
+            return response("what?", "400 Bad Request")
         agent.card = {}
         return response("gone", "404 Not Found" if request.method == "GET" else "200 OK")
 
@@ -127,7 +129,7 @@ def test_an_agent_that_is_gone(pytester: pytest.Pytester, bench: Bench) -> None:
     assert kinds.count(["error"]) == 3
     assert kinds.count(["skipped"]) == len(kinds) - 3 > 0
     result.stdout.fnmatch_lines(
-        ["*3 trials in a row ended with ProtocolError, and the agent's card does not answer: no agent card*"]
+        ["*3 trials in a row ended with ProtocolError, and the agent does not answer a new request: no agent card*"]
     )
     assert "start the agent again" in result.stdout.str()
 

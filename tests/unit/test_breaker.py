@@ -43,20 +43,20 @@ NO_KEY = LLMError("the model's key", refused=True)
     [
         ([REFUSED], ["stop"]),
         ([None, None, REFUSED], ["go on", "go on", "stop"]),
-        ([DOWN, DOWN, DOWN], ["go on", "go on", "ask for the card"]),
+        ([DOWN, DOWN, DOWN], ["go on", "go on", "ask the agent"]),
         ([DOWN, GONE, DOWN, GONE], ["go on"] * 4),  # not the same trouble
         ([DOWN, None, DOWN, DOWN], ["go on"] * 4),
         ([DOWN, HarnessError("x"), DOWN, DOWN], ["go on"] * 4),
-        ([DOWN, JudgeMissingError("x"), DOWN, TrialCancelledError("x"), DOWN], ["go on"] * 4 + ["ask for the card"]),
+        ([DOWN, JudgeMissingError("x"), DOWN, TrialCancelledError("x"), DOWN], ["go on"] * 4 + ["ask the agent"]),
         ([NO_KEY] * 3, ["go on", "go on", "stop"]),
         ([LLMError("rate limit")] * 9, ["go on"] * 9),
         ([CassetteError("x")] * 9, ["go on"] * 9),
         ([OwnFunctionError("x")] * 9, ["go on"] * 9),
         ([ConfigurationError("x")] * 9, ["go on"] * 9),
         # An agent that asks for more credentials in the middle may do so for one task alone.
-        ([AuthenticationError("auth-required")] * 3, ["go on", "go on", "ask for the card"]),
+        ([AuthenticationError("auth-required")] * 3, ["go on", "go on", "ask the agent"]),
         ([RunTimeoutError("x")] * 9, ["go on"] * 9),
-        ([TrialTimeoutError("x")] * 3, ["go on", "go on", "ask for the card"]),
+        ([TrialTimeoutError("x")] * 3, ["go on", "go on", "ask the agent"]),
     ],
 )
 def test_what_opens_it(ends: list[Exception | None], steps: list[str]) -> None:
@@ -66,9 +66,9 @@ def test_what_opens_it(ends: list[Exception | None], steps: list[str]) -> None:
 
 def test_the_count_starts_again_where_the_card_answers() -> None:
     breaker = Breaker(2)
-    assert [breaker.note(DOWN), breaker.note(DOWN)] == ["go on", "ask for the card"]
+    assert [breaker.note(DOWN), breaker.note(DOWN)] == ["go on", "ask the agent"]
     breaker.answered()
-    assert [breaker.note(DOWN), breaker.note(DOWN)] == ["go on", "ask for the card"]
+    assert [breaker.note(DOWN), breaker.note(DOWN)] == ["go on", "ask the agent"]
 
 
 ENDS = st.lists(st.sampled_from([None, DOWN, GONE, REFUSED, NO_KEY, ProtocolError("x"), JudgeMissingError("x")]))
@@ -89,7 +89,7 @@ def test_it_asks_only_after_a_row_of_the_same(ends: list[Exception | None], limi
         counted.append(type(error) if error is not None else None)
         row = counted[-limit:]
         is_row = len(row) == limit and row[0] is not None and len(set(row)) == 1
-        expected = ("stop" if error is NO_KEY else "ask for the card") if is_row else "go on"
+        expected = ("stop" if error is NO_KEY else "ask the agent") if is_row else "go on"
         assert step == expected
 
 
@@ -159,7 +159,7 @@ def test_all_processes_of_a_run_hear_of_it_and_no_other_run(tmp_path: Path) -> N
     assert opened == other.opened
     assert opened.text == (
         f"not run: the breaker is open since {KEY}: 2 trials in a row ended with EndpointUnreachableError, and the "
-        "agent's card does not answer: no answer"
+        "agent does not answer a new request: no answer"
     )
     assert "start the agent again" in opened.advice
     assert "--a2a-resume" in opened.advice
