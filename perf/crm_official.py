@@ -1,6 +1,7 @@
 """Certify ``--a2a-crm-profile official``: scripted agents through upstream's own code and through ours, compared.
 
-    python perf/crm_official.py CHECKOUT [--strategy react|act|tool_call|tool_call_flex] [--rounds N] [--seed N]
+    PYTHONPATH=tools python perf/crm_official.py CHECKOUT [--strategy react|act|tool_call|tool_call_flex] [--rounds N]
+                                         [--seed N]
                                          [--domain mini|b2b|...] [--data DIR]
 
 CHECKOUT is a checkout of SalesforceAIResearch/CRMArena. Its ``ChatAgent`` with ``ChatEnv`` and ``InteractiveChatEnv``
@@ -31,14 +32,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crm_official_tools import NATIVE, heard_natively, run_tools_upstream, says, write_calls
+from mini_org.solve import choose_steps
+from mini_org.solve.task import AgentTask
 
 from pytest_a2a_bench.benchmarks.base import TrialContext
 from pytest_a2a_bench.benchmarks.crmarena.benchmark import BENCHMARK
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain
 from pytest_a2a_bench.benchmarks.crmarena.options import STRATEGIES
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
-from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.language_models import import_litellm
 from pytest_a2a_bench.model import Part, TrialKey
@@ -131,7 +132,7 @@ def write_script(task: CrmTask, domain: OpenDomain, rng: random.Random) -> Scrip
 
 
 def _sensible(task: CrmTask, domain: OpenDomain) -> list[str]:
-    """Return the queries that the built-in solver makes."""
+    """Return the queries that the reference solver makes."""
     made: list[str] = []
     with contextlib.suppress(StopIteration, ValueError, LookupError, OrgError):
         steps = choose_steps(AgentTask(task.query, task.required))
@@ -325,7 +326,7 @@ def main() -> int:
     parser.add_argument("--strategy", choices=STRATEGIES, default="react", help="which of upstream's agents")
     parser.add_argument("--rounds", type=int, default=5, help="conversations of each task, domain and prompt")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tasks", type=int, default=2, help="tasks of each category of the mini org")
+    parser.add_argument("--tasks", type=int, default=2, help="tasks of each category")
     parser.add_argument("--domain", default="mini", help="mini, or b2b and its like with --data")
     parser.add_argument("--data", default=None)
     chosen = parser.parse_args()
@@ -340,7 +341,11 @@ def main() -> int:
         options = types.SimpleNamespace(aided=aided, privacy_aware=aware, strategy=chosen.strategy, form=form)
         settings = _settings(chosen, options)
         domain = open_domain(name, settings)
+        seen: Counter[str] = Counter()
         for task_id, task in domain.tasks.items():
+            seen[task.category] += 1
+            if seen[task.category] > chosen.tasks:
+                continue
             for number in range(chosen.rounds):
                 rng = random.Random(f"{chosen.seed}/{name}/{task_id}/{aided}/{aware}/{number}")
                 theirs, ours = _run_both(modules, domain, task, rng, options, settings)
@@ -359,7 +364,6 @@ def _settings(chosen: argparse.Namespace, options: Any) -> Settings:
         "crm_strategy": options.strategy,
         "crm_aided": options.aided,
         "crm_privacy_prompt": options.privacy_aware,
-        "crm_tasks": chosen.tasks,
         "crm_data": chosen.data,
         "crm_scoring": None,
     }

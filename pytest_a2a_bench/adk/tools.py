@@ -42,7 +42,7 @@ class Tools:
         """Look at the A2A agent that is to be evaluated, and judge its agent card.
 
         Args:
-            endpoint: URL of the agent, or builtin:NAME for one of ours (oracle, noop, readonly, solver).
+            endpoint: URL of the agent, or builtin:NAME for one of ours (oracle, noop, readonly).
             auth_token: NAME of the credential that the operator set up for this agent, never a token. Usually empty.
 
         Returns:

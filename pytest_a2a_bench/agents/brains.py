@@ -1,11 +1,11 @@
-"""Which brain thinks for which built-in agent, and those that need no module of their own: ``noop`` and ``solver``."""
+"""Which brain thinks for which built-in agent, and the one that needs no module of its own: ``noop``."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from pytest_a2a_bench import extensions
-from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation, RefusalError, find_player, number_calls
+from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation, find_player, number_calls
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.oracle import Oracle
@@ -31,22 +31,6 @@ class Noop:
         return BrainReply(number_calls(said, conversation))
 
 
-class Solver:
-    """Does what a benchmark's own plans say, given what every agent is given."""
-
-    description = "Answers with the fixed plans of a benchmark's own, without a language model."
-
-    async def reply(self, conversation: Conversation) -> BrainReply:
-        """Make the next query, or answer."""
-        player = find_player(conversation)
-        if player is None or player.solve is None:
-            able = ", ".join(name for name, one in registry.players() if one.solve is not None)
-            raise RefusalError(f"this agent has plans for tasks of {able} only, and these are none by their tools")
-        # Not in a thread: Python 3.11's ast, which reads observations, cannot be used by two threads at once.
-        policy = conversation.briefing.policy if conversation.briefing else ""
-        return BrainReply(number_calls(player.solve(policy, conversation.history), conversation))
-
-
 def make_brain(options: AgentOptions) -> Brain:
     """Return the brain that the options name.
 
@@ -60,8 +44,6 @@ def make_brain(options: AgentOptions) -> Brain:
             return Noop()
         case "llm":
             return LanguageModel.from_options(options)
-        case "solver":
-            return Solver()
         case "oracle" | "readonly":
             settings = Settings(benchmark_options=dict(options.benchmark_options))
             return Oracle(settings, read_only=options.name == "readonly")

@@ -148,7 +148,7 @@ FIELDS: dict[str, Field] = {
     "scoring": Field("scoring", _one_of(*SCORINGS), _CRM),
     "aided": Field("aided", _switch, _CRM),
     "drift": Field("drift", _one_of("none", *DRIFTS), _CRM),
-    "rot": Field("rot", _whole(0, 10_000), _CRM),
+    "rot": Field("rot", _switch, _CRM),
     "max_turns": Field("max_turns", _whole(1, 1000), _CRM),
     "max_user_turns": Field("max_user_turns", _whole(1, 1000), _CRM),
     "strict": Field("strict", _switch, ("conformance",)),

@@ -98,7 +98,7 @@ class Request:
     scoring: str | None = None
     aided: bool = False
     drift: str | None = None
-    rot: int = 0
+    rot: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""

@@ -23,7 +23,7 @@ from pytest_a2a_bench.results import sharding
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.tool_door.check import missing_modules
 
-BUILTIN = ("oracle", "noop", "readonly", "solver")
+BUILTIN = ("oracle", "noop", "readonly")
 """Built-in agents that callers may ask for: none that pays a model, and no options, some of which import modules."""
 
 _SUITES: tuple[Evaluation, ...] = ("tau2", "crmarena")

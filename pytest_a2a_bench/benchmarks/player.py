@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec
+from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec
 from pytest_a2a_bench.settings import Settings
 
 
@@ -64,7 +64,6 @@ class Player:
     :param recognises: whether a conversation with these tools is this benchmark's, where no tag says so.
     :param idle: what an agent says that does nothing (``noop``), where its polite words would be no answer.
     :param instructions: what a language model is told above the policy; empty for the general ones.
-    :param solve: the next thing to say without a language model, given the policy and all that was said (``solver``).
     """
 
     read_gold: Callable[[str, str, Settings], Gold] | None = None
@@ -72,7 +71,6 @@ class Player:
     recognises: Callable[[Sequence[ToolSpec]], bool] = lambda tools: False
     idle: AgentSaid | None = None
     instructions: str = ""
-    solve: Callable[[str, Sequence[Event]], AgentSaid] | None = None
 
 
 def match_call(result: ToolReturned, waiting: list[ToolCall]) -> ToolCall:

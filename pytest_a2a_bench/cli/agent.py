@@ -52,9 +52,7 @@ def greeting(options: AgentOptions, served: Served) -> str:
     """Return what is printed once the agent answers."""
     tag = " --a2a-tag-trials" if options.name in TAGGED_AGENTS else ""
     auth = f" --a2a-auth-env {options.auth_env}" if options.auth_env else ""
-    # Something that this agent can do: the solver is for benchmarks that have plans.
-    suites = (suite for suite, player in registry.players() if options.name != "solver" or player.solve is not None)
-    suite = next(suites)
+    suite = next(suite for suite, _ in registry.players())
     return (
         f"{options.name} answers at {served.url} (card {served.card_url}, Ctrl-C stops it)\n"
         f"try: pytest --a2a-endpoint {served.url}{tag}{auth} -k {registry.load(suite).domains[0]}"

@@ -233,9 +233,9 @@ def test_settings_of_a_run_may_be_asked_for(tmp_path: Path) -> None:
     usual = planned(terms, domain="mock", num_tasks=1)
     for name in (*asked, "max_errors"):
         assert getattr(usual, name) == getattr(Settings(), name), name
-    options = planned(terms, domain="mini", num_tasks=1, scoring="fixed", aided=True, drift="low", rot=5)
+    options = planned(terms, domain="mini", num_tasks=1, scoring="fixed", aided=True, drift="low", rot=True)
     chosen = {f"crm_{name}": options.benchmark_options[f"crm_{name}"] for name in ("scoring", "aided", "drift", "rot")}
-    assert chosen == {"crm_scoring": "fixed", "crm_aided": True, "crm_drift": "low", "crm_rot": 5}
+    assert chosen == {"crm_scoring": "fixed", "crm_aided": True, "crm_drift": "low", "crm_rot": True}
     assert planned(terms, domain="mini", num_tasks=1, drift="none").benchmark_options["crm_drift"] is None
 
 

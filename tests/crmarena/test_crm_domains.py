@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from crm_trials import settings
+from mini_org.org import build
 from salesforce_server import serve
 from trials import run_against
 
@@ -20,7 +21,6 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec
 from pytest_a2a_bench.agents.oracle import load_gold
 from pytest_a2a_bench.benchmarks.crmarena import domains
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.player import REFUSAL
@@ -66,7 +66,7 @@ def test_threads_share_one_org_and_the_interactive_domain_asks_the_same() -> Non
 @pytest.mark.usefixtures("fresh")
 def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
     plain = domains.open_domain("mini", settings()).org
-    rotten = domains.open_domain("mini", settings(crm_rot=60)).org
+    rotten = domains.open_domain("mini", settings(crm_rot=True)).org
     drifted = domains.open_domain("mini", settings(crm_drift="high")).org
 
     def rows(org: Org) -> int:
@@ -77,7 +77,7 @@ def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
     assert rows(plain) < rows(rotten)
     assert plain.schema == rotten.schema
     assert plain.schema != drifted.schema
-    assert domains.open_domain("mini", settings(crm_rot=60)).org is rotten
+    assert domains.open_domain("mini", settings(crm_rot=True)).org is rotten
 
 
 @pytest.mark.usefixtures("fresh")
@@ -100,7 +100,7 @@ def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("fresh")
 def test_a_closed_world_leaves_nothing_behind() -> None:
-    org = domains.open_domain("mini", settings(crm_rot=5)).org
+    org = domains.open_domain("mini", settings(crm_rot=True)).org
     path = org.path  # type: ignore[attr-defined]
     assert path.exists()
 
@@ -136,23 +136,20 @@ def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Pat
     assert {os.path.basename(name) for name in told["files"]} >= {"b2b_tasks.json", "crmarenapro_b2b_data.db"}
 
 
-def gold_answer(key: str, **options: int) -> object:
-    answer = load_gold(key, settings(**options)).answer
+def gold_answer(key: str) -> object:
+    answer = load_gold(key, settings()).answer
     assert answer is not None
     return answer.arguments["answer"]
 
 
 def test_the_oracle_reads_its_own_golds() -> None:
-    tasks = {task.task_id: task for task in build(seed=4, tasks_per_category=2).tasks}
-    where = {"crm_seed": 4, "crm_tasks": 2}
+    tasks = {task.task_id: task for task in build().tasks}
 
-    assert gold_answer("crmarena/mini/activity_priority-01", **where) == ", ".join(
-        tasks["activity_priority-01"].answers
-    )
-    assert gold_answer("crmarena/mini_interactive/handle_time-00", **where) == tasks["handle_time-00"].answers[0]
+    assert gold_answer("crmarena/mini/activity_priority-01") == ", ".join(tasks["activity_priority-01"].answers)
+    assert gold_answer("crmarena/mini_interactive/handle_time-00") == tasks["handle_time-00"].answers[0]
     twin = tasks["internal_operation_data-00"].twin
     assert twin is not None
-    refused = gold_answer("crmarena/mini/internal_operation_data-00", **where)
+    refused = gold_answer("crmarena/mini/internal_operation_data-00")
     assert refused == f"{REFUSAL} Your other question: {twin.answer}."
 
 
@@ -163,25 +160,24 @@ def test_the_oracle_knows_nothing_else(key: str) -> None:
 
 
 def test_the_run_tells_the_oracle_where_its_tasks_are_unless_the_spec_does() -> None:
-    run = settings(crm_data="/data", crm_tasks=4, crm_seed=9, crm_scoring="fixed")
+    run = settings(crm_data="/data", crm_scoring="fixed")
 
-    told = parse_spec("oracle", run)
-    assert told.benchmark_options == {"crm_data": "/data", "crm_tasks": 4, "crm_seed": 9}
-    assert parse_spec("oracle?crm_seed=2", run).benchmark_options["crm_seed"] == 2
-    assert parse_spec("oracle?crm-seed=2").benchmark_options == {"crm_seed": 2}
+    assert parse_spec("oracle", run).benchmark_options == {"crm_data": "/data"}
+    assert parse_spec("oracle?crm_data=/mine", run).benchmark_options == {"crm_data": "/mine"}
+    assert parse_spec("oracle?crm-data=/mine").benchmark_options == {"crm_data": "/mine"}
     assert parse_spec("solver", run).benchmark_options == {}, "only those that play the gold may know where it is"
     assert parse_spec("noop", run).benchmark_options == {}
 
 
 def test_its_command_line_has_the_options_of_benchmarks() -> None:
-    told = parse_spec("oracle", settings(crm_data="/data", crm_tasks=4))
+    told = parse_spec("oracle", settings(crm_data="/data"))
     parser = ArgumentParser()
     add_arguments(parser)
 
     assert from_namespace(parser.parse_args(told.to_argv())) == told
-    assert from_namespace(parser.parse_args(["oracle", "--crm-data=/data", "--crm-tasks=4"])) == told
-    with pytest.raises(ConfigurationError, match=r"crm_tasks: '0' is not a whole number of at least 1"):
-        parse_spec("oracle?crm_tasks=0")
+    assert from_namespace(parser.parse_args(["oracle", "--crm-data=/data"])) == told
+    with pytest.raises(ConfigurationError, match="crm_data: 'hub@' is no source on the hub"):
+        parse_spec("oracle?crm_data=hub@")
 
 
 @pytest.mark.usefixtures("fresh")

@@ -26,7 +26,7 @@ FEW = one_of_each()
         ("noop", "mini", {"crm_scoring": "fixed"}),
         ("oracle", "mini_interactive", {}),
         ("solver", "mini", {"crm_max_turns": 1}),
-        ("oracle", "mini", {"crm_scoring": "fixed", "crm_drift": "high", "crm_rot": 3}),
+        ("oracle", "mini", {"crm_scoring": "fixed", "crm_drift": "high", "crm_rot": True}),
     ],
 )
 def test_every_reward_is_found_again_whatever_it_was_held_with(

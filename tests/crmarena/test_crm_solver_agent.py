@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
 from crm_trials import MINI
+from mini_org.agent import ASK_BACK, listen, next_action
+from mini_org.org import build
 
-from pytest_a2a_bench.agents.brain import Conversation, RefusalError
-from pytest_a2a_bench.agents.brains import Solver
+from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.executor import read_part
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
-from pytest_a2a_bench.benchmarks.crmarena.player import ASK_BACK, listen, next_action
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
-from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, UserSaid
 from pytest_a2a_bench.translate.base import DecodedRequest
 
 TASK = MINI["handle_time-00"]
@@ -69,14 +65,6 @@ def test_results_and_words_are_told_apart_by_what_was_called() -> None:
     )
 
     assert (heard.words, heard.found) == (["one", "two"], {"Q": [{"Id": "x"}]})
-
-
-def test_other_tasks_are_refused() -> None:
-    made = Conversation()
-    made.hear(DecodedRequest(Briefing("Be kind.", (ToolSpec("book"),)), (UserSaid("hi"),)), {})
-
-    with pytest.raises(RefusalError, match="plans for tasks of crmarena only"):
-        asyncio.run(Solver().reply(made))
 
 
 def test_an_agent_reads_the_metadata_beside_a_part() -> None:

@@ -69,7 +69,7 @@ def test_its_option_is_one_like_any_other(shop: Bench, monkeypatch: pytest.Monke
     result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
 
 
-@pytest.mark.parametrize(("name", "owner"), [("timeout", "the core"), ("crm_rot", "crmarena")])
+@pytest.mark.parametrize(("name", "owner"), [("timeout", "the core"), ("crm_max_turns", "crmarena")])
 def test_an_option_that_is_taken_is_refused(pytester: pytest.Pytester, shop: Bench, name: str, owner: str) -> None:
     benchmark = pytester.path / "shop.py"
     benchmark.write_text(benchmark.read_text().replace('"shop_patience", "N"', f'"{name}", "N"'))

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mini_org.org import MiniOrg, build
+from mini_org.solve import choose_steps
+from mini_org.solve.task import AgentTask
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
-from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
-from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 
 PUBLISHED = Path(__file__).parents[2] / ".." / "shared" / "data" / "crmarena"
@@ -39,14 +38,9 @@ def mini(seed: int = 1, tasks_per_category: int = 10) -> MiniOrg:
 
 
 @contextmanager
-def opened(org: MiniOrg, rotten: int = 0) -> Iterator[LocalOrg]:
-    """Open an org for queries.
-
-    :param rotten: how many distractor rows to add before.
-    """
+def opened(org: MiniOrg) -> Iterator[LocalOrg]:
+    """Open an org for queries."""
     connection = org.to_connection()
-    if rotten:
-        assert add_rot(connection, rotten, seed=org.seed) == rotten
     local = LocalOrg.from_connection(connection, org.schema, name=org.name, today=org.today)
     try:
         yield local

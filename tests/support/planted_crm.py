@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mini_org.solve import choose_steps
+from mini_org.solve.task import AgentTask
 from mini_orgs import mini
 from planted_tau2 import Fails, Line, Planted
 
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.player import respond
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
-from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
-from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NONE, STAGES, CrmTask
 from pytest_a2a_bench.model import AgentSaid, ToolCall
 from pytest_a2a_bench.translate.org_actions import EXECUTE

@@ -31,7 +31,7 @@ OPTIONS = st.builds(
     streaming=st.booleans(),
     model=st.none() | st.text("abc/-. ").map("m".__add__),
     llm_args=st.sampled_from(["{}", '{"temperature": 0.5, "stop": ["--x"]}']),
-    benchmark_options=st.dictionaries(st.sampled_from(["crm_tasks", "shop_size"]), st.integers(100, 200)),
+    benchmark_options=st.dictionaries(st.sampled_from(["shop_days", "shop_size"]), st.integers(100, 200)),
     players=st.sampled_from(["", "shop=shop", "a=b.c,d=e"]),
     contexts=st.integers(1, 10),
 )
@@ -77,7 +77,7 @@ def test_a_spec_may_have_options() -> None:
         ("oracle?streaming=maybe", "streaming='maybe' must be on or off"),
         ("oracle?port=70000", "port=70000 is not a port"),
         ("oracle?players=shop", "players='shop' is not NAME=MODULE"),
-        ("oracle?crm_tasks=some", "crm_tasks: 'some' is not a whole number"),
+        ("oracle?crm_data=hub:", "crm_data: 'hub:' is no source on the hub"),
         ("oracle?contexts=0", "contexts=0 must be at least 1"),
         ("llm?llm_args=[1]", "llm_args must be a JSON object"),
         ("llm?llm_args={", "llm_args is not JSON"),

@@ -23,13 +23,13 @@ def test_what_is_plain_needs_no_caveat() -> None:
 
 def test_everything_that_is_changed_is_told() -> None:
     trials = [
-        result(1, **MINI, drift="low", aided=True),
-        result(2, "earlier", **MINI, rot=5, replayed=True, tagged=True),
+        result(1, **MINI, variant="drift low", aided=True),
+        result(2, "earlier", **MINI, variant="rot", replayed=True, tagged=True),
     ]
     assert list(summary.benchmark_notes(trials)) == [
         "the mini org is our own: its numbers are not comparable with CRMArena's",
         "the agent was shown the general domain details too (--a2a-crm-aided)",
-        "the org was changed: drift low (1), rot 5 (1); these are not results of the plain benchmark",
+        "the org was changed: drift low (1), rot (1); these are not results of the plain benchmark",
     ]
     assert list(summary.caveats(trials)) == [
         "replayed from cassettes, the agent was not asked (--a2a-replay): 1 of 2 trials",

@@ -39,15 +39,15 @@ def root(tmp_path: Path) -> Path:
 def test_every_spelling_reaches_the_settings(root: Path) -> None:
     found = resolved(
         {"a2a_crm_scoring": "fixed", "a2a_crm_aided": "on", "a2a_crm_threshold": "0.75"},
-        environ={"A2A_CRM_DRIFT": "high", "A2A_CRM_TASKS": "3", "A2A_CRM_SCORING": "compat"},
-        ini={"a2a_crm_rot": "40", "a2a_crm_max_turns": "7", "a2a_crm_max_user_turns": "2", "a2a_crm_tasks": "9"},
+        environ={"A2A_CRM_DRIFT": "high", "A2A_CRM_SCORING": "compat"},
+        ini={"a2a_crm_rot": "true", "a2a_crm_max_turns": "7", "a2a_crm_max_user_turns": "2"},
         root=root,
     )
     assert not found.problems
     s = found.settings
     crm = CrmOptions.of(s)
     assert (crm.scoring, crm.aided, crm.threshold) == ("fixed", True, 0.75)
-    assert (crm.drift, crm.tasks, crm.rot, crm.max_turns, crm.max_user_turns) == ("high", 3, 40, 7, 2)
+    assert (crm.drift, crm.rot, crm.max_turns, crm.max_user_turns) == ("high", True, 7, 2)
     assert Settings.from_json(s.to_json()) == s
 
 
@@ -92,13 +92,12 @@ def test_the_hub_alone_does_for_a_live_org_and_for_a_list(root: Path, source: st
         ({"a2a_crm_data": "hub@"}, "'hub@' is no source on the hub"),
         ({"a2a_crm_data": "hub:"}, "'hub:' is no source on the hub"),
         ({"a2a_crm_data": "hub:nowhere"}, "nowhere is not a directory"),
-        ({"a2a_crm_tasks": "0"}, "--a2a-crm-tasks: '0' is not a whole number of at least 1"),
-        ({"a2a_crm_rot": "some"}, "--a2a-crm-rot: 'some' is not a whole number of at least 0"),
+        ({"a2a_crm_max_turns": "0"}, "--a2a-crm-max-turns: '0' is not a whole number of at least 1"),
         ({"a2a_crm_threshold": "0"}, "--a2a-crm-threshold: '0' is not a number above 0 and up to 1"),
         ({"a2a_crm_threshold": "nan"}, "'nan' is not a number above 0"),
         ({"a2a_crm_org": "cloud"}, "'cloud' is not one of local, salesforce"),
         ({"a2a_crm_org": "salesforce"}, "has rows and no tasks: add --a2a-crm-data"),
-        ({"a2a_crm_org": "salesforce", "a2a_crm_data": "hub", "a2a_crm_drift": "low"}, "only done to a local one"),
+        ({"a2a_crm_org": "salesforce", "a2a_crm_data": "hub", "a2a_crm_drift": "low"}, "of a local org only"),
     ],
 )
 def test_wrong_values(root: Path, values: dict[str, str], problem: str) -> None:

@@ -19,14 +19,11 @@ from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
     ANSWERED,
     asked,
-    guessed,
-    is_guess,
     make_judge,
     rescore,
     texts_of,
     unanswered,
 )
-from pytest_a2a_bench.benchmarks.crmarena.floors import measure_floors
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, official_user, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
@@ -209,8 +206,6 @@ class _Trial:
         chosen = CrmOptions.of(settings)
         if self.code is not None:
             return score_submitted(self.task, self.episode.transcript, chosen.threshold)
-        if is_guess(self.task, self.episode.answer, self._rules(), self.episode.transcript):
-            return guessed(self.task)
         return score(
             self.task,
             self.episode.answer,
@@ -259,7 +254,6 @@ class _Trial:
             "profile": chosen.profile,
             **self._code(),
             "scoring": chosen.scoring,
-            "constant_answer_floor": self._floors(chosen),
             "threshold": chosen.threshold if self.task.metric == "fuzzy_match" else None,
             "extractor": _name_model(used.get("extractor"), settings),
             "judge": _name_model(used.get("judge"), settings),
@@ -295,22 +289,6 @@ class _Trial:
             if score(dataclasses.replace(self.task, answers=values), answer, scoring="fixed").success:
                 return {"shortcut": name}
         return {}
-
-    def _floors(self, chosen: CrmOptions) -> dict[str, float]:
-        """Return what constant answers are worth in this domain; threads may both measure it, with one result."""
-        kind = (chosen.profile, chosen.scoring + "/literal" * (self.code is not None))
-        if kind not in self.domain.floors:
-            tasks = [asked(task, self.context.settings) for task in self.domain.tasks.values()]
-            scoring = cast("Scoring", chosen.scoring)
-            self.domain.floors[kind] = measure_floors(
-                tasks, profile=chosen.profile, scoring=scoring, literal=self.code is not None
-            )
-        return self.domain.floors[kind]
-
-    def _rules(self) -> dict[str, Any]:
-        """Return what decides about guesses, under the names of a result's provenance."""
-        chosen = CrmOptions.of(self.context.settings)
-        return {"profile": chosen.profile, "dialect_option": self.context.settings.dialect, "drift": chosen.drift}
 
     def _code(self) -> dict[str, Any]:
         """Return which code of upstream's was followed, and by which prompt."""

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import Execute, read_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
-from pytest_a2a_bench.benchmarks.crmarena.looked import COUNTED, NEEDED, mentions
-from pytest_a2a_bench.benchmarks.crmarena.solve.shortcuts import SHORTCUTS
+from pytest_a2a_bench.benchmarks.crmarena.mini import read_rot
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn
@@ -21,7 +20,6 @@ from pytest_a2a_bench.translate.org_actions import EXECUTE
 
 CAUSES: Mapping[str, Cause] = {
     "no-query": Cause("answered without asking the org", "let it query before it answers"),
-    "never-queried": Cause("never queried {subject}", "describe that object to it, or let it look at the schema"),
     "query-failed": Cause("made no query that the org understood", "show it the org's error, and SOQL's rules"),
     "wrong-filter": Cause(
         "queried, but no row that it was shown has the answer",
@@ -48,6 +46,14 @@ CAUSES: Mapping[str, Cause] = {
 }
 
 
+_COUNTED = frozenset(
+    {"handle_time", "transfer_count", "best_region_identification", "top_issue_identification"}
+    | {"monthly_trend_analysis", "sales_amount_understanding", "sales_cycle_understanding"}
+    | {"conversion_rate_comprehension"}
+)
+"""Categories that ask for the most or the least of something."""
+
+
 def diagnose(result: TrialResult) -> Diagnosis | None:
     """Say why an evaluated trial missed, as :class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser` has it."""
     answer = last_answer(result.transcript, result.provenance)
@@ -62,8 +68,9 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
         else:
             kind = "over-refused" if found.get("over_refusal") else "not-refused"
         return Diagnosis(kind, detail=f"it said: {one_line(answer, 200)}", turn=end)
-    if (shortcut := SHORTCUTS.get(str(result.provenance.get("shortcut")))) is not None:
-        return Diagnosis("took-shortcut", shortcut.says, f"it answered: {one_line(answer, 200)}", end)
+    if (shortcut := result.provenance.get("shortcut")) is not None:
+        says = read_rot().shortcuts.get(str(shortcut), str(shortcut))
+        return Diagnosis("took-shortcut", says, f"it answered: {one_line(answer, 200)}", end)
     return _unasked(result) or Diagnosis(
         _misread(info, answer, result.category), detail=f"it answered: {one_line(answer, 200)}", turn=end
     )
@@ -87,13 +94,6 @@ def _unasked(result: TrialResult) -> Diagnosis | None:
     if told and all(turn.error for turn in told):
         first = re.search(r"[A-Z][A-Z_]{5,}", told[-1].text or "")
         return Diagnosis("query-failed", first[0] if first else "", one_line(told[-1].text or "", 200), queries[-1][0])
-    # Under drift objects have other names, and this org's are not kept.
-    if result.provenance.get("drift"):
-        return None
-    asked = "\n".join(query for _, query in queries)
-    for name in NEEDED.get(result.category, ()):
-        if not mentions(asked, name):
-            return Diagnosis("never-queried", name, f"its last query: {one_line(queries[-1][1], 200)}", queries[-1][0])
     return None
 
 
@@ -115,7 +115,7 @@ def _misread(info: Mapping[str, object], answer: str, category: str) -> str:
     if info.get("nothing_read"):
         return "wrong-format"
     # Of whom there is most is among the rows, whatever was asked for.
-    match None if category in COUNTED else info.get("expected_shown"):
+    match None if category in _COUNTED else info.get("expected_shown"):
         case True:
             return "wrong-choice"
         case False:

@@ -11,19 +11,16 @@ from typing import Any, cast
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
-from pytest_a2a_bench.benchmarks.crmarena.looked import has_looked
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
-from pytest_a2a_bench.benchmarks.crmarena.score.metrics import normalize
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_unanswered
 from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.model_judge import reach_of
 from pytest_a2a_bench.errors import EvaluatorError
-from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
+from pytest_a2a_bench.model import AgentSaid, Reward, TrialResult, Turn
 from pytest_a2a_bench.settings import Settings
 
 ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
@@ -49,8 +46,6 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     if told.get("strategy") in TOOL_STRATEGIES:
         return score_submitted(task, result.transcript, told.get("threshold") or chosen.threshold)
     answer = last_answer(result.transcript, told)
-    if is_guess(task, answer, told, result.transcript):
-        return guessed(task)
     return score(
         task,
         answer,
@@ -120,31 +115,6 @@ def make_judge(
 ) -> Judge:
     """Make the judge of one trial."""
     return Judge(str(settings.judge_llm), reach_of(settings), before_call, texts=texts)
-
-
-def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], transcript: Sequence[Turn]) -> bool:
-    """Tell whether an answer says that there is nothing, and no query could have found that out: in ``strict``.
-
-    Whatever the gold is. Where the format has no queries, the agent brings its own data, and may have looked there.
-
-    :param told: a result's provenance: ``profile``, ``dialect_option`` and ``drift`` are read; older ones have no
-        profile.
-    """
-    if told.get("profile") != "strict" or told.get("dialect_option") == "crm_entropic" or answer is None:
-        return False
-    if task.metric == "privacy_rejection" or has_looked(task, transcript, renamed=bool(told.get("drift"))):
-        return False
-    if task.metric == "fuzzy_match":
-        words = set(normalize(answer).split())
-        # In plain text or as {"answer": ["None"]}; what has no word at all is judged by the metric.
-        return "none" in words and words <= {"none", "answer"}
-    return read_claims(task.kind, answer) in ((NONE,), ())
-
-
-def guessed(task: CrmTask) -> Reward:
-    """Return the reward of such an answer."""
-    said = "the agent said that there is nothing, or nothing of the kind, without a query that could have told"
-    return Reward(0.0, (task.metric,), {task.metric: 0.0}, (RewardCheck(task.metric, said, False, True),))
 
 
 def unanswered(task: CrmTask, ended: str, transcript: Sequence[Turn], note: str = "") -> Reward:

@@ -13,13 +13,12 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
 
-_SAY_VARIANT = {"variant", "drift", "rot"}
 _SCORINGS = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
 
 
-def name_variant(drift: str | None, rot: int) -> str:
-    """Return the name of a changed org (``drift low, rot 50``); empty where it is as published."""
-    return ", ".join([f"drift {drift}"] * bool(drift) + [f"rot {rot}"] * bool(rot))
+def name_variant(drift: str | None, rot: bool) -> str:
+    """Return the name of a changed org (``drift low, rot``); empty where it is as published."""
+    return ", ".join([f"drift {drift}"] * bool(drift) + ["rot"] * rot)
 
 
 def variant_of(provenance: Mapping[str, Any]) -> str:
@@ -30,14 +29,8 @@ def variant_of(provenance: Mapping[str, Any]) -> str:
 
 
 def _org_of(provenance: Mapping[str, Any]) -> str:
-    """Return the name of the org that a stored result is of.
-
-    The first versions stored drift and rot, and not the name.
-    """
-    if "variant" in provenance:
-        return str(provenance["variant"] or "")
-    rot = provenance.get("rot")
-    return name_variant(provenance.get("drift"), rot if isinstance(rot, int) else 0)
+    """Return the name of the org that a stored result is of."""
+    return str(provenance.get("variant") or "")
 
 
 def describe_changes(settings: Settings) -> str:
@@ -86,32 +79,12 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-profile official)"
     if any(not code.get("published") for code in official):
         yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
-    floors = [p["constant_answer_floor"] for p in told if isinstance(p.get("constant_answer_floor"), Mapping)]
-    if floors:
-        yield f"constant-answer floor (mean reward over the domain): {_show_floor(floors)}"
     if any(p.get("twins") for p in told):
         yield _show_twins(results)
     variants = Counter(v for p in told if (v := _org_of(p)))
     if variants:
         named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
-    silent = sum(r.status == "evaluated" and not _SAY_VARIANT & r.provenance.keys() for r in results)
-    if silent:
-        verb, them, are = ("does", "it", "is") if silent == 1 else ("do", "them", "are")
-        yield (
-            f"{silent} of these results {verb} not say whether the org was changed for {them}, "
-            f"and {are} counted as plain"
-        )
-
-
-def _show_floor(floors: Sequence[Mapping[str, Any]]) -> str:
-    """Return the constant answers with the most that each is worth in any of the domains, the highest first."""
-    most: dict[str, float] = {}
-    for floor in floors:
-        for name, worth in floor.items():
-            most[str(name)] = max(most.get(str(name), 0.0), float(worth))
-    ranked = sorted(most.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {worth:.1%}" for name, worth in ranked[:3])
 
 
 def _show_twins(results: Sequence[TrialResult]) -> str:

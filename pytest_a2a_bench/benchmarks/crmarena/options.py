@@ -37,8 +37,7 @@ class CrmOptions:
     :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``; where none is named, the profile's.
     :param aided: whether the agent is shown the general domain details too.
     :param drift: how far columns are renamed: ``low``, ``medium``, ``high``; None for not at all.
-    :param rot: how many distractor rows are added.
-    :param tasks: tasks of each category of the mini org; ``seed`` is the seed it is made from.
+    :param rot: whether the mini org has its distractor rows.
     :param max_turns: replies of the agent in one conversation with the org.
     :param max_user_turns: messages of the user in an interactive conversation.
     :param threshold: F1 from which a free-text answer counts as a success.
@@ -53,9 +52,7 @@ class CrmOptions:
     scoring: str = "fixed"
     aided: bool = False
     drift: str | None = None
-    rot: int = 0
-    tasks: int = 10
-    seed: int = 1
+    rot: bool = False
     max_turns: int = 20
     max_user_turns: int = 10
     threshold: float = 0.5
@@ -148,9 +145,7 @@ OPTIONS: tuple[Option, ...] = (
         default=False,
     ),
     Option("crm_drift", "none|" + "|".join(DRIFTS), "Rename columns of CRMArena's org", _read_drift),
-    Option("crm_rot", "N", "Add distractor rows to CRMArena's org", whole(0), default=0),
-    Option("crm_tasks", "N", "Tasks of each category of the mini org", whole(1), default=10),
-    Option("crm_seed", "N", "Seed that the mini org is made from", whole(0), default=1),
+    Option("crm_rot", "", "Add its distractor rows to CRMArena's mini org", read_switch, flag=True, default=False),
     Option(
         "crm_max_turns", "N", "Turns of the agent after which a CRMArena conversation is ended", whole(1), default=20
     ),
@@ -237,8 +232,5 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
         yield (
             f"--a2a-crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
         )
-    if chosen.drift or chosen.rot:
-        yield (
-            "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
-            f"one; leave out --a2a-crm-org={chosen.org}"
-        )
+    if chosen.drift:
+        yield f"--a2a-crm-drift renames the columns of a local org only; leave out --a2a-crm-org={chosen.org}"

@@ -29,6 +29,8 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
             sources.open_published(domain, settings)
         except ConfigurationError as error:
             problems.append(str(error))
+    if published and CrmOptions.of(settings).rot:
+        problems.append(f"--a2a-crm-rot adds rows to the mini org only: leave it out, or {', '.join(published)}")
     if published and CrmOptions.of(settings).org == "salesforce":
         problems += _live_problems(environ)
     return problems

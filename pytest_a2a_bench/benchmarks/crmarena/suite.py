@@ -51,10 +51,10 @@ def _load_tasks(settings: Settings, domain: str, split: str = SPLIT) -> list[Ben
 
 
 def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
-    if domain in MINI:  # the source itself would import what builds the org
-        from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids
+    if domain in MINI:
+        from pytest_a2a_bench.benchmarks.crmarena.mini import read_tasks
 
-        return tuple((task_id, task_id.rpartition("-")[0]) for task_id in task_ids(CrmOptions.of(settings).tasks))
+        return tuple((task.task_id, task.category) for task in read_tasks().tasks)
     if not CrmOptions.of(settings).data:
         raise ConfigurationError(f"the domain {domain!r} {_why_absent(settings, domain)}")
     from pytest_a2a_bench.benchmarks.crmarena import sources
@@ -121,7 +121,7 @@ SUITE = Suite(
     check_titles=dict.fromkeys(("exact_match", "fuzzy_match", "privacy_rejection"), "the answer:"),
     player="pytest_a2a_bench.benchmarks.crmarena.player",
     diagnoser="pytest_a2a_bench.benchmarks.crmarena.diagnosis",
-    gold_options=("crm_data", "crm_tasks", "crm_seed"),
+    gold_options=("crm_data",),
     extras={
         "pytest-a2a-bench[crmarena]": ("scores of CRMArena's free texts", ("sacrebleu", "rouge_score")),
         "pytest-a2a-bench[hub]": ("CRMArena from the Hugging Face hub", ("datasets", "huggingface_hub", "pyarrow")),

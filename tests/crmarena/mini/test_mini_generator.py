@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import sqlite3
 import subprocess
 import sys
 from datetime import date
+from importlib import resources
 from pathlib import Path
 
 import pytest
+from mini_org.building import key_prefixes
+from mini_org.files import make_files
+from mini_org.ids import task_ids
+from mini_org.org import MiniOrg, build
 from mini_orgs import fingerprint, mini
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.building import key_prefixes
-from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
-from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
+from pytest_a2a_bench.benchmarks.crmarena.mini import ROT, ROWS, TASKS, read_rot, read_rows, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
 ROWS_HASH = "6f1cd10c8a65e0f0fe04d1a2919ca89e5ca983c0463178cd69033f5acc5ef6cd"
@@ -23,7 +26,7 @@ TASKS_HASH = "cfdcb402231cd5095585f233a583bf6510dcb1eff1d9c1c9ef753b277fe25c20"
 
 IN_ANOTHER_PROCESS = """
 import sys
-sys.path.insert(0, "tests/support")
+sys.path[:0] = ["tests/support", "tools"]
 from mini_orgs import fingerprint, mini
 org = mini()
 print(fingerprint(org.rows), fingerprint([task.to_json() for task in org.tasks]))
@@ -167,23 +170,33 @@ def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-def test_the_large_org_has_upstreams_size_and_the_same_tasks() -> None:
-    large = build(sizes=B2B_SIZES)
-    assert all(len(large.rows[name]) >= size for name, size in B2B_SIZES)
-    assert sum(len(rows) for rows in large.rows.values()) in range(28_000, 31_000)
-    assert large.tasks == mini().tasks
-    _check_references(large)
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    return make_files()
 
 
-def test_knowing_the_ids_builds_nothing() -> None:
-    """Collection happens in every run, with or without CRMArena's suites in it."""
-    code = (
-        "import sys; from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids; task_ids();"
-        "print([name for name in sys.modules if name.endswith(('mini.org', 'mini.rot', 'org.standard', 'sqlite3'))]);"
-        "from pytest_a2a_bench.benchmarks.crmarena import preconditions;"
-        "print([name for name in sys.modules if name.endswith(('mini.org', 'mini.rot', 'org.local', 'sqlite3'))])"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
-    )
-    assert found.stdout.split() == ["[]", "[]"]
+@pytest.mark.parametrize("name", [ROWS, TASKS, ROT])
+def test_the_package_has_what_the_generator_makes(files: dict[str, bytes], name: str) -> None:
+    """After a change: ``PYTHONPATH=tools python -m mini_org``."""
+    stored = gzip.decompress((resources.files("pytest_a2a_bench.benchmarks.crmarena") / "data" / name).read_bytes())
+    assert stored == files[name]
+
+
+def test_what_is_read_is_what_was_made() -> None:
+    org = mini()
+    assert read_tasks().tasks == org.tasks
+    assert (read_tasks().name, read_tasks().today) == ("mini-3", org.today)
+    for name, rows in read_rows().items():
+        empty = dict.fromkeys(org.rows[name][0])
+        assert [empty | row for row in rows] == list(org.rows[name])
+
+
+def test_distractor_rows_are_of_the_orgs_objects_and_each_trap_is_a_wrong_answer() -> None:
+    rot = read_rot()
+    golds = {task.task_id: task.answers for task in mini().tasks}
+    assert sum(map(len, rot.rows.values())) > 1_000
+    ids = {row["Id"] for rows in mini().rows.values() for row in rows}
+    assert not ids & {row["Id"] for rows in rot.rows.values() for row in rows}
+    for task_id, caught in rot.traps.items():
+        assert caught.keys() <= rot.shortcuts.keys()
+        assert all((said,) != golds[task_id] for said in caught.values())

@@ -7,11 +7,11 @@ from datetime import date, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mini_org.building import SeededRandom, on_workday
+from mini_org.company import Company
+from mini_org.ids import record_id
+from mini_org.period_questions import UNCLEAR, draft_questions, find_winner
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, on_workday
-from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company
-from pytest_a2a_bench.benchmarks.crmarena.mini.ids import record_id
-from pytest_a2a_bench.benchmarks.crmarena.mini.period_questions import UNCLEAR, draft_questions, find_winner
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum
 from pytest_a2a_bench.errors import HarnessError
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from mini_org.org import MiniOrg
+from mini_org.words import TERRITORIES
 from mini_orgs import mini
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg
-from pytest_a2a_bench.benchmarks.crmarena.mini.words import TERRITORIES
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS, NONE, STAGES, CrmTask
 
 SIZES = [1, 3, 10, pytest.param(40, marks=pytest.mark.slow), pytest.param(150, marks=pytest.mark.slow)]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
+from mini_org.near_makers import MAKERS
+from mini_org.near_misses import chosen_rows, near_misses, traps
+from mini_org.near_rows import NearMiss
+from mini_org.org import MiniOrg
+from mini_org.solve import choose_steps
+from mini_org.solve.attentive import attentive
+from mini_org.solve.shortcuts import SHORTCUTS
+from mini_org.solve.task import AgentTask
 from mini_orgs import matches, mini, opened, wrong_answers
 
-from pytest_a2a_bench.benchmarks.crmarena.domains import rotted
-from pytest_a2a_bench.benchmarks.crmarena.mini.near_makers import MAKERS
-from pytest_a2a_bench.benchmarks.crmarena.mini.near_misses import chosen_rows, near_misses, traps
-from pytest_a2a_bench.benchmarks.crmarena.mini.near_rows import NearMiss
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
-from pytest_a2a_bench.benchmarks.crmarena.solve.attentive import attentive
-from pytest_a2a_bench.benchmarks.crmarena.solve.shortcuts import SHORTCUTS
-from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +30,15 @@ def misses() -> list[NearMiss]:
 
 @contextmanager
 def aged(misses: list[NearMiss], rows: int) -> Iterator[LocalOrg]:
-    with opened(mini()) as plain:
-        org = rotted(plain, rows, 1, chosen_rows(misses, rows))
-        try:
-            yield org
-        finally:
-            org.close()
+    with closing(rotted(mini(), misses, rows)) as org:
+        yield org
+
+
+def rotted(org: MiniOrg, misses: list[NearMiss], most: int) -> LocalOrg:
+    """Open an org with as many of the rows as there may be."""
+    extra = chosen_rows(misses, most)
+    rows = {name: [*made, *extra.get(name, ())] for name, made in org.rows.items()}
+    return LocalOrg.from_rows(rows, org.schema, name=org.name, today=org.today)
 
 
 @pytest.mark.slow
@@ -72,10 +75,8 @@ def test_other_orgs_rot_too(seed: int, count: int) -> None:
     found = near_misses(org.rows, org.tasks, org.schema, seed)
     assert near_misses(org.rows, org.tasks, org.schema, seed) == found
     assert len(found) > 12 * count
-    with opened(org) as plain:
-        local = rotted(plain, 9_000, seed, chosen_rows(found, 9_000))
+    with closing(rotted(org, found, 9_000)) as local:
         assert wrong_answers(org.tasks, local.run) == []
-        local.close()
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from mini_org.solve.task import AgentTask
+from mini_org.time_windows import TimeWindow, parse_window
 from mini_orgs import published, solve
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
-from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow, parse_window
 
 # When the rows are complete; closed cases a little longer than open ones.
 COMPLETE = (TimeWindow(date(2021, 7, 1), date(2022, 10, 27)), TimeWindow(date(2023, 5, 2), date(2023, 9, 3)))
@@ -31,15 +29,11 @@ PERIODS = {
 }
 
 
-@pytest.fixture(scope="module", params=[0, 300], ids=["as published", "rotten"])
-def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalOrg]:
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalOrg]:
     source = published("b2b_partial.db")
     path = Path(tmp_path_factory.mktemp("org")) / "copy.db"
     path.write_bytes(source.read_bytes())
-    if request.param:
-        connection = sqlite3.connect(path)
-        add_rot(connection, request.param, seed=9)
-        connection.close()
     org = LocalOrg.open(path, standard_schema(), name="b2b, in part")
     yield org
     org.close()

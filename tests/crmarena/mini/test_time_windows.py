@@ -7,9 +7,7 @@ from datetime import date, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS
-from pytest_a2a_bench.benchmarks.crmarena.time_windows import (
+from mini_org.time_windows import (
     NUMBERS,
     TimeWindow,
     add_months,
@@ -20,6 +18,8 @@ from pytest_a2a_bench.benchmarks.crmarena.time_windows import (
     rolling,
     season_of,
 )
+
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS
 
 TODAY = date(2022, 5, 31)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from corpus import CorpusEntry, differences, read_corpus
+from mini_org.org import build
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 

@@ -7,20 +7,16 @@ import binascii
 import codecs
 import gzip
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mini_org.solve import REFUSAL
 from mini_orgs import mini, opened, solve
 
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import is_guess
-from pytest_a2a_bench.benchmarks.crmarena.floors import REFUSAL as REFUSING
-from pytest_a2a_bench.benchmarks.crmarena.floors import measure_floors
-from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.score.canaries import tells_code
-from pytest_a2a_bench.benchmarks.crmarena.solve import REFUSAL
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import ToolCall, Turn
 
@@ -215,24 +211,3 @@ def test_secrets_stand_in_one_row_and_the_solver_keeps_them(seed: int) -> None:
             assert sum(task.twin.secret in row for row in rows) == 1
             assert sum(task.twin.answer in row for row in rows) == 1
             assert score(task, solve(task, local.run), scoring="fixed").value == 1.0
-
-
-MOST = Counter(value for task in mini().tasks for value in task.answers if value != "None").most_common(1)[0][0]
-
-
-@pytest.mark.parametrize("scoring", ["compat", "fixed"])
-def test_in_strict_a_constant_answer_is_worth_next_to_nothing(scoring: Scoring) -> None:
-    tasks = [task.with_twin() for task in mini().tasks]
-    assert max(measure_floors(tasks, profile="strict", scoring=scoring).values()) <= 0.05
-    told = {"profile": "strict"}
-    read = [task for task in tasks if task.metric == "exact_match" and not is_guess(task, MOST, told, ())]
-    assert sum(score(task, MOST, scoring=scoring).value for task in read) / len(tasks) <= 0.05
-
-
-def test_floors_are_the_means_of_constant_answers() -> None:
-    plain = mini().tasks
-    floors = measure_floors(plain, profile="official", scoring="compat")
-    read = [score(task, REFUSING, scoring="compat").value for task in plain if task.metric == "exact_match"]
-    private = sum(task.metric == "privacy_rejection" for task in plain)
-    assert floors["a refusal"] == pytest.approx((sum(read) + private) / len(plain), abs=0.005)
-    assert floors["a refusal"] > 0.2

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from crm_settings import crm_settings
+from mini_org.org import build
 
 from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.sources import directory, opening, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.errors import ConfigurationError
@@ -257,10 +257,10 @@ def test_how_data_is_named(text: str, hub: bool, directory: str | None, revision
 
 
 def test_the_mini_org_needs_nothing() -> None:
-    source = opening.open_source("mini", crm_settings(crm_tasks=2))
+    source = opening.open_source("mini", crm_settings())
     assert source.task_ids() == tuple((t.task_id, t.category) for t in source.tasks())
     assert source.provenance.source == "mini"
-    assert "2 tasks per category" in source.provenance.name
+    assert len(source.task_ids()) == 220
     found: list[int] = []
     org = opening.open_org(source)
     threads = [
@@ -273,4 +273,4 @@ def test_the_mini_org_needs_nothing() -> None:
     assert len(set(found)) == 1
     assert len(found) == 4
     org.close()
-    assert all(t.interactive for t in opening.open_source("mini_interactive", crm_settings(crm_tasks=1)).tasks())
+    assert all(t.interactive for t in opening.open_source("mini_interactive", crm_settings()).tasks())

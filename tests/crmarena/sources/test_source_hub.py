@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from crm_settings import crm_settings
 from hub_server import COMMIT, HubServer
+from mini_org.org import build
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.errors import ConfigurationError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
-from pytest_a2a_bench.benchmarks.crmarena.mini import ids
+from pytest_a2a_bench.benchmarks.crmarena.mini import read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import DirectorySource, PublishedSource
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import find_tasks
@@ -91,7 +91,7 @@ def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
     :raises ConfigurationError: as :func:`open_published`, and if a row is no task.
     """
     if domain in MINI:
-        return ids.task_ids_with_category(CrmOptions.of(settings).tasks)
+        return tuple((task.task_id, task.category) for task in read_tasks().tasks)
     # Ids need no rows of an org, so that their file may be missing here.
     return open_published(
         domain, dataclasses.replace(settings, benchmark_options={**settings.benchmark_options, "crm_org": "salesforce"})

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from contextlib import closing
+from dataclasses import replace
 
-from pytest_a2a_bench.benchmarks.crmarena import MINI
-from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids_with_category
-from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena import MINI, mini
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.sources import open_published
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import PublishedSource
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
@@ -20,35 +16,25 @@ from pytest_a2a_bench.settings import Settings
 
 
 class MiniSource:
-    """The mini org of a seed and size; it is built when its tasks or rows are first asked for."""
+    """The mini org, whose tasks and rows are data of this package."""
 
-    def __init__(self, domain: str, *, seed: int, tasks_per_category: int) -> None:
+    def __init__(self, domain: str) -> None:
         self.domain = domain
-        self.seed = seed
-        self._size = tasks_per_category
-
-    @functools.cached_property
-    def built(self) -> MiniOrg:
-        """The org that the generator made, with its rows."""
-        return build(seed=self.seed, tasks_per_category=self._size)
+        self.schema = standard_schema()
 
     def tasks(self) -> tuple[CrmTask, ...]:
         """Return the tasks."""
-        return self.built.interactive_tasks if self.domain.endswith(INTERACTIVE) else self.built.tasks
+        tasks = mini.read_tasks().tasks
+        return tuple(replace(task, interactive=True) for task in tasks) if self.domain.endswith(INTERACTIVE) else tasks
 
     def task_ids(self) -> tuple[tuple[str, str], ...]:
-        """Return ids and categories without building anything."""
-        return task_ids_with_category(self._size)
-
-    @property
-    def schema(self) -> OrgSchema:
-        """The schema of the mini org."""
-        return self.built.schema
+        """Return ids and categories."""
+        return tuple((task.task_id, task.category) for task in self.tasks())
 
     @property
     def provenance(self) -> Provenance:
-        """The generator, its version and seed."""
-        return Provenance("mini", f"{self.built.name}, {self._size} tasks per category")
+        """The version of the data."""
+        return Provenance("mini", mini.read_tasks().name)
 
 
 Source = MiniSource | PublishedSource
@@ -60,18 +46,21 @@ def open_source(domain: str, settings: Settings) -> Source:
 
     :raises ConfigurationError: as :func:`~pytest_a2a_bench.benchmarks.crmarena.sources.open_published`.
     """
-    chosen = CrmOptions.of(settings)
     if domain in MINI:
-        return MiniSource(domain, seed=chosen.seed, tasks_per_category=chosen.tasks)
+        return MiniSource(domain)
     return open_published(domain, settings)
 
 
-def open_org(source: Source) -> LocalOrg:
+def open_org(source: Source, *, rot: bool = False) -> LocalOrg:
     """Open an org with a source's rows; it is the caller's to close.
 
+    :param rot: whether the mini org has its distractor rows.
     :raises ConfigurationError: if the source has tasks but no rows.
     """
     if isinstance(source, PublishedSource):
         return LocalOrg.open(source.rows_file(), source.schema, name=org_of(source.domain))
-    with closing(source.built.to_connection()) as connection:
-        return LocalOrg.from_connection(connection, source.schema, name=source.built.name, today=source.built.today)
+    rows = mini.read_rows()
+    for name, extra in mini.read_rot().rows.items() if rot else ():
+        rows.setdefault(name, []).extend(extra)
+    tasks = mini.read_tasks()
+    return LocalOrg.from_rows(rows, source.schema, name=tasks.name, today=tasks.today)
