@@ -119,6 +119,9 @@ class Context(Verdicts):
         )
         reply = await self.session.call(request)
         self.replies.append(reply)
+        # What is asked without credentials, in another version or in no proper form need not be served.
+        if reply.is_breakdown and auth and body is UNSET and version_header is UNSET:
+            self.unjudged.append(reply)
         return reply
 
     def _version(self, given: Any) -> str | None:
@@ -166,7 +169,7 @@ class Context(Verdicts):
     async def start_task(self, text: str, **configuration: Any) -> Mapping[str, Any]:
         """Start a task that runs on, and return it; skip where it is over at once."""
         reply = await self.plain().send(text, configuration={"returnImmediately": True, **configuration})
-        task = self.task_of(reply, "starting a slow task")
+        task = self.task_of(reply, "starting a slow task", "SEND-004" if self.version != "0.3" else "")
         if state_of(task) in SETTLED:
             self.skip(f"the task of the slow scenario was {state_of(task)} at once, so nothing could be watched")
         return task
@@ -199,7 +202,7 @@ class Context(Verdicts):
         """Return how long the agent takes for the scenario ``slow``; measured once."""
         text = self.prompt("slow")
         reply = await self.shared("slow", lambda: self.send(text))
-        return self.skip_unless_ok(reply, "the scenario slow").exchange.seconds
+        return self.needed(reply, "the scenario slow").exchange.seconds
 
     async def completed_task(self) -> Mapping[str, Any]:
         """Return a terminal task that the agent made for the ``task`` prompt; shared, so it must not be changed."""

@@ -257,7 +257,7 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     if recurrence.is_timed(requirement):
         await session.pace.measure()
     # Before looking at health: an answer that was only slow is no reason to call an agent broken.
-    outcome, told = _excuse_silence(ctx, *await _outcome(ctx))
+    outcome, told = _excuse_silence(ctx, *_with_breakdowns(ctx, *await _outcome(ctx)))
     reason = Redactor(session.target.secrets).text(told)
     # Every suspicious answer is followed by one good request: what one check broke must not be blamed on the next.
     for asked in _suspicious(ctx):
@@ -266,6 +266,16 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     return CheckResult(
         requirement, session.target.binding, outcome, tuple(ctx.findings), reason, time.monotonic() - started
     )
+
+
+def _with_breakdowns(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:
+    """Add the first internal error in answer to a valid request that no finding is about yet."""
+    known = [e for f in ctx.findings if outcome == "error" or f.severity == "error" for e in f.exchanges]
+    broken = [r for r in ctx.unjudged if not any(r.exchange is e for e in known)]
+    if not broken:
+        return outcome, reason
+    ctx.report_breakdown(broken[0])
+    return ("error" if outcome == "error" else "failed"), reason if outcome == "error" else ""
 
 
 def _excuse_silence(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:

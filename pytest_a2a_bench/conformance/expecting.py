@@ -27,6 +27,8 @@ class Verdicts:
 
     :param requirement: the one that is being checked.
     :param cell: where the rule is tried; None for the representative that the check is written for.
+    :param unjudged: internal errors in answer to valid requests, which become findings where the check finds nothing
+        about them itself.
     """
 
     requirement: Requirement
@@ -34,6 +36,7 @@ class Verdicts:
     findings: list[Finding] = field(default_factory=list)
     replies: list[WireReply] = field(default_factory=list)
     cell: Cell | None = None
+    unjudged: list[WireReply] = field(default_factory=list)
 
     @property
     def target(self) -> Target:
@@ -68,11 +71,26 @@ class Verdicts:
         """Tell whether there is a prompt for a scenario."""
         return self.target.scenarios.get(key) is not None
 
-    def skip_unless_ok(self, reply: WireReply, what: str) -> WireReply:
-        """Return a reply that has a result; otherwise end the check, for another one judges that."""
+    def needed(self, reply: WireReply, what: str, judge: str = "") -> WireReply:
+        """Return a reply that has a result; otherwise end the check.
+
+        :param judge: the requirement whose check fails for it, so that this one is skipped; empty for this one itself.
+        """
         if not reply.ok:
-            self.skip(f"{what} did not work: {reply.describe()}")
+            self._end_without(reply, what, judge)
         return reply
+
+    def _end_without(self, reply: WireReply, what: str, judge: str) -> NoReturn:
+        self.skip_if_refused(reply)
+        if judge in ("", self.requirement.id):
+            self.fail(f"{what}: {_without_result(reply)}", expected="a result", replies=[reply])
+        # Several checks may share what was asked here: the one that asked has the finding, and the others name it.
+        self.skip(f"{what} did not work, which {judge or self.requirement.id} judges: {reply.describe()}")
+
+    def excuse(self, reply: WireReply) -> None:
+        """Take an internal error for an answer that is allowed, since the request was not a valid one."""
+        if reply in self.unjudged:
+            self.unjudged.remove(reply)
 
     def skip_if_refused(self, reply: WireReply) -> None:
         """End the check where the agent wants credentials that this interface does not get: nothing was judged."""
@@ -83,17 +101,17 @@ class Verdicts:
         if reply.has_auth_status or self.target.wants_credentials:
             self.skip(f"the agent wants credentials, and none are sent to {self.target.url}")
 
-    def task_of(self, reply: WireReply, what: str) -> Mapping[str, Any]:
+    def task_of(self, reply: WireReply, what: str, judge: str = "") -> Mapping[str, Any]:
         """Return the Task in the reply to a message; end the check where the agent answered with a Message."""
-        event = read_event(self.skip_unless_ok(reply, what).result)
+        event = read_event(self.needed(reply, what, judge).result)
         if event.kind != "task" or not event.task_id:
             self.skip(f"{what}: the agent answers with a {event.kind or 'result of no known kind'}, not with a Task")
         return event.body
 
-    def events_of(self, reply: WireReply, what: str) -> list[StreamEvent]:
+    def events_of(self, reply: WireReply, what: str, judge: str = "") -> list[StreamEvent]:
         """Return the events of a stream, whether or not it ended; end the check where there is none."""
         if not reply.events:
-            self.skip(f"{what} did not work: {reply.describe()}")
+            self._end_without(reply, what, judge)
         return read_events(reply.events)
 
     # -- judging --
@@ -162,6 +180,7 @@ class Verdicts:
         found = f"{what}: {instead(reply)}" if what else instead(reply)
         if reply.error is not None:
             if any(reply.error.may_be(n) for n in names):
+                self.excuse(reply)
                 return True
             if any(reply.error.may_be(n) for n in old_names):
                 self.warn(found, expected=wanted, replies=[reply])
@@ -176,6 +195,10 @@ class Verdicts:
         elif reply.is_internal_error:
             found = f"{what}: the server failed instead of refusing: {reply.error}"
             self.fail(found, expected=expected, replies=(reply,))
+
+    def report_breakdown(self, reply: WireReply) -> None:
+        """Record an internal error: whatever the level of this requirement, no valid request may be answered so."""
+        self._record("error", _without_result(reply), "", "a result, as the request is valid", "", [reply])
 
     def report_problems(self, problems: Sequence[StreamProblem], *replies: WireReply, fix: str = "") -> None:
         """Record each problem of a stream as a failure."""

@@ -90,6 +90,15 @@ def _by_method(result: CheckResult) -> Key:
     return ("no method", result.requirement.version, result.binding) if is_one else ()
 
 
+def _by_breakdown(result: CheckResult) -> Key:
+    """Group internal errors of one operation in the same words, where a valid request is among the questions."""
+    found = weighty(result)
+    if not _each_ends(result, _is_server_error):
+        return ()
+    said = {(_topic(f.exchanges[-1]), _VARIABLE.sub("#", _message_of(f.exchanges[-1]))) for f in found}
+    return ("breakdown", result.requirement.version, *next(iter(said))) if len(said) == 1 else ()
+
+
 def _by_server_error(result: CheckResult) -> Key:
     """Group what was to be refused and made the server fail instead."""
     is_one = _each_ends(result, _is_server_error) and all(_REFUSAL.search(f.expected) for f in weighty(result))
@@ -190,6 +199,7 @@ WORDS: Mapping[str, str] = {
     "taskId": "the taskId of a message is not looked at",
     "refusal": "one refusal, whatever is asked",
     "validation": "messages are not validated",
+    "breakdown": "valid requests are answered with an internal error",
     "server error": "the server fails on bad input instead of refusing it",
     "a2a-version": "the header A2A-Version is not looked at",
     "a2a-extensions": "the header A2A-Extensions is not looked at",
@@ -199,7 +209,16 @@ WORDS: Mapping[str, str] = {
 
 
 SIGNS: tuple[Callable[[CheckResult], Key], ...] = (
-    *(_by_syntax, _by_envelope, _by_method_path, _by_method, _by_server_error, _by_version, _by_extensions),
+    *(
+        _by_syntax,
+        _by_envelope,
+        _by_method_path,
+        _by_method,
+        _by_breakdown,
+        _by_server_error,
+        _by_version,
+        _by_extensions,
+    ),
     *(_by_task_id, _by_forgetting, _by_refusal, _by_validation, _by_kind, _by_pointer, _by_answer, _by_words),
 )
 """From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding."""
@@ -236,6 +255,8 @@ def leads(key: Key, result: CheckResult) -> bool:
     """
     if key[0] in _LEADERS:
         return result.requirement.id in _LEADERS[key[0]]
+    if key[0] == "breakdown":
+        return not all(_REFUSAL.search(f.expected) for f in weighty(result))
     if key[0] != "a2a-version":
         return True
     values = [_header(e, key[0]) for f in weighty(result) for e in f.exchanges]

@@ -412,7 +412,7 @@ class Plain:
         try:
             if not self.bad(f"no first task {op}"):
                 yield {"task": first}
-            sent = 0
+            sent, asked = 0, False
             if op == "subscribe" and self.bad("replays"):
                 at = 0
             while True:
@@ -429,13 +429,15 @@ class Plain:
                         return
                     state = event.get("statusUpdate", {}).get("status", {}).get("state")
                     ends = state in DONE or state == "TASK_STATE_INPUT_REQUIRED"
-                    if self.bad("stream open at input") and state == "TASK_STATE_INPUT_REQUIRED":
-                        ends = False
+                    if self.bad("stream open after input"):
+                        asked = asked or state == "TASK_STATE_INPUT_REQUIRED"
+                        ends = ends and not asked
                     if self.bad(f"stream open at end {op}"):
                         ends = False
                     if ends and not self.bad("artifact after end") and not self.bad("second end"):
                         return
-                if job.state in DONE and job.work and job.work.done() and not self.bad(f"stream open at end {op}"):
+                stays = asked or self.bad(f"stream open at end {op}")
+                if job.state in DONE and job.work and job.work.done() and not stays:
                     return
                 ping.clear()
                 if job.cut:

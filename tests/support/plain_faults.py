@@ -152,7 +152,7 @@ replays | SUB-006
 later streams miss | STREAM-017 SUB-006
 task again | STREAM-004
 stream ends early | STREAM-005
-stream open at input | STREAM-006
+stream open after input | STREAM-006
 stream open at end stream | STREAM-005
 stream open at end subscribe | SUB-002
 task dies with its stream | STREAM-019

@@ -288,6 +288,7 @@ class FaultyAgent:
 
     async def _follow(self, record: Record, queue: asyncio.Queue[Json]) -> AsyncIterator[Json]:
         held: list[Json] = []
+        deaf = False
         try:
             while True:
                 # An empty event is the sign to end.
@@ -304,8 +305,9 @@ class FaultyAgent:
                 holder = event.get("statusUpdate") or event.get("task") or {}
                 state = holder.get("status", {}).get("state")
                 # Section 11.7 closes on both interrupted states, section 7.6.1 keeps the stream open for AUTH_REQUIRED.
-                interrupted = state == "TASK_STATE_INPUT_REQUIRED" and not self.on("open-input")
-                if state in TERMINAL_STATES or ("statusUpdate" in event and interrupted):
+                interrupted = "statusUpdate" in event and state == "TASK_STATE_INPUT_REQUIRED"
+                deaf = deaf or (interrupted and self.on("open-after-input"))
+                if not deaf and (state in TERMINAL_STATES or (interrupted and not self.on("open-input"))):
                     return
         finally:
             # Whoever leaves must not keep an entry: events would pile up for nobody.

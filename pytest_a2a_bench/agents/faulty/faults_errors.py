@@ -129,8 +129,46 @@ def _detail(change: Callable[[Json], Json]) -> Fault:
     return Fault(error=hook)
 
 
+def breaking(operation: str, when: Callable[[Json], Any], kind: str = "Internal") -> Fault:
+    """Return a fault of a server that answers some valid requests of an operation with an error.
+
+    :param when: tells of the parameters whether they are those.
+    """
+
+    def hook(call: FaultyCall, params: Json) -> Json:
+        if call.operation == operation and when(params):
+            raise failure(kind)
+        return params
+
+    return Fault(request=hook)
+
+
+def _configured(name: str) -> Callable[[Json], Any]:
+    return lambda params: name in (params.get("configuration") or {})
+
+
+_LIST_TASKS, _CREATE = "ListTasks", "CreateTaskPushNotificationConfig"
+BREAKDOWNS: dict[str, tuple[str, Callable[[Json], Any]]] = {
+    "list-plain": (_LIST_TASKS, lambda p: not set(p) - {"pageSize"}),
+    "list-history": (_LIST_TASKS, lambda p: p.get("historyLength")),
+    "list-artifacts": (_LIST_TASKS, lambda p: p.get("includeArtifacts")),
+    "list-after": (_LIST_TASKS, lambda p: p.get("statusTimestampAfter")),
+    "list-next": (_LIST_TASKS, lambda p: p.get("pageToken")),
+    "push-inline": ("SendMessage", _configured("taskPushNotificationConfig")),
+    "push-auth": (_CREATE, lambda p: p.get("authentication")),
+    "push-token": (_CREATE, lambda p: p.get("token")),
+    "output-modes": ("SendMessage", _configured("acceptedOutputModes")),
+    "message-metadata": ("SendMessage", lambda p: (p.get("message") or {}).get("metadata")),
+    "request-metadata": ("SendMessage", lambda p: p.get("metadata")),
+    "cancel-metadata": ("CancelTask", lambda p: p.get("metadata")),
+    "get-history": ("GetTask", lambda p: "historyLength" in p),
+}
+"""Valid requests that an agent may fail at while it answers all others: operation, and what its parameters are then."""
+
+
 ERROR_FAULTS: dict[str, Fault] = {
     **_codes(),
+    **{f"break-{name}": breaking(*found) for name, found in BREAKDOWNS.items()},
     "rest-no-subscribe": _lacks("SubscribeToTask"),
     "grpc-no-list": _lacks("ListTasks"),
     "grpc-lost-artifacts": Fault(event=losing("artifactUpdate")),

@@ -192,6 +192,11 @@ def _sent(change: Callable[[Json], Any]) -> Fault:
     return Fault(reply=only("SendMessage", change))
 
 
+def _repeated(task: Json) -> None:
+    if task.get("artifacts"):
+        task["artifacts"] = [*task["artifacts"], {**task["artifacts"][0], "artifactId": "again"}]
+
+
 SEND_FAULTS: dict[str, Fault] = {
     "send-bare-task": _sent(_bare_task),
     "send-both": _sent(_both),
@@ -223,6 +228,7 @@ SEND_FAULTS: dict[str, Fault] = {
     "state-lower-case": _wire(_lower_state),
     "message-no-id": _wire(_set_in_message("messageId", None)),
     "role-lower-case": _wire(_lower_role),
+    "artifact-repeated": Fault(reply=each_task(_repeated)),
     "artifact-no-id": _wire(without("artifactId")),
     "artifact-no-parts": _wire(_no_parts),
     "artifact-id-twice": Fault(reply=each_task(_same_artifact_id)),

@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, walk
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STATUSES, WireReply
 
@@ -220,12 +221,17 @@ async def lists_are_private(ctx: Context) -> None:
     """Another user's list does not have the task."""
     await known_user(ctx)
     task = await ctx.completed_task()
-    reply = await as_other(ctx, "ListTasks", {"contextId": task.get("contextId")})
-    result = reply.result if isinstance(reply.result, Mapping) else {}
-    tasks = result.get("tasks")
-    if isinstance(tasks, list) and any(isinstance(t, Mapping) and t.get("id") == task["id"] for t in tasks):
-        found = "another user's list has a task that the first one made"
-        ctx.fail(found, pointer="/tasks", expected="the caller's own tasks only", replies=(reply,))
+    # Section 13.1: also where no contextId or other filter is given.
+    context_id = task.get("contextId")
+    for filters in ({"contextId": context_id}, {}) if context_id else ({},):
+        pages = await walk(ctx, most=ALL_PAGES, ask=lambda params: as_other(ctx, "ListTasks", params), **filters)
+        wrong = [page for page in pages if task["id"] in ids_of(page)]
+        if wrong:
+            found = (
+                f"another user's list has a task that the first one made, {'with' if filters else 'without'} contextId"
+            )
+            ctx.fail(found, pointer="/tasks", expected="the caller's own tasks only", replies=wrong[:1])
+            return
 
 
 @check("AUTH-009")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.conformance.check import NoAnswer, check
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import Node, is_known, is_misspelt, members, nodes
+from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.redact import one_line
 
@@ -84,6 +85,19 @@ def _unique_artifacts(value: Any) -> Iterator[Problem]:
         ids = [a.get("artifactId") for a in artifacts if isinstance(a, Mapping)] if isinstance(artifacts, list) else []
         if len(set(map(str, ids))) != len(ids):
             yield Problem(f"artifactIds {ids}", f"{node.pointer}/artifacts")
+
+
+def _repeated_artifact(value: Any) -> Iterator[Problem]:
+    """Find artifacts of a task that hold the same: a client that reads all of them has the answer twice."""
+    for node in nodes(value):
+        artifacts = node.value.get("artifacts") if node.kind == "task" else None
+        known: dict[str, Any] = {}
+        for artifact in artifacts if isinstance(artifacts, list) else ():
+            if not isinstance(artifact, Mapping) or not artifact.get("parts"):
+                continue
+            name, held = artifact.get("artifactId"), canonical(artifact["parts"])
+            if (first := known.setdefault(held, name)) != name:
+                yield Problem(f"artifacts {first!r} and {name!r} have the same parts", f"{node.pointer}/artifacts")
 
 
 def _camel(value: Any) -> Iterator[Problem]:
@@ -160,6 +174,11 @@ async def data_model(ctx: Context) -> None:
             if ctx.binding == "GRPC" and problem.pointer.strip("/") in _LIST:
                 continue
             ctx.fail(problem.found, pointer=problem.pointer, replies=[reply])
+            return
+        if ctx.requirement.id == "DM-006" and (repeated := next(_repeated_artifact(value), None)):
+            # No sentence forbids it.
+            expected = "each piece of the answer in one artifact"
+            ctx.warn(repeated.found, pointer=repeated.pointer, expected=expected, replies=[reply])
             return
 
 

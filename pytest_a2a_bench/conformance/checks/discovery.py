@@ -90,7 +90,7 @@ async def extended(ctx: Context) -> WireReply:
 
 def judged(ctx: Context, reply: WireReply) -> list[Finding]:
     """Return what is wrong with the card; skip where there is none."""
-    return check_card(ctx.skip_unless_ok(reply, OPERATION).result, url=ctx.target.url)
+    return check_card(ctx.needed(reply, OPERATION, "XCARD-002").result, url=ctx.target.url)
 
 
 @check("XCARD-001")
@@ -136,7 +136,7 @@ async def card_is_valid(ctx: Context) -> None:
 @check("XCARD-005")
 async def caching_is_controlled(ctx: Context) -> None:
     """The extended card says how long, and by whom, it may be kept."""
-    reply = ctx.skip_unless_ok(await extended(ctx), OPERATION)
+    reply = ctx.needed(await extended(ctx), OPERATION, "XCARD-002")
     directives = reply.headers.get("cache-control", "").lower()
     if not directives:
         ctx.fail("no Cache-Control", expected="Cache-Control: private, with max-age", replies=(reply,))

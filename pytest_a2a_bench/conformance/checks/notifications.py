@@ -78,22 +78,35 @@ async def patience(ctx: Context, reply: WireReply, seconds: float = DELIVERY_SEC
 
 async def delivered(ctx: Context) -> Delivered:
     """Let the agent notify a webhook that came with the message, once for all checks."""
+    return await deliver(ctx, ctx.prompt("task"))
+
+
+async def deliver(
+    ctx: Context, text: str, scheme: str = "Bearer", judge: str = "PUSH-015", **members: Any
+) -> Delivered:
+    """Send a message with a configuration, and collect what comes to its webhook; once for each text and scheme.
+
+    :param judge: the requirement that is broken where such a message gives no result.
+    :param members: of the configuration, in place of its authentication.
+    """
     ctx.require_capability("pushNotifications")
-    text = ctx.prompt("task")
-    seen: Delivered = await ctx.shared("delivered", lambda: _deliver(ctx, text, "Bearer"))
+    config = members or {"authentication": {"scheme": scheme, "credentials": SECRET}}
+    seen: Delivered = await ctx.shared(("delivered", text, scheme), lambda: _deliver(ctx, text, config))
+    ctx.task_of(seen.reply, "a message with a push notification config", judge)
     return seen
 
 
-async def _deliver(ctx: Context, text: str, scheme: str) -> Delivered:
+async def _deliver(ctx: Context, text: str, config: Mapping[str, Any]) -> Delivered:
     async with receiver(ctx) as hooks:
         hook = hooks.hook()
-        config = {"url": hook.url, "authentication": {"scheme": scheme, "credentials": SECRET}}
-        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
-        task = ctx.task_of(reply, "sending a message with taskPushNotificationConfig")
+        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": {"url": hook.url, **config}})
+        task_id = read_event(reply.result).task_id
+        if not task_id:
+            return Delivered(reply, "", hook, (), reply)
         # Until the end was told or time is up: checks look at all that came.
         await hook.wait(ended, await patience(ctx, reply))
-        stored = await ctx.wait_for_task(str(task["id"]))
-    return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
+        stored = await ctx.wait_for_task(task_id)
+    return Delivered(reply, task_id, hook, tuple(hook.deliveries), stored)
 
 
 async def arrived(ctx: Context) -> Delivered:
@@ -120,7 +133,7 @@ async def created(ctx: Context, **members: Any) -> tuple[str, Mapping[str, Any],
     """Return a task's id and a new config of it; skip where creating does not work."""
     ctx.require_capability("pushNotifications")
     task = await ctx.completed_task()
-    reply = ctx.skip_unless_ok(await create(ctx, str(task["id"]), **members), CREATE)
+    reply = ctx.needed(await create(ctx, str(task["id"]), **members), CREATE, "PUSH-001")
     if not isinstance(reply.result, Mapping) or not reply.result.get("id"):
         ctx.skip(f"{CREATE} returned no id")
     ctx.created_push_config(str(task["id"]), str(reply.result["id"]))

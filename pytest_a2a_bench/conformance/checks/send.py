@@ -228,6 +228,10 @@ async def accepted_output_modes(ctx: Context) -> None:
         if not reply.ok:
             continue
         got[mode] = _media_types(reply)
+    if not got:
+        found = f"each of the output modes that the card declares is refused: {', '.join(modes[:_MODES])}"
+        ctx.fail(found, expected="a result", replies=ctx.replies[-len(modes[:_MODES]) :])
+        return
     kinds = set(got.values())
     # The same whatever was asked for: the parameter is not read.
     if len(got) > 1 and len(kinds) == 1 and any(kinds):
@@ -285,6 +289,19 @@ async def repeated_message_id(ctx: Context) -> None:
         broken = reply.problem or (reply.error is not None and reply.error.may_be("InternalError"))
         if broken or (reply.ok and task_in(reply.result) is None and message_in(reply.result) is None):
             ctx.fail(f"a repeated messageId: {reply.describe()}", replies=[first, second])
+            return
+
+
+@check("SEND-017")
+async def metadata_is_accepted(ctx: Context) -> None:
+    """Send metadata with a message, and with a request."""
+    known = {"https://example.org/trace": "a2a-bench", "attempt": 1}
+    for what, params in (
+        ("message", ctx.send_params(metadata=known)),
+        ("request", {**ctx.send_params(), "metadata": known}),
+    ):
+        reply = await ctx.call("SendMessage", params)
+        if not ctx.expect_ok(reply, f"metadata of a {what} is accepted"):
             return
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.a2a.messages import INTERRUPTED, TERMINAL
 from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
     StreamEvent,
     differences,
@@ -17,6 +20,7 @@ from pytest_a2a_bench.conformance.protocol.streams import (
     nothing_after_terminal,
     one_member,
     order_of_kinds,
+    read_event,
     read_events,
     rebuild,
 )
@@ -39,7 +43,7 @@ async def ordinary(ctx: Context) -> WireReply:
 async def readable(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
     """Return the ordinary stream and its events; skip where there is none."""
     reply = await ordinary(ctx)
-    return reply, ctx.events_of(reply, "the stream")
+    return reply, ctx.events_of(reply, "the stream", "STREAM-001")
 
 
 async def chunked(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
@@ -123,22 +127,40 @@ async def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
 
 
 @check("STREAM-006", timed=True)
-async def ends_when_input_is_required(ctx: Context) -> None:
-    """The stream ends when the task waits for the user."""
+async def ends_after_the_answer(ctx: Context) -> None:
+    """A stream that is still open while the task waits for the user ends with the task."""
     ctx.require_capability("streaming")
-    text = ctx.prompt("input")
-    # Longer than the end may take, and much shorter than the time limit, which would end it too.
-    seconds = await ctx.allow(3 * END_SECONDS)
-    reply = await ctx.shared("stream-input", lambda: ctx.stream(text, timeout=seconds))
-    events = read_events(reply.events)
-    if not any(event.state == "input-required" for event in events):
+    params = ctx.send_params(ctx.prompt("input"))
+    named: list[str] = []
+    waits = asyncio.Event()
+
+    def look(event: Any) -> None:
+        update = read_event(event)
+        if update.state == "input-required":
+            named.append(update.task_id)
+            waits.set()
+
+    started = time.monotonic()
+    seconds = await ctx.allow(4 * END_SECONDS)
+    watching = asyncio.ensure_future(ctx.call("SendStreamingMessage", params, on_event=look, timeout=seconds))
+    watching.add_done_callback(lambda _: waits.set())
+    await waits.wait()
+    # Section 11.7 closes streams here, 3.1.2 and 3.1.6 with the task: either is right.
+    await asyncio.wait({watching}, timeout=END_SECONDS)
+    if not named:
+        ctx.events_of(await watching, "the stream of the scenario input")
         ctx.skip("the scenario input did not bring the task to TASK_STATE_INPUT_REQUIRED in a stream")
+    if watching.done():
+        return
+    answer = ctx.target.scenarios.get("input_answer") or "yes"
+    task = ctx.task_of(await ctx.send(answer, task_id=named[0]), "answering the agent's question", "MT-006")
+    over = time.monotonic() - started
+    reply = await watching
+    if state_of(task) not in TERMINAL or (not reply.ended and reply.exchange.seconds < over + END_SECONDS):
+        ctx.skip(f"the task is {state_of(task) or 'without state'} after the answer, or was so too late to tell")
     if not reply.ended:
-        ctx.fail(
-            f"the stream was still open {_open_after(reply):.1f} s after TASK_STATE_INPUT_REQUIRED",
-            expected="the end of the stream at an interrupted state",
-            replies=(reply,),
-        )
+        found = f"the stream was still open {reply.exchange.seconds - over:.1f} s after the task was {state_of(task)}"
+        ctx.fail(found, expected="the end of the stream with the task", replies=(reply,))
 
 
 def _open_after(reply: WireReply) -> float:
@@ -201,7 +223,7 @@ async def events_are_bare(ctx: Context) -> None:
 async def chunks_keep_their_order(ctx: Context) -> None:
     """Chunks that are put together are the stored artifact."""
     reply, events = await chunked(ctx)
-    stored = ctx.skip_unless_ok(await ctx.get_task(_task_id(ctx, events)), "GetTask")
+    stored = ctx.needed(await ctx.get_task(_task_id(ctx, events)), "GetTask", "GET-001")
     # Only artifacts: STREAM-016 compares states.
     problems = [p for p in differences(rebuild(events), stored.result) if p.pointer.startswith("/artifacts")]
     ctx.report_problems(problems, reply, stored)
@@ -255,7 +277,7 @@ async def terminal_is_final(ctx: Context) -> None:
 async def streamed_equals_stored(ctx: Context) -> None:
     """What was streamed is what GetTask returns."""
     reply, events = await readable(ctx)
-    stored = ctx.skip_unless_ok(await ctx.get_task(_task_id(ctx, events)), "GetTask")
+    stored = ctx.needed(await ctx.get_task(_task_id(ctx, events)), "GetTask", "GET-001")
     ctx.report_problems(differences(rebuild(events), stored.result), reply, stored)
 
 

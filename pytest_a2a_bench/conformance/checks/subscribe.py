@@ -59,7 +59,7 @@ async def both(ctx: Context) -> Watched:
 async def readable(ctx: Context) -> Watched:
     """Watch a slow task; skip where subscribing does not work at all."""
     seen = await watched(ctx)
-    ctx.events_of(seen.one, "SubscribeToTask")
+    ctx.events_of(seen.one, "SubscribeToTask", "SUB-001")
     return seen
 
 
@@ -130,7 +130,7 @@ async def refused_without_the_capability(ctx: Context) -> None:
 async def no_gap(ctx: Context) -> None:
     """The first Task and the later events make the final task."""
     seen = await readable(ctx)
-    stored = ctx.skip_unless_ok(seen.stored, "GetTask")
+    stored = ctx.needed(seen.stored, "GetTask", "GET-001")
     ctx.report_problems(differences(rebuild(read_events(seen.one.events)), stored.result), seen.one, stored)
 
 

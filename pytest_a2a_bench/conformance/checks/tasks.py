@@ -55,7 +55,7 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
 async def no_history_when_none_is_wanted(ctx: Context) -> None:
     """A historyLength of 0 leaves the history out."""
     task = await ctx.completed_task()
-    reply = ctx.skip_unless_ok(await ctx.get_task(task["id"], historyLength=0), "GetTask")
+    reply = ctx.needed(await ctx.get_task(task["id"], historyLength=0), "GetTask with historyLength")
     if history_of(reply.result):
         found = f"historyLength 0 gives {len(history_of(reply.result))} messages"
         ctx.fail(found, pointer="/history", expected="no history", replies=(reply,))
@@ -65,8 +65,8 @@ async def no_history_when_none_is_wanted(ctx: Context) -> None:
 async def history_is_limited_to_the_latest(ctx: Context) -> None:
     """At most historyLength messages, and the most recent ones."""
     task = await _task_with_history(ctx)
-    whole = ctx.skip_unless_ok(await ctx.get_task(task["id"]), "GetTask")
-    reply = ctx.skip_unless_ok(await ctx.get_task(task["id"], historyLength=1), "GetTask with historyLength")
+    whole = ctx.needed(await ctx.get_task(task["id"]), "GetTask", "GET-001")
+    reply = ctx.needed(await ctx.get_task(task["id"], historyLength=1), "GetTask with historyLength")
     full, some = history_of(whole.result), history_of(reply.result)
     if len(some) > 1:
         found = f"historyLength 1 gives {len(some)} messages"
@@ -83,7 +83,7 @@ async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
         return await ctx.completed_task()
     task = ctx.task_of(await ctx.send(asked), "sending the prompt of the scenario input")
     answer = ctx.target.scenarios.get("input_answer") or "yes"
-    return ctx.task_of(await ctx.send(answer, taskId=task["id"]), "answering the agent's question")
+    return ctx.task_of(await ctx.send(answer, taskId=task["id"]), "answering the agent's question", "MT-006")
 
 
 @check("GET-005")
@@ -106,7 +106,7 @@ async def missing_id_is_refused(ctx: Context) -> None:
 async def repeated_calls_agree(ctx: Context) -> None:
     """Two calls give the same Task."""
     task = await ctx.completed_task()
-    one = ctx.skip_unless_ok(await ctx.get_task(task["id"]), "GetTask")
+    one = ctx.needed(await ctx.get_task(task["id"]), "GetTask", "GET-001")
     other = await ctx.get_task(task["id"])
     if canonical(one.result) != canonical(other.result):
         ctx.fail(f"a second call gives {other.describe()}", expected="the same Task", replies=(one, other))
@@ -189,8 +189,9 @@ async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]
 async def accepted(ctx: Context) -> Cancelled:
     """Cancel a slow task; skip where the agent refuses, which it may."""
     seen = await cancelled(ctx)
-    if not seen.first.ok:
+    if seen.first.error is not None and seen.first.error.may_be("TaskNotCancelableError"):
         ctx.skip(f"the agent did not cancel the task: {seen.first.describe()}")
+    ctx.needed(seen.first, "CancelTask", "CAN-001")
     return seen
 
 
@@ -212,8 +213,11 @@ async def running_task_is_cancelled(ctx: Context) -> None:
 async def terminal_task_is_refused(ctx: Context) -> None:
     """A terminal task cannot be cancelled."""
     task = await ctx.completed_task()
-    reply = await ctx.call("CancelTask", {"id": task["id"]})
-    ctx.expect_error(reply, "TaskNotCancelableError", what="cancelling a completed task")
+    for more in ({}, {"metadata": {"reason": "not needed any more"}}):
+        reply = await ctx.call("CancelTask", {"id": task["id"], **more})
+        what = f"cancelling a completed task{' with metadata' if more else ''}"
+        if not ctx.expect_error(reply, "TaskNotCancelableError", what=what):
+            return
 
 
 @check("CAN-003")
@@ -254,7 +258,7 @@ async def streams_see_the_end(ctx: Context) -> None:
     if not seen.at_once or seen.stream is None:
         ctx.skip("the task was not cancelled at once")
     stream = seen.stream
-    state = rebuild(ctx.events_of(stream, "SubscribeToTask")).state
+    state = rebuild(ctx.events_of(stream, "SubscribeToTask", "SUB-001")).state
     if state not in TERMINAL or not stream.ended:
         found = f"the open stream saw {state or 'no state'} last and {'ended' if stream.ended else 'stayed open'}"
         expected = "TASK_STATE_CANCELED in every open stream, then its end"

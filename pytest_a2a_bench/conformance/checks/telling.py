@@ -12,7 +12,7 @@ from pytest_a2a_bench.conformance.check import SkipCheck, crossed
 from pytest_a2a_bench.conformance.checks.auth import as_other, hidden
 from pytest_a2a_bench.conformance.checks.discovery import TENANT_IS_BOUND, other_tenants
 from pytest_a2a_bench.conformance.checks.errors import PROVOKE
-from pytest_a2a_bench.conformance.checks.list_tasks import ids_of, listed, member, tasks_of
+from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_on, listed, member, tasks_of, walk
 from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,
@@ -31,7 +31,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.crossing import FILLING, PAGE, STATE_PROMPTS
 from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
-from pytest_a2a_bench.conformance.protocol.streams import canonical, nothing_after_terminal, read_events
+from pytest_a2a_bench.conformance.protocol.streams import canonical, nothing_after_terminal, once, read_events
 from pytest_a2a_bench.conformance.session import states
 from pytest_a2a_bench.conformance.wire.reply import DOMAIN, ERROR_INFO, ERRORS, WireReply
 from pytest_a2a_bench.conformance.wire.webhook import Hook
@@ -53,10 +53,10 @@ async def _two_tasks(ctx: Context) -> TwoTasks:
     async def make() -> TwoTasks:
         first = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
         context_id = str(first.get("contextId") or "")
-        second = ctx.task_of(await ctx.send(context_id=context_id), "the scenario task")
+        second = ctx.task_of(await ctx.send(context_id=context_id), "a message in a known context", "MT-007")
         # Answered last, so that the order of making and that of the last status differ.
         answer = ctx.target.scenarios.get("input_answer") or "yes"
-        ctx.task_of(await ctx.send(answer, task_id=str(first.get("id"))), "answering the agent's question")
+        ctx.task_of(await ctx.send(answer, task_id=str(first.get("id"))), "answering the agent's question", "MT-006")
         return TwoTasks(context_id, str(second.get("id")), str(first.get("id")))
 
     return await ctx.shared("two tasks", make)
@@ -66,25 +66,26 @@ async def _two_tasks(ctx: Context) -> TwoTasks:
 async def order_is_that_of_status(ctx: Context) -> None:
     """The task that was made first comes first if its status is newer."""
     two = await _two_tasks(ctx)
-    reply = await listed(ctx, contextId=two.context_id)
-    stamps = {str(t.get("id")): parse_timestamp((t.get("status") or {}).get("timestamp")) for t in tasks_of(reply)}
+    pages = await walk(ctx, contextId=two.context_id)
+    tasks = [task for page in pages for task in tasks_of(page)]
+    stamps = {str(t.get("id")): parse_timestamp((t.get("status") or {}).get("timestamp")) for t in tasks}
     newer, older = stamps.get(two.newer), stamps.get(two.older)
-    got = ids_of(reply)
+    got = ids_on(pages)
     if newer is not None and older is not None and newer > older and got.index(two.newer) > got.index(two.older):
         found = "a task with an older status comes before one that was made earlier and has a newer status"
-        ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=(reply,))
+        ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=pages[-3:])
 
 
 @crossed("LIST-015")
 async def history_of_several_messages_is_limited(ctx: Context) -> None:
     """A task of two messages is listed with the latest one."""
     two = await _two_tasks(ctx)
-    reply = await listed(ctx, contextId=two.context_id, historyLength=1)
-    for task in tasks_of(reply):
-        if len(history_of(task)) > 1:
-            found = f"historyLength 1 gives a task with {len(history_of(task))} messages"
-            ctx.fail(found, pointer="/tasks", expected="at most 1", replies=(reply,))
-            return
+    for reply in await walk(ctx, contextId=two.context_id, historyLength=1):
+        for task in tasks_of(reply):
+            if len(history_of(task)) > 1:
+                found = f"historyLength 1 gives a task with {len(history_of(task))} messages"
+                ctx.fail(found, pointer="/tasks", expected="at most 1", replies=(reply,))
+                return
 
 
 @crossed("SEND-011")
@@ -94,8 +95,8 @@ async def history_is_the_latest(ctx: Context) -> None:
     answer = ctx.target.scenarios.get("input_answer") or "yes"
     params = {"task_id": str(first.get("id")), "configuration": {"historyLength": 1}}
     reply = await ctx.send(answer, **params)
-    task = ctx.task_of(reply, "answering the agent's question")
-    stored = ctx.skip_unless_ok(await ctx.get_task(str(task.get("id"))), "GetTask")
+    task = ctx.task_of(reply, "answering the agent's question", "MT-006")
+    stored = ctx.needed(await ctx.get_task(str(task.get("id"))), "GetTask", "GET-001")
     some, full = history_of(task), history_of(stored.result)
     if some and full and canonical(some[-1]) != canonical(full[-1]):
         found = "historyLength 1 gives a message that is not the latest"
@@ -119,14 +120,15 @@ async def context_is_the_whole_id(ctx: Context) -> None:
     """A context whose id begins with another's is another."""
     short = ctx.unknown_id()
     for context_id in (short, f"{short}-2"):
-        task = ctx.task_of(await ctx.send(context_id=context_id), "a message with a contextId")
+        reply = await ctx.send(context_id=context_id)
+        task = ctx.task_of(reply, "a message with a contextId", "MT-002") if reply.ok else {}
         if task.get("contextId") != context_id:
             ctx.skip("the agent takes no contextId of a client's")
-    reply = await listed(ctx, contextId=short)
-    wrong = [task for task in tasks_of(reply) if task.get("contextId") != short]
+    pages = await walk(ctx, contextId=short)
+    wrong = [task for page in pages for task in tasks_of(page) if task.get("contextId") != short]
     if wrong:
         found = f"the list for contextId {short!r} has a task of {wrong[0].get('contextId')!r}"
-        ctx.fail(found, pointer="/tasks", expected="that context's tasks only", replies=(reply,))
+        ctx.fail(found, pointer="/tasks", expected="that context's tasks only", replies=pages[-3:])
 
 
 @crossed("LIST-011")
@@ -141,10 +143,10 @@ async def every_state_filters(ctx: Context) -> None:
             continue
         for asked in _LISTED:
             name = f"TASK_STATE_{asked.upper().replace('-', '_')}"
-            reply = await listed(ctx, contextId=task.get("contextId"), status=name)
-            if (task.get("id") in ids_of(reply)) is not (asked == state):
+            pages = await walk(ctx, contextId=task.get("contextId"), status=name)
+            if (task.get("id") in ids_on(pages)) is not (asked == state):
                 found = f"status {name} {'gives' if asked != state else 'does not give'} a task that is {state}"
-                ctx.fail(found, pointer="/tasks", expected="exactly the tasks in that state", replies=(reply,))
+                ctx.fail(found, pointer="/tasks", expected="exactly the tasks in that state", replies=pages[-3:])
                 return
 
 
@@ -201,10 +203,14 @@ async def lists_of_tenants_are_apart(ctx: Context) -> None:
     """One tenant's list has no task of another's."""
     task = await ctx.completed_task()
     for tenant in other_tenants(ctx):
-        reply = await listed(ctx, tenant=tenant)
-        if task.get("id") in ids_of(reply):
+        # The credentials may be those of one tenant.
+        if not (await ctx.call("ListTasks", {"pageSize": 1, "tenant": tenant})).ok:
+            continue
+        pages = await walk(ctx, most=ALL_PAGES, tenant=tenant)
+        if task.get("id") in ids_on(pages):
             found = f"the list of tenant {tenant!r} has a task of {ctx.target.tenant!r}"
-            ctx.fail(found, pointer="/tasks", expected=f"that tenant's tasks only: {TENANT_IS_BOUND}", replies=(reply,))
+            expected = f"that tenant's tasks only: {TENANT_IS_BOUND}"
+            ctx.fail(found, pointer="/tasks", expected=expected, replies=pages[-1:])
 
 
 @crossed("EXT-004")
@@ -289,11 +295,11 @@ async def _several(ctx: Context) -> Several:
                 auth = {"scheme": scheme, "credentials": secret}
                 # Ids that begin with each other, as with tasks.
                 params = {"taskId": task_id, "id": f"hook{'-1' * len(made)}", "url": hook.url, "authentication": auth}
-                made.append(ctx.skip_unless_ok(await ctx.call(CREATE, params), CREATE))
+                made.append(ctx.needed(await ctx.call(CREATE, params), CREATE, "PUSH-001"))
                 ctx.created_push_config(task_id, str(made[-1].result.get("id")))
             await ctx.call(DELETE, {"taskId": task_id, "id": made[-1].result.get("id")})
             # Only then is there something to tell each of them; a busy machine may take too long for that.
-            if state_of(ctx.skip_unless_ok(await ctx.get_task(task_id), "GetTask").result) in TERMINAL:
+            if state_of(ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001").result) in TERMINAL:
                 ctx.skip("the task of the scenario slow was over before its webhooks were configured")
             got = [await ctx.call(GET, {"taskId": task_id, "id": reply.result.get("id")}) for reply in made[:-1]]
             stored = await ctx.wait_for_task(task_id)
@@ -382,4 +388,4 @@ async def nothing_comes_after_the_end(ctx: Context) -> None:
     """What is told after the end of a task, to any of its webhooks, is told too late."""
     seen = await _several(ctx)
     for hook, made in zip(seen.hooks[:-1], seen.made, strict=False):
-        ctx.report_problems(nothing_after_terminal(read_events([d.json for d in hook.deliveries])), made)
+        ctx.report_problems(nothing_after_terminal(read_events(once([d.json for d in hook.deliveries]))), made)

@@ -19,7 +19,7 @@ async def first_snapshot_is_not_stale(ctx: Context) -> None:
     """The first Task of a subscription is not older than what GetTask said before."""
     task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
     for _ in range(_LOOKS):
-        known = ctx.skip_unless_ok(await ctx.get_task(task_id), "GetTask")
+        known = ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001")
         if state_of(known.result) != "submitted":
             break
         await asyncio.sleep(0.05)

@@ -13,14 +13,11 @@ from pytest_a2a_bench.conformance.checks.binding import first
 from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,
-    DELIVERY_SECONDS,
     GET,
     LIST,
     NEVER_CALLED,
     Delivered,
-    ended,
-    patience,
-    receiver,
+    deliver,
 )
 from pytest_a2a_bench.conformance.checks.tasks import OVERTAKEN, history_of, overtaken
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
@@ -114,7 +111,7 @@ async def events_have_their_kind(ctx: Context) -> None:
 async def last_update_is_final(ctx: Context) -> None:
     """The last status update says final."""
     reply = await streamed(ctx)
-    events = ctx.events_of(reply, "the stream")
+    events = ctx.events_of(reply, "the stream", "V03-STREAM-001")
     updates = [(number, event) for number, event in enumerate(events) if event.kind == "statusUpdate"]
     if not updates:
         ctx.skip("the stream has no status update")
@@ -306,21 +303,7 @@ async def configs_are_kept(ctx: Context) -> None:
 
 async def delivered(ctx: Context) -> Delivered:
     """Let the agent notify a webhook that came with the message, once for all checks."""
-    ctx.require_capability("pushNotifications")
-    text = ctx.prompt("task")
-    seen: Delivered = await ctx.shared("delivered", lambda: _deliver(ctx, text))
-    return seen
-
-
-async def _deliver(ctx: Context, text: str) -> Delivered:
-    async with receiver(ctx) as hooks:
-        hook = hooks.hook()
-        config = {"id": ctx.unknown_id(), "url": hook.url, "token": TOKEN}
-        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
-        task = ctx.task_of(reply, "sending a message with pushNotificationConfig")
-        await hook.wait(ended, await patience(ctx, reply, DELIVERY_SECONDS / 2))
-        stored = await ctx.wait_for_task(str(task["id"]))
-    return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
+    return await deliver(ctx, ctx.prompt("task"), judge="V03-SEND-003", id=ctx.unknown_id(), token=TOKEN)
 
 
 @check("V03-SEND-003", version=OLD, timed=True)

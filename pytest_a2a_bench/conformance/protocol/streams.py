@@ -276,6 +276,11 @@ def is_suffix(short: Sequence[str], long: Sequence[str]) -> bool:
     return not short or list(short) == list(long[-len(short) :])
 
 
+def once(payloads: Sequence[Any]) -> list[Any]:
+    """Return what came without what had come before: section 4.3.3 lets agents deliver a notification twice."""
+    return list({canonical(payload): payload for payload in payloads}.values())
+
+
 def canonical(value: Any) -> str:
     """Return JSON that is equal for equal values, whatever their member order; 5 and 5.0 are equal."""
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)

@@ -59,7 +59,7 @@ class SharedObjects:
 
     async def context_with_tasks(self, ctx: Context, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
         """Return a contextId and at least ``count`` terminal tasks in it."""
-        first = await self.once("task", lambda: self._new_task(ctx, ""))
+        first = await self.once("task", lambda: self._first_task(ctx))
         context_id = str(first.get("contextId") or "")
         tasks = [first]
         # Made one by one, as each waits for its end; a context's tasks must follow each other anyway.
@@ -68,10 +68,16 @@ class SharedObjects:
         return context_id, tuple(tasks)
 
     async def _further_task(self, ctx: Context, context_id: str, number: int) -> Mapping[str, Any]:
-        return await self.once(("task", number), lambda: self._new_task(ctx, context_id))
+        async def make() -> Mapping[str, Any]:
+            # A message each, also where the agent gives no contextId.
+            return await self._terminal(ctx, await ctx.send(context_id=context_id))
 
-    async def _new_task(self, ctx: Context, context_id: str) -> Mapping[str, Any]:
-        reply = await (ctx.send(context_id=context_id) if context_id else self.said(ctx, None))
+        return await self.once(("task", number), make)
+
+    async def _first_task(self, ctx: Context) -> Mapping[str, Any]:
+        return await self._terminal(ctx, await self.said(ctx, None))
+
+    async def _terminal(self, ctx: Context, reply: WireReply) -> Mapping[str, Any]:
         if not reply.ok:
             raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
         task = task_in(reply.result)
@@ -88,7 +94,7 @@ class SharedObjects:
             if attempt and state_of(task) not in RUNNING:
                 break
             await asyncio.sleep(0.05 * 2**attempt)
-            reply = await ctx.call("GetTask", {"id": task.get("id")})
+            reply = ctx.needed(await ctx.call("GetTask", {"id": task.get("id")}), "GetTask")
             task = task_in(reply.result) or task
         state = spelled_state(task)
         ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")

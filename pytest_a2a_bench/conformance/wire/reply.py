@@ -196,6 +196,14 @@ class WireReply:
         return broken or (error.code is None and (error.http_status or 0) >= 500)
 
     @property
+    def is_breakdown(self) -> bool:
+        """Whether the server failed, rather than refuse: an internal error, or a status of HTTP that says so."""
+        if self.error is None:
+            # 501 says that something is not there.
+            return bool(self.problem) and self.exchange.binding != "GRPC" and (self.status or 0) >= 500
+        return self.is_internal_error and self.error.name in ("", "InternalError") and self.status != 501
+
+    @property
     def content_type(self) -> str:
         """The media type, without its parameters, in lower case."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
