@@ -20,6 +20,10 @@ LIBERTIES = {
     "bare refusal": ("guarded", {"XCARD-003", "AUTH-001", "AUTH-002", "AUTH-003", "AUTH-004", "AUTH-005", "AUTH-009"}),
     # a2a.proto on page_size: "The service may return fewer than this value".
     "pages of two": ("full", {*LISTS, "HJ-004", "HJ-005"}),
+    # Section 4.3.3: "duplicate deliveries may occur".
+    "notifies twice": ("full", {f"PUSH-{n:03}" for n in range(11, 18)}),
+    # Sections 3.1.2 and 3.1.6 have a stream end with the task, 11.7 on interrupted states, too.
+    "stream open at input": ("full", {"STREAM-005", "STREAM-006", "STREAM-015"}),
     # Section 3.3.1: a task may be "canceled and purged".
     "forgets canceled": ("full", {"SEND-007", "SUB-003", "GET-001", "GET-007", "CAN-002", "CAN-005", "LIST-011"}),
     # Section 12.7: a binding of its own has a URL of its own.
@@ -37,6 +41,14 @@ def test_a_liberty_is_none_that_is_found(liberty: str) -> None:
 
     assert verdict.lines == []
     assert ids is None or verdict.checked >= ids - {"CAN-005"}
+
+
+@pytest.mark.parametrize("size", ["any page size", "page size 0", "page size 101"])
+def test_a_page_of_another_size_is_a_warning(size: str) -> None:
+    verdict = asyncio.run(judge_plain("full", size, ids={"LIST-009"}))
+
+    assert verdict.lines
+    assert {line.partition(":")[0].partition(" ")[2] for line in verdict.lines} == {"warned"}
 
 
 def test_a_slash_in_a_path_is_a_warning() -> None:

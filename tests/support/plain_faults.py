@@ -63,6 +63,8 @@ any caller push_list | AUTH-007 | guarded
 any caller push_delete | AUTH-007 | guarded
 any caller send | AUTH-007 | guarded
 list any caller | LIST-017 | guarded
+list any caller unfiltered | LIST-017 | guarded
+next page refused | LIST-006
 foreign is told | AUTH-008 | guarded
 any token | AUTH-002 | guarded
 no challenge | AUTH-003 | guarded
@@ -162,6 +164,7 @@ get is wrapped | GET-001
 get forgets artifacts | SEND-003 GET-001 STREAM-016
 get differs each time | GET-007
 list any tenant | TEN-002 | tenants
+list any tenant late | TEN-002 | tenants
 any tenant | TEN-002 | tenants
 tenant refused | TEN-001 | tenants
 any page size | LIST-009
