@@ -134,9 +134,19 @@ def test_one_refusal_of_everything_is_told_once() -> None:
         row("SEND-009", "not the error, either", **refused("webhooks need authentication")),
     ]
     assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed"]
+
+
+def test_internal_errors_of_one_operation_are_told_once_and_first_of_a_valid_request() -> None:
     failed: dict[str, Any] = {"status": 500, "response": json.dumps({"error": {"message": "unknown exception"}})}
-    rows = [row("PART-007", "no result", "HTTP+JSON", **failed), row("MT-008", "no result", "HTTP+JSON", **failed)]
-    assert {r.outcome for r in fold(rows)} == {"failed"}
+    rows = [
+        row("GET-005", "not the error", "HTTP+JSON", expected="InvalidParamsError", **failed),
+        row("GET-001", "no result", "HTTP+JSON", **failed),
+        row("GET-003", "no result", "HTTP+JSON", **failed),
+        row("CAN-003", "not the error", "HTTP+JSON", **{**failed, "method": "CancelTask"}),
+    ]
+    found = fold(rows)
+    assert [r.outcome for r in found] == ["explained", "failed", "explained", "failed"]
+    assert found[1].findings[0].found.startswith("valid requests are answered with an internal error: ")
 
 
 def test_messages_that_nobody_looks_at_are_one_cause() -> None:
