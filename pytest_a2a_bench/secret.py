@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TextIO
 
-from pytest_a2a_bench.indented import dump_indented
 from pytest_a2a_bench.redact import HIDDEN, MINIMUM, hide_secrets, is_plain, redact_url
 
 
@@ -172,8 +171,7 @@ def is_telling(text: str) -> bool:
 
 def dump_json(value: object, *, indent: int | None = 1) -> str:
     """Return a value as JSON without the known secrets. Every file of JSON is made by this."""
-    hidden = KNOWN.hide_in(value)
-    return json.dumps(hidden, ensure_ascii=False) if indent is None else dump_indented(hidden, indent)
+    return json.dumps(KNOWN.hide_in(value), indent=indent, ensure_ascii=False)
 
 
 # --- where secrets are ------------------------------------------------------------------------------------------------

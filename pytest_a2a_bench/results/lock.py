@@ -1,13 +1,12 @@
 """One writer at a time in a results directory: ``run.lock``, which says who it is.
 
-The lock itself is the kernel's (``flock``), so that it ends with its process, however that ends; the file's content is
-for people, and for the case that a child of a process that is gone still holds the lock.
+The lock itself is the operating system's, so that it ends with its process, however that ends; the file's content is
+for people, and tells those who only watch whether somebody writes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import platform
@@ -16,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from pytest_a2a_bench.model.json_object import json_object
 from pytest_a2a_bench.results import mirror
 from pytest_a2a_bench.results.mirror import Place
@@ -23,7 +24,7 @@ from pytest_a2a_bench.results.processes import is_alive, start_of
 from pytest_a2a_bench.results.store import StoreError
 
 NAME = "run.lock"
-_TRIES = 10
+_MOMENT = 30.0
 
 
 class InUseError(StoreError):
@@ -33,24 +34,30 @@ class InUseError(StoreError):
 class Lock:
     """A results directory that is this process's; take one with :func:`take`."""
 
-    def __init__(self, path: Path, handle: int) -> None:
-        self._path = path
-        self._handle = handle
+    def __init__(self, guard: FileLock, holder: dict[str, Any]) -> None:
+        self._guard = guard
+        self._holder = holder
         self.place: Place | None = None
         """Where the directory's files really are, if that is taken, too."""
 
     def release(self) -> None:
-        """Give the directory back. Whoever waits for the file that is removed here finds that it is not there."""
-        if self._handle < 0:
+        """Give the directory back, and remove the file. Safe to call again."""
+        if not self._guard.is_locked:
             return
+        path = Path(self._guard.lock_file)
         with contextlib.suppress(OSError):
             if self.place is not None:
                 self.place.release()
         with contextlib.suppress(OSError):
-            if _is_at(self._path, self._handle):
-                self._path.unlink()
-        os.close(self._handle)
-        self._handle = -1
+            # Somebody may have removed it meanwhile, and another process have made its own.
+            if _read(path) == self._holder:
+                path.unlink()
+        self._guard.release()
+        _HELD.discard(self)
+
+
+_HELD: set[Lock] = set()
+"""A lock lasts until it is released or its process ends, also where nobody keeps the object."""
 
 
 def take(directory: Path, what: str) -> Lock:
@@ -58,23 +65,33 @@ def take(directory: Path, what: str) -> Lock:
 
     :param what: who is it, for whoever comes too late: ``pytest``, ``a2a-bench merge``.
     :raises InUseError: if it is another's; it says whose, and since when.
-    :raises StoreError: if it cannot be written.
+    :raises StoreError: if it cannot be written, or its file system has no locks.
     """
     path = directory / NAME
+    guard = FileLock(path, timeout=0, thread_local=False, fallback_to_soft=False)
+    lock = Lock(guard, _ourselves(what))
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for _ in range(_TRIES):
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            if _is_locked(path, handle, what):
-                lock = Lock(path, handle)
-                _claim(lock, directory, what)
-                return lock
-            os.close(handle)
-    except InUseError:
-        raise
+        _acquire(guard, path)
+        path.write_text(json.dumps(lock._holder), encoding="utf-8")
+    except Timeout:
+        raise InUseError(_refusal(path, _read(path))) from None
     except OSError as error:
-        raise StoreError(f"results directory {directory} cannot be written: {error}") from error
-    raise InUseError(f"results directory {directory} is in use by processes that come and go; name another")
+        guard.release()
+        raise StoreError(f"results directory {directory} cannot be written or locked: {error}") from error
+    _HELD.add(lock)
+    _claim(lock, directory, what)
+    return lock
+
+
+def _acquire(guard: FileLock, path: Path) -> None:
+    try:
+        guard.acquire()
+    except Timeout:
+        if not _is_gone(_read(path)):
+            raise
+        # A child that the holder forked has the lock for the moment until it closes the file.
+        guard.acquire(timeout=_MOMENT)
 
 
 def _claim(lock: Lock, directory: Path, what: str) -> None:
@@ -111,47 +128,8 @@ def held(directory: Path, what: str) -> Iterator[None]:
 
 def is_in_use(directory: Path) -> bool:
     """Tell whether a process writes into a results directory, as far as its lock tells; nothing is taken."""
-    try:
-        handle = os.open(directory / NAME, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        holder = _read(handle)
-    finally:
-        os.close(handle)
+    holder = _read(directory / NAME)
     return bool(holder) and not _is_gone(holder)
-
-
-def _is_locked(path: Path, handle: int, what: str) -> bool:
-    """Lock an open file and write into it who we are; false where it is not in its place any more."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = _read(handle)
-        if _is_gone(holder):
-            if _is_at(path, handle):
-                path.unlink(missing_ok=True)
-            return False
-        os.close(handle)
-        raise InUseError(_refusal(path, holder)) from None
-    except OSError:
-        # A file system without locks: what is written is all there is.
-        holder = _read(handle)
-        if holder and not _is_gone(holder):
-            os.close(handle)
-            raise InUseError(_refusal(path, holder)) from None
-    if not _is_at(path, handle):
-        return False
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(_ourselves(what)).encode(), 0)
-    return True
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
 
 
 def _ourselves(what: str) -> dict[str, Any]:
@@ -164,9 +142,12 @@ def _ourselves(what: str) -> dict[str, Any]:
     }
 
 
-def _read(handle: int) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
     """Return what the holder wrote; nothing where it has not come to that, or where it is not ours."""
-    return json_object(os.pread(handle, 4096, 0))
+    try:
+        return json_object(path.read_bytes()[:4096])
+    except OSError:
+        return {}
 
 
 def _who(holder: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.indented import dump_indented
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolSpec
 
 
@@ -18,7 +17,7 @@ def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
 
 def tools_to_text(tools: Sequence[ToolSpec]) -> str:
     """Write tools as indented JSON."""
-    return dump_indented([tool_to_json(t) for t in tools], 2)
+    return json.dumps([tool_to_json(t) for t in tools], indent=2, ensure_ascii=False)
 
 
 def tools_from_json(value: Any) -> tuple[ToolSpec, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.results.lock import NAME, InUseError, held, take
+from pytest_a2a_bench.results.lock import NAME, InUseError, held, is_in_use, take
 from pytest_a2a_bench.results.store import StoreError
 
 HOLDER = """
@@ -79,8 +79,10 @@ def test_a_child_of_a_process_that_is_gone_does_not_hold_it(tmp_path: Path) -> N
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="when a process started cannot be told here")
 def test_a_number_that_another_process_has_now(tmp_path: Path) -> None:
     with another(tmp_path):
-        change(tmp_path, pid=os.getppid(), process_start="1")
-        take(tmp_path, "pytest").release()
+        assert is_in_use(tmp_path)
+    change(tmp_path, pid=os.getppid(), process_start="1")
+    assert not is_in_use(tmp_path)
+    take(tmp_path, "pytest").release()
 
 
 def test_another_host_is_believed(tmp_path: Path) -> None:
@@ -106,14 +108,10 @@ def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
         take(tmp_path / "file", "pytest")
 
 
-def test_without_locks_of_the_file_system_the_content_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("fcntl.flock", none)
-    lock = take(tmp_path, "pytest")
-    with pytest.raises(InUseError, match=f"process {os.getpid()} "):
+    with pytest.raises(StoreError, match=r"cannot be written or locked: .*not supported"):
         take(tmp_path, "pytest")
-    change(tmp_path, process_start="1")
-    take(tmp_path, "pytest").release()
-    lock.release()
