@@ -5,11 +5,16 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench import own_models
 from pytest_a2a_bench.containment import load_litellm
 from pytest_a2a_bench.errors import LLMError, MissingExtraError
 from pytest_a2a_bench.model import Usage
+
+GREETING = "Answer with the word ready."
+"""What a model is asked before the first trial."""
 
 _REFUSALS = (401, 402, 403, 404)
 """Statuses of a provider that does not let us use a model: the key, what was paid, permission, no such model."""
@@ -75,6 +80,40 @@ def failed(whose: str, error: Exception) -> LLMError:
     status = getattr(error, "status_code", None)
     refused = status in _REFUSALS or (status in (None, 500) and _NO_KEY.search(str(error)) is not None)
     return LLMError(f"{whose} failed: {describe_failure(error)}", refused=refused)
+
+
+_PASSING = (408, 409, 425, 429)
+"""Statuses of a provider that is slow or busy; the next request may be answered."""
+
+_PATIENCE = 20.0
+"""Seconds in which a model that is asked for a word has to answer."""
+
+
+def find_model_problem(model: str, arguments: Mapping[str, Any]) -> str:
+    """Ask a model for a word, and return why it cannot be used.
+
+    :returns: one line; empty where it answers or is only slow or busy, and for a function in a model's place.
+    :raises MissingExtraError: if LiteLLM is not installed.
+    """
+    if model.partition("/")[0] in own_models.PROVIDERS:
+        return ""
+    litellm = import_litellm("a language model")
+    try:
+        litellm.completion(
+            model=model, messages=[{"role": "user", "content": GREETING}], **{"timeout": _PATIENCE, **arguments}
+        )
+    except Exception as exc:
+        error = failed(f"the model {model!r}", exc)
+        status = getattr(exc, "status_code", None) or 0
+        if status in _PASSING or (status >= 500 and not error.refused and not _is_gone(exc)):
+            return ""
+        return str(error)
+    return ""
+
+
+def _is_gone(error: BaseException | None) -> bool:
+    """Tell whether there was no connection; LiteLLM tells of that as of an error that a server answered."""
+    return error is not None and (isinstance(error, OSError) or _is_gone(error.__cause__ or error.__context__))
 
 
 _BUNDLED = "gpt-4"

@@ -35,7 +35,7 @@ from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
-from pytest_a2a_bench.trials import stopping
+from pytest_a2a_bench.trials import models, stopping
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
@@ -168,6 +168,8 @@ class Assessment:
         store = Store(self._directory)
         store.prepare()
         stopping.forget(self._directory)
+        for player, problem in models.find_problems(target):
+            raise AssessmentFailed(f"the assessment is not possible: the {player}: {problem}")
         with AgentConnection(self._config(target)) as connection:
             agent, interface = _look_at(connection, self._stop)
             self._agent = f"{agent}, {interface}"

@@ -16,8 +16,10 @@ from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cli._places import add_places, benchmark_options
 from pytest_a2a_bench.cli._results import results_directory
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import manifest, rescore
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials import models
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, TrialResult
@@ -43,6 +45,8 @@ def run(namespace: Namespace) -> int:
     # Who judges is said anew, because it costs.
     options = benchmark_options(found.manifest.settings, namespace)
     settings = Settings(judge_llm=namespace.judge_llm, benchmark_options=options)
+    for _, problem in models.find_problems(settings):
+        raise ConfigurationError(f"--judge-llm: {problem}")
     trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
     for trial in trials:
         for line in trial.differences():

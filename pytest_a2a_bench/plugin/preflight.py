@@ -20,7 +20,7 @@ from pytest_a2a_bench.plugin.trials.connection import connect
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings, without_query
-from pytest_a2a_bench.trials import further, stopping
+from pytest_a2a_bench.trials import further, models, stopping
 
 
 def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None:
@@ -64,6 +64,8 @@ def find_agent(run: BenchRun) -> None:
             run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
         if not run.plan.selection.only_conformance:
             further.meet(run.settings, os.environ)
+            for player, problem in models.find_problems(run.settings):
+                raise ConfigurationError(f"--a2a-{player}-llm: {problem}")
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
             run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()

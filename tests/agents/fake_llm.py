@@ -22,6 +22,8 @@ from typing import Any
 
 from threaded_http import Handler, HttpServer
 
+GREETING = "Answer with the word ready."
+
 Step = Mapping[str, Any]
 """One answer: ``text`` or ``calls``, perhaps with ``reasoning_content``, ``finish_reason``, ``usage``, ``model``,
 ``delay``; or ``status`` and ``headers``.
@@ -59,9 +61,13 @@ def judge(met: bool = True) -> Script:
 
 
 class FakeLLM(HttpServer):
-    """The server; starts when made (or entered) and ends with :meth:`close`."""
+    """The server; starts when made (or entered) and ends with :meth:`close`.
 
-    def __init__(self, script: Script, port: int = 0) -> None:
+    :param greets: whether what a run asks before its first trial is answered beside the script, and not recorded.
+    """
+
+    def __init__(self, script: Script, port: int = 0, *, greets: bool = True) -> None:
+        self.greets = greets
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self._lock = threading.Lock()
@@ -74,6 +80,8 @@ class FakeLLM(HttpServer):
         return f"{self.url}/v1"
 
     def next_step(self, request: dict[str, Any], headers: dict[str, str]) -> Step:
+        if self.greets and request["messages"][-1]["content"] == GREETING:
+            return say("ready")
         with self._lock:
             self.requests.append(request)
             self.headers.append(headers)

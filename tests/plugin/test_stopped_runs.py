@@ -174,11 +174,10 @@ def test_an_expected_failure_hides_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["wrong", ""])
 def test_a_user_model_that_is_refused(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, key: str
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong")
     with FakeLLM(lambda request: status(401)) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
         result = bench.apart(
@@ -194,6 +193,56 @@ def test_a_user_model_that_is_refused(
     assert kinds.count(["error"]) == 3
     assert kinds.count(["skipped"]) == len(kinds) - 3 > 0
     assert "correct the model's name or its provider's key" in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("player", "model", "key", "code", "problem", "workers"),
+    [
+        ("user", "gpt4.1", "key", 200, "LLM Provider NOT provided", ()),
+        ("user", "openai/user", "", 200, "OPENAI_API_KEY", ("-n2",)),
+        ("user", "openai/unknown", "key", 404, "NotFoundError", ("-n2",)),
+        ("judge", "openai/judge", "wrong", 401, "AuthenticationError", ()),
+    ],
+)
+def test_a_model_that_cannot_be_used_stops_the_run_before_the_first_trial(
+    bench: Bench,
+    noop_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    player: str,
+    model: str,
+    key: str,
+    code: int,
+    problem: str,
+    workers: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with FakeLLM(lambda request: status(code) if code != 200 else say("ready"), greets=False) as llm:
+        arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
+        result = bench.apart(
+            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", f"--a2a-{player}-llm={model}"),
+            *(f"--a2a-user-llm-args={arguments}", *workers),
+        )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line.strip()]
+    assert line.startswith(f"ERROR: --a2a-{player}-llm: the model {model!r} failed: ")
+    assert problem in line
+    # Once, and not by each worker.
+    assert len(llm.requests) == (0 if model == "gpt4.1" or not key else 1)
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_model_that_is_busy_stops_no_run(
+    bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    steps = iter([status(code), say("Hello"), say("###STOP###")])
+    with FakeLLM(lambda request: next(steps), greets=False) as llm:
+        arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0, "max_retries": 0})
+        result = bench.apart(
+            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0", "--a2a-user-llm=openai/user"),
+            f"--a2a-user-llm-args={arguments}",
+        )
+    result.assert_outcomes(failed=1)
 
 
 # -- time --

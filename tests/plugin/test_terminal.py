@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
+from fake_llm import FakeLLM
 from harness import Bench, log_of
 
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
@@ -54,9 +56,12 @@ def test_quiet_keeps_the_table_and_drops_the_rest(desk: Bench) -> None:
     assert "a2a benchmark summary" not in desk("--no-summary").stdout.str()
 
 
-def test_the_llm_user_and_judge_are_named(desk: Bench) -> None:
-    result = desk("--a2a-user-llm=some/model", "--a2a-judge-llm=other/model")
-    result.stdout.fnmatch_lines(["a2a: *; user some/model; judge other/model"])
+def test_the_llm_user_and_judge_are_named(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with FakeLLM([]) as llm:
+        reach = json.dumps({"api_base": llm.api_base})
+        result = desk("--a2a-user-llm=openai/a", "--a2a-judge-llm=openai/b", f"--a2a-user-llm-args={reach}")
+    result.stdout.fnmatch_lines(["a2a: *; user openai/a; judge openai/b"])
     assert "not leaderboard numbers" not in result.outlines[2]
 
 
