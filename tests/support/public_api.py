@@ -1,7 +1,6 @@
 """What users of this package build on: everything that must not change by accident.
 
-``python tests/support/public_api.py`` writes it to ``tests/unit/public_api.json``, with which a test compares. Whoever
-changes the file on purpose says so in CHANGELOG.md.
+``python tests/support/public_api.py`` writes it to ``tests/unit/public_api.json``, with which a test compares.
 """
 
 from __future__ import annotations

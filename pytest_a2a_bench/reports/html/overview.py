@@ -1,4 +1,4 @@
-"""The top of a page: what was measured, the verdict, and the numbers that matter most (pure)."""
+"""The top of a page: the verdict, the main numbers, and the conditions of the measurement (pure)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,25 @@ _WORDS = {"pass": "Pass", "failed": "Failed", "regressed": "Regressed", "inconcl
 
 
 def header(contents: Contents) -> Html:
-    """Return the page's title, what was measured, and what to know before comparing it."""
-    notes = [el("li", note) for note in cautions(contents)]
-    facts = [el("div", el("dt", name), el("dd", value)) for name, value in provenance(contents)]
+    """Return the page's title."""
     return el(
         "header",
         el("p", "pytest-a2a-bench", class_="eyebrow"),
         el("h1", contents.agent or contents.endpoint or "Benchmark results"),
-        el("ul", notes, class_="cautions", aria_label="Before you compare these numbers") if notes else None,
-        el("dl", facts, class_="facts"),
         class_="page-head",
     )
+
+
+def conditions(contents: Contents) -> Html:
+    """Return how the numbers were measured, and the notes to read before they are compared with others, folded."""
+    notes = [el("li", note) for note in cautions(contents)]
+    facts = [el("div", el("dt", name), el("dd", value)) for name, value in provenance(contents)]
+    folded = el(
+        "details",
+        el("summary", f"Before you compare these numbers: {count(len(notes), 'note')}"),
+        el("ul", notes, class_="cautions"),
+    )
+    return el("section", folded if notes else None, el("dl", facts, class_="facts"), aria_label="Conditions")
 
 
 def verdict(contents: Contents) -> Html:

@@ -114,11 +114,13 @@ def _body(contents: Contents, keep: Callable[[str], str] | None) -> Html:
         sections.append(("conformance", "Conformance", conformance.section(contents.checks, contents.explanations)))
     if contents.trials:
         sections.append(("trials", "Trials", explorer.section(contents.trials)))
+    first, *rest = (markup for _, _, markup in sections)
     return join(
         [
             el("a", "Skip to the trials", href="#trials", class_="skip") if contents.trials else None,
             _bar((id, name) for id, name, _ in sections),
-            el("main", overview.header(contents), [markup for _, _, markup in sections], id="main"),
+            # A reader sees verdict, rate and cost first.
+            el("main", overview.header(contents), first, overview.conditions(contents), rest, id="main"),
             explorer.viewer(),
             *_data(contents, keep),
         ]
