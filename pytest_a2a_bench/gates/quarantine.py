@@ -1,6 +1,7 @@
-"""Quarantine: tasks that are known to be flaky, each with its reason and an end. Pure.
+"""Dated entries with a reason in a TOML file, and the quarantine: tasks that are known to be flaky. Pure.
 
-A file in TOML::
+A file is an array of tables of one name; each entry says what it is about, why, and until when it counts. Waivers of
+the conformance suite have the same form. A quarantine::
 
     [[quarantine]]
     task = "tau2/airline/1[25]"   # a task's key, or a pattern of such
@@ -14,11 +15,151 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pytest_a2a_bench.gates.known import EntryForm, is_over, read_entries, read_text
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.redact import one_line
+
+# A file of another kind is wrong in every line.
+_MOST_PROBLEMS = 20
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class EntryForm:
+    """What the entries of one kind of file look like, and how messages speak of them.
+
+    :param file: what the file is called in messages: ``waivers``.
+    :param table: the name of the array of tables: ``waiver``.
+    :param entry: what one entry is called in messages: ``waiver``, of which the first is ``waiver 1``.
+    :param keys: every key that an entry may have; the first two are texts that it must have.
+    :param why: what to say where one of those is missing.
+    :param needs_end: whether ``expires`` must be there.
+    :param no_date: what to say of an ``expires`` that cannot be read.
+    """
+
+    file: str
+    table: str
+    entry: str
+    keys: tuple[str, ...]
+    why: str
+    needs_end: bool = False
+    no_date: str = "is not a date"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEntry:
+    """One entry that is well formed.
+
+    :param values: all that it says, the reason without blanks around it.
+    :param expires: the last day on which it counts; None for ever.
+    """
+
+    values: Mapping[str, Any]
+    reason: str
+    expires: datetime.date | None
+
+
+def is_over(expires: datetime.date | None, today: datetime.date) -> bool:
+    """Tell whether the last day on which an entry counts has passed."""
+    return expires is not None and expires < today
+
+
+def read_text(path: Path, form: EntryForm) -> str:
+    """Return what is in a file.
+
+    :raises ConfigurationError: if it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{form.file} {path}: cannot be read: {error}") from error
+
+
+def read_entries(
+    text: str,
+    where: str,
+    form: EntryForm,
+    further: Callable[[Mapping[str, Any]], Iterator[str]] = lambda entry: iter(()),
+    together: Callable[[list[KnownEntry]], Iterator[str]] = lambda entries: iter(()),
+) -> tuple[KnownEntry, ...]:
+    """Read the text of a file.
+
+    :param where: the file's name, for messages.
+    :param further: says what else is wrong with one entry.
+    :param together: says what is wrong with the entries as a whole.
+    :raises ConfigurationError: naming everything that is wrong with it.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{form.file} {where}: not TOML: {error}") from error
+    # Everything that is wrong is told at once: such files are mended by hand.
+    problems = [
+        f"unknown key {one_line(key, _SHOWN)!r}; the file is made of [[{form.table}]] tables"
+        for key in data
+        if key != form.table
+    ]
+    tables = data.get(form.table, [])
+    if not isinstance(tables, list):
+        problems.append(f"{form.table} is not an array of tables; write [[{form.table}]]")
+        tables = []
+    entries = []
+    for number, table in enumerate(tables, 1):
+        wrong = list(_problems(table, form))
+        if isinstance(table, Mapping):
+            wrong += further(table)
+        problems += [f"{form.entry} {number}: {text}" for text in wrong]
+        # Only good entries go on; what is wrong with the others would come again in their words.
+        if not wrong:
+            entries.append(KnownEntry(table, table["reason"].strip(), _read_date(table.get("expires"))))
+    problems += together(entries)
+    if problems:
+        more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+        raise ConfigurationError(f"{form.file} {where}: " + "; ".join(problems[:_MOST_PROBLEMS]) + more)
+    return tuple(entries)
+
+
+def _problems(table: Any, form: EntryForm) -> Iterator[str]:
+    if not isinstance(table, Mapping):
+        yield f"{one_line(repr(table), _SHOWN)} is not a table; write [[{form.table}]]"
+        return
+    for key in table:
+        if key not in form.keys:
+            near = did_you_mean(key, form.keys)
+            yield f"unknown key {one_line(key, _SHOWN)!r}; valid are {', '.join(form.keys)}{near}"
+    # The first two keys of every form are required: what it is about, and why.
+    for key in form.keys[:2]:
+        if not (isinstance(table.get(key), str) and table[key].strip()):
+            yield f"{key} is missing or empty; {form.why}"
+    if form.needs_end or "expires" in table:
+        try:
+            _read_date(table.get("expires", ""))
+        except ValueError:
+            shown = one_line(str(table.get("expires")), _SHOWN)
+            yield f"expires = {shown!r} {form.no_date}; write expires = 2027-01-31"
+
+
+def _read_date(value: Any) -> datetime.date | None:
+    """Return a date of TOML, or one in quotes.
+
+    :raises ValueError: if it is neither.
+    """
+    # First, as a datetime is a date, too, to isinstance.
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if value is None or isinstance(value, datetime.date):
+        return value
+    return datetime.date.fromisoformat(value if isinstance(value, str) else "")
+
+
+# --- the quarantine ---------------------------------------------------------------------------------------------------
+
 
 _FORM = EntryForm(
     file="quarantine",
