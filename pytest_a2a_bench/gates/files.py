@@ -66,14 +66,14 @@ class Reason:
     """Why trials did not pass that have one cause; told without a model.
 
     :param subject: what it is about: a tool, an object.
-    :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure`` or ``harness``.
+    :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure``, ``harness`` or ``nobody`` (not known).
     :param doubted: in how many of them the task is known to have defects.
     """
 
     suite: str
     kind: str
     subject: str
-    blame: Literal["agent", "user", "benchmark", "infrastructure", "harness"]
+    blame: Literal["agent", "user", "benchmark", "infrastructure", "harness", "nobody"]
     words: str
     fix: str
     trials: tuple[KeyText, ...]

@@ -122,7 +122,8 @@ def sentence(result: TrialResult, told: Diagnosis) -> str:
     """Say in a clause who did what, and which message shows it: ``the agent never called X (message 3)``."""
     cause = cause_of(result.key.suite, told.kind)
     where = "" if told.turn is None else f" (message {told.turn + 1})"
-    return f"the {cause.blame} {cause.about(told.subject)}{where}"
+    who = "" if cause.blame == "nobody" else f"the {cause.blame} "
+    return f"{who}{cause.about(told.subject)}{where}"
 
 
 def clusters(results: Iterable[TrialResult]) -> list[Cluster]:

@@ -56,7 +56,7 @@ def reasons(result: TrialResult) -> Iterator[str]:
     yield from _why(result)
     suite = registry.find(result.key.suite)
     if result.reward_info is not None:
-        yield from _reward_lines(result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
+        yield from _reward_lines(result, result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
     yield from user_lines(result)
     yield from party_lines(result)
     yield from map(one_line, registry.remarks_of(result))
@@ -140,18 +140,29 @@ def party_lines(result: TrialResult) -> Iterator[str]:
         yield f"{ended} was the doing of {result.blame or result.key.agent or 'the agent'}"
 
 
-def _reward_lines(reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:
+def _reward_lines(result: TrialResult, reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:
     yield from _section("what differs in the database:", reward.db_diff)
     for kind in dict.fromkeys(c.kind for c in reward.checks if c.kind not in ("action", "db")):
         missed = [c for c in reward.checks if c.kind == kind and not c.met]
         yield from _section(titles.get(kind, f"{kind.replace('_', ' ')}:"), [_check_text(c) for c in missed])
-    yield from _action_lines([c for c in reward.checks if c.kind == "action"])
+    yield from _action_lines([c for c in reward.checks if c.kind == "action"], result.transcript)
 
 
-def _action_lines(actions: list[RewardCheck]) -> Iterator[str]:
+def _action_lines(actions: list[RewardCheck], turns: Sequence[Turn]) -> Iterator[str]:
+    """Say which expected actions were taken; for tau2 a call that failed, or that the other side made, is one, too."""
     if not actions:
         return
-    missed = [c for c in actions if not c.met]
+    tried = {turn.tool for turn in turns if turn.role == "tool"}
+    done = {
+        f"{'user' if turn.requestor == 'user' else 'assistant'}: {turn.tool}"
+        for turn in turns
+        if turn.role == "tool" and not turn.error
+    }
+    missed = []
+    for check in actions:
+        who = check.description.partition("(")[0]
+        if not check.met or (who.partition(": ")[2] in tried and who not in done):
+            missed.append(check)
     counted = "" if any(c.counted for c in actions) else " (not part of the reward)"
     title = f"{len(actions) - len(missed)} of {len(actions)} expected actions were taken{counted}"
     yield from _section(f"{title}; missing:", [_check_text(c) for c in missed]) if missed else [title]

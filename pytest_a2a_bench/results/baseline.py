@@ -39,7 +39,7 @@ NO_CONDITIONS = frozenset(
     {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
     | {"rescored", "rescored_from", "replaced", "edition", "corrected", "defects", "other_data"}
     # Of a task, or of the machine that it ran on; what was chosen in the end is a condition.
-    | {"user_judgement", "retrieval_why"}
+    | {"user_judgement", "given_messages", "retrieval_why"}
 )
 """Members of a result's provenance that do not make two numbers incomparable where they differ. Any other does, also
 one that only its benchmark knows: forgetting to name one here costs a comparison, never a wrong one. Tasks are paired

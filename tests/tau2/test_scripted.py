@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 from tau2_agents import AGENTS
 from tau2_phrases import SETS, read
 from tau2_table import Table, load
+from trials import RunTrials
 
+from pytest_a2a_bench.benchmarks.diagnosis import diagnose
 from pytest_a2a_bench.benchmarks.tau2 import notes
+from pytest_a2a_bench.benchmarks.tau2.diagnosis import DIAGNOSER
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_script
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, Script
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.settings import Settings
 
 SCENARIO = Scenario(
@@ -311,3 +315,13 @@ def test_an_agent_that_repeats_the_users_yes_is_left() -> None:
         texts += 1
         heard = script.hear(f"Turn {texts} of this conversation; you said: {heard}")
     assert texts < 50
+
+
+def test_nobody_is_accused_of_what_the_task_itself_put_at_the_beginning(run_trials: RunTrials) -> None:
+    [result] = run_trials("noop", Settings(), [TrialKey("tau2", "mock", "update_task_with_message_history")])
+    given = result.provenance["given_messages"]
+    assert any(turn.calls for turn in result.transcript[:given])
+    assert not any(turn.calls for turn in result.transcript[given:])
+    told = diagnose(result, DIAGNOSER)
+    assert told is not None
+    assert (told.kind, told.subject) == ("never-called", "update_task_status")

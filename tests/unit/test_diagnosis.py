@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,6 +109,70 @@ def test_a_wrong_argument_says_both_values_and_whether_the_right_one_was_ever_se
     unseen = diagnose(result([without(BAGS, payment_id="gift_7")], BAGS), tau2.DIAGNOSER)
     assert unseen is not None
     assert "(nothing that it had read or heard says the needed payment_id)" in unseen.detail
+
+
+LOOK = ("reseat_sim_card", {})
+PAID = ("book_reservation", {"payment_methods": [{"id": "a_1", "amount": 1}, {"id": "b_2", "amount": 2}]})
+
+
+def _on_the_phone(*said: Call | str, **more: Any) -> TrialResult:
+    key = TrialKey("tau2", "telecom", "1", 0)
+    return dataclasses.replace(result([], *said, user_gold=[LOOK], **more), key=key)
+
+
+@pytest.mark.parametrize(
+    ("missed", "kind", "fact"),
+    [
+        (
+            result([CANCEL], "Shall I cancel R1?", "user:Yes, please. ###STOP###"),
+            "left-at-question",
+            "the agent: 'Shall I cancel R1?'; the user: 'Yes, please. ###STOP###'",
+        ),
+        (
+            _on_the_phone("Please reseat your SIM card.", "user:I have reseated it. ###STOP###"),
+            "not-done",
+            "the agent told it to (message 2); the user said 'I have reseated it. ###STOP###' and did not call it",
+        ),
+        (_on_the_phone("Please take the SIM card out and in.", "user:reseat_sim_card()"), "not-done", "'reseat_sim"),
+        (
+            result([PAID], ("book_reservation", {"payment_methods": PAID[1]["payment_methods"][::-1]})),
+            "other-order",
+            "same members, other order",
+        ),
+        (
+            result([without(CANCEL, name="Ann")], "Who?", "user:For Priya.", without(CANCEL, name="Priya")),
+            "users-words",
+            "the user said 'Priya'",
+        ),
+        (_on_the_phone(LOOK, "Done.", errors=["reseat_sim_card"]), "users-tool", "needed: reseat_sim_card"),
+    ],
+)  # fmt: skip
+def test_facts_come_first_and_nobody_is_accused_without_proof(missed: TrialResult, kind: str, fact: str) -> None:
+    found = diagnose(missed, tau2.DIAGNOSER)
+    assert found is not None
+    assert found.kind == kind
+    assert fact in found.detail
+    cause = diagnosis.cause_of("tau2", kind)
+    assert (cause.blame == "nobody") == (kind != "users-tool")
+    assert not diagnosis.sentence(missed, found).startswith("the nobody")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (["I will cancel R1. Please confirm with yes.", "user:yes", CANCEL], "forbidden-write"),
+        (["I will cancel R1.", "user:Do that", CANCEL], "forbidden-write"),
+        (["Hello!", "user:Hurry up.", CANCEL], "unconfirmed-write"),
+        ([CANCEL], "unconfirmed-write"),
+    ],
+)
+def test_a_write_is_unconfirmed_only_where_nobody_can_have_agreed(said: list[Call | str], kind: str) -> None:
+    assert told(result([], *said)) == (kind, "cancel_reservation")
+
+
+def test_what_the_task_itself_put_there_is_nobodys_doing() -> None:
+    written = result([BAGS], CANCEL, "What now?", provenance={"given_messages": 3})
+    assert told(written) == ("never-called", "update_reservation_baggages")
 
 
 def test_what_comes_first_in_the_conversation_is_told() -> None:

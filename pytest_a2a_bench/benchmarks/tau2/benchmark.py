@@ -316,6 +316,7 @@ class _Simulation:
             **self.edition.provenance(self.context.key.domain, self.context.key.task_id),
             "user": settings.user_kind,
             "user_judgement": judgement_needed(self.task.model_dump(mode="json")) if scripted else "",
+            **({"given_messages": len(given)} if (given := _given_messages(self.task)) else {}),
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
             **({"user_agent": self.context.parties.seat("user").further.agent} if settings.user_endpoint else {}),
             # Only where it is asked for: it makes two runs incomparable.
@@ -333,6 +334,11 @@ class _Simulation:
             **({"without_shortcuts": why} if (why := shortcuts.why_stock()) else {}),
             **(self.documents.provenance() if self.documents else {}),
         }
+
+
+def _given_messages(task: Any) -> Sequence[Any]:
+    """Return the messages with which a task's conversation begins."""
+    return (task.initial_state.message_history if task.initial_state else None) or ()
 
 
 def _with_note(reward: Reward, note: str) -> Reward:

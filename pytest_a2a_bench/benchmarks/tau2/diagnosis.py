@@ -15,21 +15,34 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.benchmarks.tau2 import notes
-from pytest_a2a_bench.benchmarks.tau2.player import write_tools
+from pytest_a2a_bench.benchmarks.tau2.player import tool_names, write_tools
+from pytest_a2a_bench.benchmarks.tau2.user import asks, device
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult, Turn
 from pytest_a2a_bench.redact import one_line
 
 CAUSES: Mapping[str, Cause] = {
-    "wrong-argument": Cause(
-        "called {subject}", "see where it took the value from: the user's words or a tool's result"
+    "wrong-argument": Cause("called {subject}", "see where it took the value from"),
+    "users-words": Cause(
+        "{subject} was called with what the user said, and the gold has another value",
+        "see whether the user kept to its scenario: the transcript has its words",
+        "nobody",
     ),
-    "never-called": Cause(
-        "never called {subject}", "see what it did instead, and whether the policy in its prompt asks for it"
+    "other-order": Cause(
+        "{subject} was called with the same members in another order", "look at the task: its gold has one", "nobody"
+    ),
+    "never-called": Cause("never called {subject}", "see what it did instead"),
+    "left-at-question": Cause(
+        "{subject} was not called: the user ended the conversation at the agent's question",
+        "read the last two messages",
+        "nobody",
+    ),
+    "users-tool": Cause(
+        "called {subject}, which is a tool on the user's phone", "let it ask the user to do that on the phone"
     ),
     "call-failed": Cause("called {subject}, which failed, and left it at that", "let it read the error and try again"),
     "forbidden-write": Cause(
-        "wrote with {subject} what the task does not allow", "check it against the policy before it writes"
+        "wrote with {subject} what the gold does not write", "check it against the policy before it writes"
     ),
     "unconfirmed-write": Cause(
         "wrote with {subject} without the user's yes", "let it say what it will write, and wait for the answer"
@@ -38,9 +51,8 @@ CAUSES: Mapping[str, Cause] = {
     "transferred": Cause(
         "gave up and transferred to a human", "see what it lacked: the task can be solved with its tools"
     ),
-    "never-instructed": Cause(
-        "never got the user to do {subject}", "let it tell the user what to do, one step at a time"
-    ),
+    "never-instructed": Cause("never got the user to do {subject}", "see what it told the user to do"),
+    "not-done": Cause("{subject} was not done by the user, whom the agent told to do it", "read its answer", "nobody"),
     "misinstructed": Cause("let the user do {subject} otherwise than needed", "see what it told the user to do"),
     "read-less": Cause("read less than needed: never called {subject}", "let it look up what the answer depends on"),
     "told-wrong": Cause("told the user something else than {subject}", "see how it came to the value that it told"),
@@ -59,9 +71,7 @@ CAUSES: Mapping[str, Cause] = {
 
 _READING = re.compile(r"(?:get|find|search|list|check|calculate|think|can|is|run|view|look)_|calculate$|think$")
 TRANSFER = "transfer_to_human_agents"
-_YES = re.compile(
-    r"\b(?:yes|yeah|yep|sure|please do|go ahead|confirm|correct|proceed|ok|okay|agree|fine|do it)\b", re.I
-)
+_STEM = 5
 _SHOWN = 120
 
 
@@ -118,6 +128,11 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
     return _doubted(result, first)
 
 
+def _given(result: TrialResult) -> int:
+    """Return how many messages the task itself put at the beginning of the conversation."""
+    return int(result.provenance.get("given_messages") or 0)
+
+
 def _gold(checks: Any) -> Iterator[_Call]:
     for check in checks or ():
         action = check["action"]
@@ -154,8 +169,9 @@ def _deeds(result: TrialResult, gold: list[_Call], made: list[_Call], *, every: 
     # A call that failed has changed nothing.
     done = [c for c in made if c.error is None and c.name != TRANSFER and _writes(domain, c)]
     missing, extra = _unmatched(wanted, made if every else done)
-    if every:
-        extra = [c for c in extra if c in done]
+    given = _given(result)
+    extra = [c for c in extra if c.turn >= given and c in done]
+    made = [c for c in made if c.turn >= given]
     yield from _transfer(result, gold, made)
     for call in missing:
         alike = min((e for e in extra if (e.requestor, e.name) == (call.requestor, call.name)),
@@ -164,9 +180,9 @@ def _deeds(result: TrialResult, gold: list[_Call], made: list[_Call], *, every: 
             extra.remove(alike)
             yield _wrong(result, call, alike)
         else:
-            yield _absent(call, gold, made)
+            yield _absent(result, call, gold, made)
     if missing:
-        yield from _left_at_that(made)
+        yield from _left_at_that(result, gold, made)
     for call in extra:
         yield _unneeded(result, call, wanted)
 
@@ -193,29 +209,64 @@ def _transfer(result: TrialResult, gold: list[_Call], made: list[_Call]) -> Iter
 
 def _wrong(result: TrialResult, wanted: _Call, made: _Call) -> Diagnosis:
     names = wanted.wrong_in(made)
-    found = "; ".join(
-        f"{n}: needed {_shown(wanted.arguments.get(n))}, was {_shown(made.arguments.get(n))}" for n in names
-    )
+    pairs = [(wanted.arguments.get(n), made.arguments.get(n)) for n in names]
+    found = "; ".join(f"{n}: needed {_shown(a)}, was {_shown(b)}" for n, (a, b) in zip(names, pairs, strict=True))
     if made.requestor == "user":
         return Diagnosis("misinstructed", made.name, found, made.turn)
-    unseen = [n for n in names if not _is_shown(wanted.arguments.get(n), result.transcript[: made.turn])]
+    if all(_members(a) == _members(b) for a, b in pairs):
+        return Diagnosis("other-order", made.name, f"same members, other order: {found}", made.turn)
+    before = result.transcript[: made.turn]
+    unseen = [n for n, (a, _) in zip(names, pairs, strict=True) if not _is_shown(a, before)]
+    said = [v for a, b in pairs for v in _leaves(b) if v not in set(_leaves(a)) and _is_users(v, before)]
     hint = f" (nothing that it had read or heard says the needed {', '.join(unseen)})" if unseen else ""
+    if said:
+        what = f"the user said {', '.join(map(repr, said))}; {found}{hint}"
+        return Diagnosis("users-words", made.name, what, made.turn)
     return Diagnosis("wrong-argument", _wrong_subject(made.name, names), found + hint, made.turn)
+
+
+def _members(value: Any) -> Any:
+    return sorted(map(_shown, value)) if isinstance(value, list) else value
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield the texts in an argument."""
+    if isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def _is_users(value: str, before: Sequence[Turn]) -> bool:
+    """Tell whether it was the user who brought up a value: it said it first, and no tool returned it."""
+    who = [turn.role for turn in before if value in (turn.text or "")]
+    return len(value) > 1 and who[:1] == ["user"] and "tool" not in who
 
 
 def _wrong_subject(tool: str, names: Sequence[str]) -> str:
     return f"{tool} with a wrong {' and '.join(names[:3])}"
 
 
-def _left_at_that(made: list[_Call]) -> Iterator[Diagnosis]:
+def _left_at_that(result: TrialResult, gold: list[_Call], made: list[_Call]) -> Iterator[Diagnosis]:
     """Find the call, of whichever tool, that failed and after which the agent called nothing any more."""
     own = [m for m in made if m.requestor == "agent"]
     if own and own[-1].error is not None:
         what = f"{own[-1].name}({_shown(own[-1].arguments)}): {one_line(own[-1].error, 200)}"
-        yield Diagnosis("call-failed", own[-1].name, what, own[-1].turn)
+        users = own[-1].name in _users_tools(result, gold)
+        yield Diagnosis("users-tool" if users else "call-failed", own[-1].name, what, own[-1].turn)
 
 
-def _absent(call: _Call, gold: list[_Call], made: list[_Call]) -> Diagnosis:
+def _users_tools(result: TrialResult, gold: list[_Call]) -> frozenset[str]:
+    """Return the tools that are on the user's side alone, as far as tau2, the gold or the conversation say so."""
+    called = {c.name for c in (*gold, *_made(result.transcript)) if c.requestor == "user"}
+    try:
+        return (tool_names(result.key.domain, "user_tools") | called) - tool_names(result.key.domain)
+    except A2ABenchError:
+        return frozenset(called)
+
+
+def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Call]) -> Diagnosis:
     needed = f"needed: {call.name}({_shown(call.arguments)})"
     tried = [m for m in made if (m.requestor, m.name) == (call.requestor, call.name) and m.error is not None]
     if tried and call.is_met_by(tried[-1]):
@@ -224,10 +275,36 @@ def _absent(call: _Call, gold: list[_Call], made: list[_Call]) -> Diagnosis:
         names = call.wrong_in(tried[-1])
         what = f"{needed}, was {_shown(tried[-1].arguments)}, which failed: {one_line(tried[-1].error or '', 200)}"
         return Diagnosis("wrong-argument", _wrong_subject(call.name, names), what, tried[-1].turn)
+    if call.requestor == "user":
+        return _undone(result, call, needed, made)
+    turns = result.transcript[_given(result) :]
+    if result.termination_reason == "user_stop" and turns and turns[-1].role == "user":
+        said = next((t.text or "" for t in reversed(turns) if t.role == "agent"), "")
+        heard = asks.read(said)
+        if not heard.closing and (heard.question or heard.decision):
+            what = f"the agent: {one_line(said, _SHOWN)!r}; the user: {one_line(turns[-1].text or '', _SHOWN)!r}"
+            return Diagnosis("left-at-question", call.name, f"{what}; {needed}", len(result.transcript) - 1)
     # What comes later in the gold and was done came without it.
     later = gold[gold.index(call) + 1 :]
     turn = min((m.turn for m in made for g in later if g.is_met_by(m) and m.error is None), default=None)
-    return Diagnosis("never-instructed" if call.requestor == "user" else "never-called", call.name, needed, turn)
+    return Diagnosis("never-called", call.name, needed, turn)
+
+
+def _undone(result: TrialResult, call: _Call, needed: str, made: list[_Call]) -> Diagnosis:
+    """Say what the conversation shows of something that the user was to do on its phone and did not."""
+    tried = next((m for m in made if m.requestor == "agent" and m.name == call.name), None)
+    if tried is not None:
+        return Diagnosis("users-tool", call.name, needed, tried.turn)
+    told = None
+    for number, turn in enumerate(result.transcript):
+        wanted = device.instructed(turn.text or "", [call.name]) if turn.role == "agent" else ()
+        if any(act.arguments == call.arguments for act in wanted):
+            told = number
+        elif turn.role == "user" and told is not None:
+            said = one_line(turn.text or "", _SHOWN)
+            what = f"the agent told it to (message {told + 1}); the user said {said!r} and did not call it; {needed}"
+            return Diagnosis("not-done", call.name, what, number)
+    return Diagnosis("never-instructed", call.name, needed)
 
 
 def _unneeded(result: TrialResult, call: _Call, wanted: Sequence[_Call]) -> Diagnosis:
@@ -236,17 +313,22 @@ def _unneeded(result: TrialResult, call: _Call, wanted: Sequence[_Call]) -> Diag
         return Diagnosis("misinstructed", call.name, f"not needed: {what}", call.turn)
     if any(w.is_met_by(call) for w in wanted):
         return Diagnosis("repeated-write", call.name, what, call.turn)
-    kind = "forbidden-write" if _is_confirmed(result.transcript, call.turn) else "unconfirmed-write"
+    kind = "forbidden-write" if _may_be_confirmed(result.transcript[: call.turn], call) else "unconfirmed-write"
     return Diagnosis(kind, call.name, what, call.turn)
 
 
-def _is_confirmed(transcript: Sequence[Turn], turn: int) -> bool:
-    """Tell whether the agent asked before a write, and the user agreed."""
-    said = next((number for number in range(turn - 1, -1, -1) if transcript[number].role == "user"), None)
-    if not said or not _YES.search(transcript[said].text or ""):
-        return False
-    asked = transcript[said - 1]
-    return asked.role == "agent" and "?" in (asked.text or "")
+def _may_be_confirmed(before: Sequence[Turn], call: _Call) -> bool:
+    """Tell whether the user may have agreed to a call: it spoke after the agent had named the call in any way."""
+    words = [w[:_STEM] for w in call.name.lower().split("_") if len(w) >= _STEM]
+    values = [v.lower() for v in _leaves(call.arguments) if len(v) > 1]
+    named = False
+    for turn in before:
+        text = (turn.text or "").lower()
+        if turn.role == "agent":
+            named = named or any(word in text for word in (*words, *values))
+        elif turn.role == "user" and named:
+            return True
+    return False
 
 
 def _untrue(assertions: Any) -> Iterator[Diagnosis]:

@@ -95,28 +95,36 @@ def _fulfil(check: str, arguments: Mapping[str, Any]) -> ToolCall | None:
     )
 
 
-@lru_cache(maxsize=32)
 def write_tools(domain: str) -> frozenset[str]:
-    """Return the names of the agent's tools in a domain that tau2 itself marks as writing.
+    """Return the names of the agent's tools in a domain that tau2 itself marks as writing; see :func:`tool_names`."""
+    return tool_names(domain, kind=_WRITE)
+
+
+@lru_cache(maxsize=64)
+def tool_names(domain: str, module: str = "tools", kind: str | None = None) -> frozenset[str]:
+    """Return the names of the tools in a module of a domain.
 
     Imports the domain's tools only (half a second; no LLM library).
 
-    :raises MissingExtraError: if tau2 is not installed.
+    :param module: ``tools`` are the agent's, ``user_tools`` the user's.
+    :param kind: only those that tau2 marks so.
+    :raises MissingExtraError: if tau2, or this module of it, is not installed.
     """
     try:
         with contained_imports():
             # Its warnings would stand between the lines of a command.
             importlib.import_module("loguru").logger.disable("tau2")
             # Module names have underscores where domains may have hyphens.
-            module = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.tools")
+            code = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.{module}")
             toolkit = importlib.import_module("tau2.environment.toolkit")
     except ImportError as error:
         raise MissingExtraError("tau2-bench", "tau2", detail=str(error)) from error
     base, attribute = toolkit.ToolKitBase, toolkit.TOOL_TYPE_ATTR
     # Whatever the class is called: domains name theirs as they like.
-    kits = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, base)]
+    kits = [cls for _, cls in inspect.getmembers(code, inspect.isclass) if issubclass(cls, base)]
     members = [member for kit in kits for member in inspect.getmembers(kit, inspect.isfunction)]
-    return frozenset(name for name, function in members if _kind(getattr(function, attribute, None)) == _WRITE)
+    kinds = {name: _kind(getattr(function, attribute, None)) for name, function in members}
+    return frozenset(name for name, found in kinds.items() if found and (kind is None or found == kind))
 
 
 def _kind(tool_type: object) -> str:
