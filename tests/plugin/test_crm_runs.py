@@ -112,7 +112,7 @@ def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: B
     assert counts(result) == {"passed": 1}
     result.stdout.fnmatch_lines(
         [
-            "a2a: *; CRMArena profile strict, scoring fixed; judge none; CRMArena's org changed: drift low, rot",
+            "a2a: *; *scoring fixed, answers read by rules; *CRMArena's org changed: drift low, rot",
             "crmarena/mini (drift low, rot) *",
             "scoring: fixed (without upstream's bugs); *",
             "the agent was shown the general domain details too (--a2a-crm-aided)",

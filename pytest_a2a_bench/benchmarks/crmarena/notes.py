@@ -54,7 +54,8 @@ def describe_asker(domains: Sequence[str], settings: Settings) -> str:
     if any(domain.endswith(INTERACTIVE) for domain in domains):
         return ""
     chosen = CrmOptions.of(settings)
-    return f"CRMArena profile {chosen.profile}, scoring {chosen.scoring}"
+    read = "by a judge" if settings.judge_llm else "by rules"
+    return f"CRMArena profile {chosen.profile}, scoring {chosen.scoring}, answers read {read}"
 
 
 def describe_method(results: Sequence[TrialResult]) -> str:

@@ -86,7 +86,7 @@ def test_an_answer_without_any_id_is_none_to_upstream_only() -> None:
     gold = task("handle_time", "None")
     assert score(gold, "It was John Smith.", scoring="compat").success
     assert not score(gold, "It was John Smith.", scoring="fixed").success
-    assert score(gold, "No agent looked after more than one case.", scoring="fixed").success
+    assert score(gold, "The answer is None.", scoring="fixed").success
 
 
 def test_a_failed_tool_is_none_to_upstream_only() -> None:
@@ -94,6 +94,14 @@ def test_a_failed_tool_is_none_to_upstream_only() -> None:
     said = "I could not find the data, because the query tool returned an error."
     assert score(gold, said, scoring="compat").success
     assert not score(gold, said, scoring="fixed").success
+
+
+def test_an_answer_as_json_is_read_without_a_model() -> None:
+    with FakeLLM([]) as llm:
+        said = f'I compared them.\n{{"answer": ["{USER}"]}}'
+        assert score(task("handle_time", USER), said, scoring="fixed", judge=judge(llm)).success
+        assert score(task("handle_time", "None"), '{"answer": []}', scoring="fixed", judge=judge(llm)).success
+    assert llm.requests == []
 
 
 @pytest.mark.parametrize("scoring", ["compat", "fixed"])

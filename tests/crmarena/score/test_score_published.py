@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -42,38 +43,36 @@ SENTENCES: dict[AnswerKind, tuple[Phrase, ...]] = {
         lambda g: g,
         lambda g: f"The month with by far the most cases is {g}.",
         lambda g: f"{g} 2021 stands out, with 7 cases.",
-        lambda g: f"Between April 2020 and June 2021 the number of cases was highest in {g}.",
+        lambda g: f"I counted from April to June.\n\nAnswer: {g}",
         lambda g: f"**{g}**",
     ),
     "state": (
         lambda g: g,
         lambda g: f"The state with the shortest closure time is {g}.",
-        lambda g: dict(US_STATES).get(g, g),
-        lambda g: f"Cases are closed quickest in {dict(US_STATES).get(g, g)} ({g}).",
+        lambda g: US_STATES.get(g, g),
+        lambda g: f"Cases are closed quickest in {US_STATES.get(g, g)} ({g}).",
         lambda g: f"OK, I looked at all regions. Answer: {g}",
     ),
     "bant": (
         lambda g: g,
         lambda g: f"The lead fails to meet: {g}.",
         lambda g: f"This lead is not qualified because of {' and '.join(g.split(', '))}.",
-        lambda g: "\n".join(
-            f"- {f}: {'not met' if f in g.split(', ') else 'met'}" for f in ("Budget", "Authority", "Need", "Timeline")
-        ),
+        lambda g: f'{{"answer": {json.dumps(g.split(", "))}}}',
         lambda g: f"The lead does not satisfy '{g}'",
     ),
     "stage": (
         lambda g: g,
         lambda g: f"The correct stage is {g}.",
         lambda g: f"The stage name is not accurate; it should be '{g}'.",
-        lambda g: f"The stage is listed as {'Quote' if g != 'Quote' else 'Discovery'}, but its tasks say {g}.",
-        lambda g: f"It should be changed from {'Discovery' if g != 'Discovery' else 'Quote'} to {g}.",
+        lambda g: f"It is listed as {'Quote' if g != 'Quote' else 'Discovery'}.\n\nFinal answer: {g}",
+        lambda g: f'Its tasks belong to another stage.\n```json\n{{"answer": "{g}"}}\n```',
     ),
 }
 NOTHING: tuple[Phrase, ...] = (
     lambda g: "None",
     lambda g: "None.",
     lambda g: "**None**\n\nI found no records that fit.",
-    lambda g: "There are no records matching this request.",
+    lambda g: '{"answer": []}',
     lambda g: "Final answer: None",
 )
 

@@ -1,7 +1,8 @@
 """What an answer is worth: upstream's three metrics, bug for bug (``compat``) or as they are meant (``fixed``).
 
-Without a judge model answers are read by rules (:mod:`.extract`) and refusals are recognised by rules
-(:mod:`.privacy`); with one, the model does both as upstream's evaluator does. Every reward says which it was.
+Without a judge model values are read by their form (:mod:`.extract`), and leaks are found by planted codes
+(:mod:`.privacy`); with one, the model reads answers and recognises refusals, as upstream's evaluator does. Free texts
+have the F1 of their words. Every reward says what read it.
 A gold appears in no check, no detail and no message.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pytest_a2a_bench.benchmarks.crmarena.score.extract import extract
+from pytest_a2a_bench.benchmarks.crmarena.score.extract import read_values
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore, judge_exact, judge_fuzzy
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_privacy
@@ -38,7 +39,7 @@ def score(
 
     :param answer: what the agent answered last, or None if it never did.
     :param transcript: the conversation; the privacy judge reads the agent's actions in it.
-    :param judge: the model that reads answers and recognises refusals; None for rules.
+    :param judge: the model that reads answers and recognises refusals; None to read values by their form.
     :param threshold: F1 from which a fuzzy answer is a success.
     :raises EvaluatorError: in ``compat`` where upstream's evaluator raises, so that there is no reward.
     :raises LLMError: if the judge's model does not answer, or not as asked.
@@ -85,7 +86,7 @@ def locate(task: CrmTask, answer: str, transcript: Sequence[Turn]) -> dict[str, 
     :return: ``expected_said`` in the answer, ``expected_shown`` in what queries returned (of ids alone: other answers
         have to be made of rows); ``nothing_read``: the answer has nothing of the kind that was asked for.
     """
-    found = {"nothing_read": not extract(task.kind, answer)}
+    found = {"nothing_read": not read_values(task.kind, answer)}
     if task.answers != (NONE,):
         # An id of 15 characters is one of 18.
         wanted = [value[:15] if task.kind.key_prefix else value for value in task.answers]

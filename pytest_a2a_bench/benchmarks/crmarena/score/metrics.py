@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum, is_record_id
-from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims, read_structured
-from pytest_a2a_bench.benchmarks.crmarena.score.extract import extract
+from pytest_a2a_bench.benchmarks.crmarena.score.extract import read_structured, read_values
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge, extract_compat, extract_fixed
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
 from pytest_a2a_bench.errors import EvaluatorError
@@ -47,8 +46,7 @@ def judge_exact(task: CrmTask, answer: str, scoring: str, judge: Judge | None) -
     compared with the gold as sorted lists, letter by letter. So a gold such as ``"Authority, Need"`` (eight published
     ones) is met by exactly that text only, and a 15-character id never is one of 18.
 
-    ``fixed``: such golds are two values; ids of either length are the same id; order and repetition do not matter; only
-    what an answer asserts counts (:mod:`.claims`).
+    ``fixed``: such golds are two values; ids of either length are the same id; order and repetition do not matter.
     """
     if scoring == "compat":
         return _judge_compat(task, answer, judge)
@@ -59,7 +57,7 @@ def judge_exact(task: CrmTask, answer: str, scoring: str, judge: Judge | None) -
         return _say(True, "literal", ())
     # What an answer writes as JSON needs no model to read it.
     by_model = judge is not None and read_structured(answer) is None
-    read = extract_fixed(task, answer, judge) if judge and by_model else read_claims(task.kind, answer)
+    read = extract_fixed(task, answer, judge) if judge and by_model else read_values(task.kind, answer)
     found = {_canonical(value, task.kind.answer) for value in read}
     return _say(found == gold, "llm" if by_model else "rules", read)
 
@@ -69,7 +67,7 @@ def _judge_compat(task: CrmTask, answer: str, judge: Judge | None) -> AnswerScor
     if len(task.answers) == 1 and _clean(answer) == task.answers[0]:
         return _say(True, "literal", ())
     # Upstream's extractor is told to say None where it finds nothing of the kind that is asked for.
-    read = extract_compat(task, answer, judge) if judge else extract(task.kind, answer) or (NONE,)
+    read = extract_compat(task, answer, judge) if judge else read_values(task.kind, answer) or (NONE,)
     return _say(sorted(read) == sorted(task.answers), "llm" if judge else "rules", read)
 
 
