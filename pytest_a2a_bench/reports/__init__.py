@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
 
-FORMATS = ("text", "json", "junit", "sarif", "markdown", "tck", "badge")
+FORMATS = ("text", "json", "junit", "sarif", "markdown")
 
 
 def render(report: Report, format: str) -> str:

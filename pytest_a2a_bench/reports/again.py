@@ -1,16 +1,10 @@
-"""How a trial is held again, and what its page asks a recording for."""
+"""The shell command that runs a trial again."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from typing import Any
 
-from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.redact import one_line
-
-Recorded = Callable[[TrialResult], "list[dict[str, Any]]"]
-"""Returns the requests of a trial and what was answered; none of one that was not recorded."""
 
 
 def hold_again(nodeid: str, endpoint: str = "") -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
-from pytest_a2a_bench.reports.exchanges import recorded
 from pytest_a2a_bench.reports.html import Contents, now
 from pytest_a2a_bench.reports.html.conformance import rows_of
 from pytest_a2a_bench.results import manifest
@@ -81,17 +80,14 @@ def beside(baseline: Path, trials: Sequence[TrialResult]) -> dict[str, TrialResu
 
 
 def of_manifest(directory: Path) -> dict[str, Any]:
-    """Return what only a run's manifest knows of its trials: ``nodeids`` and ``recorded`` of :class:`.Contents`."""
+    """Return ``nodeids`` of :class:`.Contents`, which only a run's manifest has."""
     return _known_of(_manifest(directory))
 
 
 def _known_of(asked: manifest.Manifest | None) -> dict[str, Any]:
     if asked is None:
         return {}
-    place = asked.settings.get("record") or asked.settings.get("replay")
-    token = str(asked.settings.get("auth_env") or "")
-    nodeids = {key: nodeid for nodeid, key in asked.nodeids.items()}
-    return {"nodeids": nodeids, "recorded": recorded(Path(place), token) if place else None}
+    return {"nodeids": {key: nodeid for nodeid, key in asked.nodeids.items()}}
 
 
 def _manifest(directory: Path) -> manifest.Manifest | None:

@@ -18,7 +18,6 @@ from threaded_http import HttpServer
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, Turn
-from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports.html import Contents, render
 from pytest_a2a_bench.reports.html import write as write_page
 from pytest_a2a_bench.results.baseline import Baseline
@@ -27,7 +26,6 @@ from pytest_a2a_bench.results.compare import compare
 pytestmark = pytest.mark.slow  # Chromium starts once more for each test that changes the window
 
 PHONE = 360
-RECORDED = {"method": "SendMessage", "status": 200, "ms": 2.0, "request": "{}", "answer": "[]", "curl": "curl x"}
 
 
 def contents() -> Contents:
@@ -55,7 +53,6 @@ def contents() -> Contents:
         baseline_name="baseline.json",
         beside={str(trial.key): trial for trial in before[:1]},
         nodeids={str(trial.key): "test_x.py::test_x" for trial in trials},
-        recorded=lambda _: [RECORDED],
     )
 
 
@@ -194,7 +191,6 @@ def test_a_trial_is_beside_the_earlier_one_and_can_be_held_again(browser: Browse
     what = Contents(
         trials=[now], endpoint="http://h/", nodeids={str(now.key): "a2a/airline::x[1-t0]"},
         beside={str(now.key): before}, baseline_name="before",
-        recorded=lambda _: [RECORDED],
     )  # fmt: skip
     browser.open(write(tmp_path, what), after="#trial=tau2%2Fairline%2F1%230")
     browser.wait("document.querySelector('.pair')")
@@ -322,7 +318,6 @@ def hostile(text: str) -> Contents:
         notes=(text,),
         beside={str(trial.key): trial},
         nodeids={str(trial.key): text},
-        recorded=lambda _: [{**RECORDED, **dict.fromkeys(("method", "request", "answer"), sanitise(text))}],
     )
 
 

@@ -12,7 +12,6 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.reports.again import Recorded
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats, dialect_of
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison
@@ -32,7 +31,6 @@ class Contents:
     :param comparison: this run beside an earlier one; ``baseline_name`` says which.
     :param beside: the same trials of that run by their keys, where their conversations are there.
     :param nodeids: the pytest items of trials, by their keys.
-    :param recorded: tells the requests of a trial, where they were recorded.
     :param compared: each further agent of the run against the first.
     :param notes: more that must be known before numbers are compared.
     :param history: earlier runs and this one, the oldest first.
@@ -50,7 +48,6 @@ class Contents:
     baseline_name: str = ""
     beside: Mapping[str, TrialResult] = field(default_factory=dict)
     nodeids: Mapping[str, str] = field(default_factory=dict)
-    recorded: Recorded | None = None
     compared: Sequence[AgentComparison] = ()
     notes: Sequence[str] = ()
     made_at: str = ""

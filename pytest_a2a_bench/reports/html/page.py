@@ -164,8 +164,6 @@ def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
     other = contents.beside.get(key)
     if other is not None:
         found["beside"] = records.beside(other, contents.baseline_name)
-    if contents.recorded is not None:
-        found["raw"] = contents.recorded(result)
     return found
 
 

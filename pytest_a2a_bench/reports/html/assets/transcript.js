@@ -12,7 +12,6 @@ function drawTrial(record) {
     drawTalk(record),
     record.findings.length > 0 && drawFindings(record.findings),
     record.wire.length > 0 && drawWire(record),
-    record.raw && record.raw.length > 0 && drawRaw(record.raw),
   ].flat(2).filter(Boolean);
 }
 
@@ -106,14 +105,6 @@ function copyButton(name, text) {
     }
   });
   return button;
-}
-
-function drawRaw(exchanges) {
-  return [make("h3", {}, "Requests and answers, as recorded"), exchanges.map((e) => make("details", { class: "box" },
-    make("summary", {}, e.method, make("em", {}, ` ${e.status === null ? "" : e.status} ${show.seconds(e.ms / 1000)}`)),
-    e.curl && make("p", { class: "commands" }, copyButton("Copy curl", e.curl)),
-    make("p", { class: "of" }, "Request"), make("pre", { tabindex: 0 }, e.request),
-    make("p", { class: "of" }, "Answer"), make("pre", { tabindex: 0 }, e.answer)))];
 }
 
 function drawTurn(turn) {
