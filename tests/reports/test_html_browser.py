@@ -200,7 +200,7 @@ def test_a_trial_is_beside_the_earlier_one_and_can_be_held_again(browser: Browse
     assert "unreadable-call turn 0: no JSON" in browser.texts("#viewer-body summary")
     browser.run("window.copied = []; navigator.clipboard.writeText = async (text) => { window.copied.push(text) }")
     browser.run("document.querySelectorAll('.commands button').forEach((button) => button.click())")
-    assert browser.run("return window.copied") == ["pytest --a2a-endpoint http://h/ 'a2a/airline::x[1-t0]'", "curl x"]
+    assert browser.run("return window.copied") == ["pytest --a2a-endpoint http://h/ 'a2a/airline::x[1-t0]'"]
     browser.wait("document.querySelector('.commands button').textContent === 'Copied'")
     browser.run("navigator.clipboard.writeText = async () => { throw new Error() }")
     browser.run("document.querySelector('.commands button').click()")
