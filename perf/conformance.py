@@ -3,7 +3,7 @@
     python perf/conformance.py [--json FILE] [--repeat 3]
 
 Prints a table and writes JSON. The server is one on a2a-sdk (``builtin:noop``, which needs no waiting) and our own one
-with every scenario (``builtin:faulty`` without a fault), so that what is slow by intention shows beside what is not.
+with every scenario (``tests/servers/faulty``), so that what is slow by intention shows beside what is not.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "servers"))
+
+from faulty_server import start_faulty
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
@@ -67,7 +71,7 @@ async def judge(url: str, scenarios: Scenarios, bindings: tuple[str, ...]) -> tu
 def measure(name: str, spec: str, scenarios: Scenarios, bindings: tuple[str, ...], repeat: int) -> Row:
     """Judge a freshly started agent several times, each time over new connections."""
     times, cpu = [], []
-    with start_builtin(spec) as agent:
+    with start_faulty() if spec == "faulty" else start_builtin(spec) as agent:
         for _ in range(repeat):
             before = resource.getrusage(resource.RUSAGE_SELF)
             counts, seconds, cost = asyncio.run(judge(agent.url, scenarios, bindings))
@@ -92,7 +96,7 @@ def command_line(spec: str, repeat: int) -> Row | None:
     """Time the command as a user sees it, imports and all."""
     command = [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance"]
     times, cpu = [], []
-    with start_builtin(spec) as agent:
+    with start_faulty() if spec == "faulty" else start_builtin(spec) as agent:
         for _ in range(repeat):
             # The agent is a child, too, and is not counted before it has ended.
             before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1] / "pytest_a2a_bench"
 OUTPUT = "A2A_BENCH_WALKS"
 WALKS = {
     "trial": ["--a2a-endpoint", "builtin:oracle", "--a2a-suite", "airline", "-k", "12-t0"],
-    "check": ["--a2a-endpoint", "builtin:faulty", "--a2a-suite", "protocol", "-k", "SEND-003-JSONRPC"],
+    "check": ["--a2a-endpoint", "builtin:echo", "--a2a-suite", "protocol", "-k", "SEND-003-JSONRPC"],
     "gate": ["--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create", "--a2a-min-pass", "0.1"],
 }
 BEGINS = f"trials{os.sep}pool.py"

@@ -23,7 +23,7 @@ HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
 INCONCLUSIVE = ("signs", "fail", "pass")
 USERS = ("auto", "scripted", "llm")
-BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "faulty")
+BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "echo")
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that play the gold, and so have to be told which task they are asked."""
 

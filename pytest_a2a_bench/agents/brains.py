@@ -1,4 +1,4 @@
-"""Which brain thinks for which built-in agent, and the one that needs no module of its own: ``noop``."""
+"""Make the brain of a built-in agent; ``noop`` and ``echo`` need no module of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.oracle import Oracle
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.model import AgentSaid
+from pytest_a2a_bench.model import AgentSaid, ToolReturned
 from pytest_a2a_bench.settings import BUILTIN_AGENTS, Settings
 
 WORDS = "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
@@ -31,6 +31,18 @@ class Noop:
         return BrainReply(number_calls(said, conversation))
 
 
+class Echo:
+    """Repeats the last thing that it was sent."""
+
+    description = "Repeats what it is sent."
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        """Answer with the last text of the user or of a tool."""
+        last = conversation.history[-1] if conversation.history else None
+        text = last.content if isinstance(last, ToolReturned) else last.text if last else None
+        return BrainReply(AgentSaid(text or "(nothing)"))
+
+
 def make_brain(options: AgentOptions) -> Brain:
     """Return the brain that the options name.
 
@@ -42,6 +54,8 @@ def make_brain(options: AgentOptions) -> Brain:
     match options.name:
         case "noop":
             return Noop()
+        case "echo":
+            return Echo()
         case "llm":
             return LanguageModel.from_options(options)
         case "oracle" | "readonly":

@@ -10,9 +10,12 @@ import grpc
 import grpc.aio
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
+from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
+from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder
 from a2a.types import a2a_pb2_grpc
 
+from pytest_a2a_bench.agents.strict import check_version
 from pytest_a2a_bench.errors import ConfigurationError
 
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
@@ -39,19 +42,20 @@ class GrpcServer:
         add_v10: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
         add_v03: Any = a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server
         if "1.0" in protocols:
-            add_v10(GrpcHandler(handler), self._server)
+            add_v10(GrpcHandler(handler, _StrictContextBuilder()), self._server)
         if "0.3" in protocols:
             add_v03(CompatGrpcHandler(handler), self._server)
-        await self._server.start()
-
-    async def start_generic(self, handler: Any) -> None:
-        """Serve a generic handler in place of the SDK's."""
-        self._server.add_generic_rpc_handlers((handler,))
         await self._server.start()
 
     async def stop(self, grace: float = 1) -> None:
         """Stop, giving open calls a moment."""
         await self._server.stop(grace=grace)
+
+
+class _StrictContextBuilder(DefaultGrpcServerCallContextBuilder):
+    def build(self, context: Any) -> ServerCallContext:
+        check_version(str(dict(context.invocation_metadata() or ()).get("a2a-version", "")))
+        return super().build(context)
 
 
 class _RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]

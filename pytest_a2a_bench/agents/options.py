@@ -25,10 +25,9 @@ from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, TAGGED_AGENTS, S
 PROTOCOLS = ("both", "1.0", "0.3")
 TRANSPORTS = ("all", "jsonrpc", "rest", "grpc")
 REPLIES = ("message", "task")
-VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant", "signed")
 
 _GOLDS = "benchmark_options"
-_CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS, "variant": VARIANTS}
+_CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS}
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
 
 
@@ -50,16 +49,13 @@ class AgentOptions:
     :param llm_args: further arguments of ``litellm.completion`` as a JSON object (``llm`` only).
     :param auth_env: name of the environment variable whose value every caller must send as a bearer token.
     :param card_url: base URL that the card shows, where callers reach the agent by another address than ``host``.
-    :param fault: the one requirement that it breaks (``faulty`` only); None for a correct server.
-    :param variant: what the card offers (``faulty`` only): ``auto`` for what the fault shows on; ``guarded`` needs
-        ``auth_env``, whose variable may hold several tokens with commas between them, one for each caller.
     :param benchmark_options: what benchmarks must know to find the golds that it plays (``oracle`` and ``readonly``
         only, ``Suite.gold_options``): the values of the run with which the agent is started, unless given. In a spec
         and on a command line each is an option of its own; what is at its default is left out.
     :param players: ``NAME=MODULE`` for each suite that this process does not know, with commas between them: the module
         of its player.
     :param dedupe: whether a message that comes again under its id gets the answer that was given already, instead of
-        being taken for a new one, as A2A allows (not ``faulty``).
+        being taken for a new one, as A2A allows.
     :param chaos: faults between it and its callers, such as ``reset=0.05,seed=7`` (see :mod:`...chaos.spec`).
     :param chaos_log: file to which each of these faults adds a line of JSON.
     :param contexts: conversations remembered; the least recently used is forgotten first.
@@ -80,8 +76,6 @@ class AgentOptions:
     llm_args: str = "{}"
     auth_env: str | None = None
     card_url: str | None = None
-    fault: str | None = None
-    variant: str = "auto"
     benchmark_options: Mapping[str, Any] = field(default_factory=dict)
     players: str = ""
     dedupe: bool = True
@@ -115,8 +109,6 @@ class AgentOptions:
             found.append(f"contexts={self.contexts} must be at least 1")
         if any(not name or not module for name, module in self._pairs()):
             found.append(f"players={self.players!r} is not NAME=MODULE, with commas between several")
-        if self.name != "faulty" and (self.fault or self.variant != "auto"):
-            found.append("fault and variant are for the agent 'faulty' only")
         found.extend(_llm_args_problems(self.llm_args))
         found.extend(_chaos_problems(self.chaos, self.chaos_log))
         return found
@@ -266,10 +258,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--llm-args", default="{}", metavar="JSON", help="llm: further arguments of the completion, as an object")
     add("--auth-env", metavar="NAME", help="require the bearer token that this environment variable holds")
     add("--card-url", metavar="URL", help="base URL that the card shows (default: from the address it listens on)")
-    add("--fault", metavar="NAME", help="faulty: the requirement that it breaks (default: none, a correct server)")
-    add(
-        "--variant", choices=VARIANTS, default="auto", help="faulty: what its card offers (default: as the fault needs)"
-    )
     add(
         "--dedupe",
         action=argparse.BooleanOptionalAction,

@@ -28,8 +28,8 @@ from pytest_a2a_bench.agents.brain import Brain
 from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card, listening_url
 from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
-from pytest_a2a_bench.agents.faulty.serving import FaultyServer
 from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.agents.strict import StrictContextBuilder, StrictRequestHandler, read_body_first
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.quiet_server import QuietServer
 
@@ -102,17 +102,12 @@ class _Prepared(NamedTuple):
 
 async def _prepare(options: AgentOptions, brain: Brain | None = None) -> _Prepared:
     token = _read_token(options)
-    if brain is None and options.name != "faulty":
-        brain = make_brain(options)
+    brain = brain or make_brain(options)
     listener = _listen(options, options.port, "--port")
-    # Who may call the faulty agent is among the things that it can get wrong, so it asks for tokens itself.
-    grpc_server = _make_grpc(options, token if brain else None)
+    grpc_server = _make_grpc(options, token)
     port = listener.getsockname()[1]
     where = addresses(options, port, grpc_server.port if grpc_server else None)
-    if brain is None:
-        app = await _start_faulty(options, where, token, grpc_server)
-    else:
-        app = await start_brain(brain, options, where, token, grpc_server)
+    app = await start_brain(brain, options, where, token, grpc_server)
     return _Prepared(app, listener, listening_url(options, port), grpc_server)
 
 
@@ -127,21 +122,9 @@ async def start_brain(
     return make_app(handler, options, card, token)
 
 
-async def _start_faulty(
-    options: AgentOptions, where: Addresses, token: str | None, grpc_server: GrpcServer | None
-) -> App:
-    faulty = FaultyServer(options, where.http, where.grpc, token)
-    if grpc_server:
-        from pytest_a2a_bench.agents.faulty.grpc_binding import handlers
-
-        await grpc_server.start_generic(handlers(faulty.agent, faulty.tokens))
-    app: App = faulty.app
-    return app
-
-
 def make_handler(brain: Brain, options: AgentOptions, card: AgentCard) -> DefaultRequestHandler:
     """Return the SDK's request handler around a brain."""
-    return DefaultRequestHandler(
+    return StrictRequestHandler(
         agent_executor=BrainExecutor(brain, options),
         task_store=BoundedTaskStore(options.contexts),
         agent_card=card,
@@ -163,24 +146,27 @@ class _OnlyV03Dispatcher(JsonRpcDispatcher):
     """Knows no 1.0 method, so that a 0.3-only agent answers them as any 0.3 server would: method not found."""
 
     def __init__(self, handler: DefaultRequestHandler) -> None:
-        super().__init__(handler, enable_v0_3_compat=True)
+        super().__init__(handler, StrictContextBuilder(), enable_v0_3_compat=True)
         self.METHOD_TO_MODEL = {}
 
 
 def _jsonrpc_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[BaseRoute]:
     if "1.0" in options.protocols:
-        return [*create_jsonrpc_routes(handler, "/", enable_v0_3_compat="0.3" in options.protocols)]
+        compatible = "0.3" in options.protocols
+        routes = create_jsonrpc_routes(handler, "/", StrictContextBuilder(), enable_v0_3_compat=compatible)
+        return [read_body_first(route) for route in routes]
     dispatcher = _OnlyV03Dispatcher(handler)
-    return [Route("/", dispatcher.handle_requests, methods=["POST"])]
+    return [read_body_first(Route("/", dispatcher.handle_requests, methods=["POST"]))]
 
 
 def _rest_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[BaseRoute]:
     """Return the REST routes without the SDK's catch-all for tenants, which these agents do not have."""
-    made = create_rest_routes(handler, enable_v0_3_compat="0.3" in options.protocols, path_prefix=REST_PREFIX)
+    compatible = "0.3" in options.protocols
+    made = create_rest_routes(handler, StrictContextBuilder(), enable_v0_3_compat=compatible, path_prefix=REST_PREFIX)
     routes = [route for route in made if isinstance(route, Route)]
     if "1.0" not in options.protocols:
         routes = [route for route in routes if route.path.startswith(f"{REST_PREFIX}/v1/")]
-    return [*routes]
+    return [read_body_first(route) for route in routes]
 
 
 def _require_token(app: App, token: str) -> App:

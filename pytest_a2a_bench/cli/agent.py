@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from argparse import Action, ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.agents.faulty.catalogue import describe
 from pytest_a2a_bench.agents.launcher import require_server
 from pytest_a2a_bench.agents.options import AgentOptions, add_arguments, from_namespace
 from pytest_a2a_bench.benchmarks import registry
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     add_arguments(parser)
-    parser.add_argument(
-        "--list-faults", action=_ListFaults, nargs=0, help="faulty: list its faults and what they break"
-    )
-
-
-class _ListFaults(Action):
-    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
-        print(describe())
-        parser.exit()
 
 
 def run(namespace: Namespace) -> int:

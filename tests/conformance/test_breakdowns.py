@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty.catalogue import FAULTS
+from faulty.fault import Fault, Json
+from faulty.faults_errors import BREAKDOWNS, breaking
 from faulty_server import TOKENS, serve_faulty
 from mutation import OTHER_TOKEN_ENV, targets
 from rotating import rotating
 
-from pytest_a2a_bench.agents.faulty.catalogue import FAULTS
-from pytest_a2a_bench.agents.faulty.fault import Fault, Json
-from pytest_a2a_bench.agents.faulty.faults_errors import BREAKDOWNS, breaking
 from pytest_a2a_bench.conformance import checks
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.causes import fold

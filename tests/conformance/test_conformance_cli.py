@@ -14,22 +14,22 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
+from faulty_server import start_faulty
 
-from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.cli import main
 
 
 @pytest.fixture(scope="module")
 def good_url() -> Iterator[str]:
     """URL of an agent that breaks no requirement."""
-    with start_builtin("faulty") as agent:
+    with start_faulty() as agent:
         yield agent.url
 
 
 @pytest.fixture(scope="module")
 def bad_url() -> Iterator[str]:
     """URL of an agent that makes up the tasks it is asked for."""
-    with start_builtin("faulty?fault=get-unknown") as agent:
+    with start_faulty("get-unknown") as agent:
         yield agent.url
 
 
@@ -126,14 +126,14 @@ def test_what_fails_today_is_accepted_in_one_step(
 
 
 def test_strict_counts_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    with start_builtin("faulty?fault=card-no-etag") as agent:
+    with start_faulty("card-no-etag") as agent:
         assert run(agent.url, "--binding", "card") == 0
         assert "WARNED CARD-014" in capsys.readouterr().out
         assert run(agent.url, "--binding", "card", "--strict") == 1
 
 
 def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    with start_builtin("faulty?fault=card-array") as agent:
+    with start_faulty("card-array") as agent:
         assert run(agent.url) == 1
     out = capsys.readouterr().out
     assert "FAILED CARD-002" in out
@@ -220,7 +220,7 @@ def test_what_could_not_be_judged_is_exit_code_2_and_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("A_TOKEN", "x")
-    with start_builtin("faulty?variant=guarded&auth_env=A_TOKEN") as agent:
+    with start_faulty(variant="guarded") as agent:
         assert run(agent.url, "--group", "get-task", "--group", "card") == 2
     assert "A2A 1.0: not judged completely: " in capsys.readouterr().out
 
@@ -252,7 +252,7 @@ def states(url: str) -> list[str]:
 def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, code: int) -> None:
     prompts = tmp_path / "prompts.toml"
     prompts.write_text('slow = "slow please"\ninput = "input please"\n')
-    with start_builtin("faulty?latency=20") as agent:
+    with start_faulty(step=20) as agent:
         command = [
             sys.executable,
             "-m",

@@ -9,10 +9,10 @@ from collections.abc import Callable, Container
 from typing import Any
 
 import pytest
+from faulty.agent import FaultyAgent
 from faulty_server import serve_faulty
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.check import CHECKS, NoAnswer
@@ -208,7 +208,7 @@ def test_every_fact_that_the_table_asks_about_is_there_and_every_check_of_it_exi
 
 
 def test_a_dry_run_sends_no_message(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conformance", "builtin:faulty", "--dry-run", "--binding", "JSONRPC", "--group", "send"]) == 0
+    assert main(["conformance", "builtin:echo", "--dry-run", "--binding", "JSONRPC", "--group", "send"]) == 0
     out = capsys.readouterr().out
     assert "1.0/SEND-001[JSONRPC]  1" in out
     assert "messages that " in out.splitlines()[-1]

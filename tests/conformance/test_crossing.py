@@ -6,13 +6,13 @@ import asyncio
 import itertools
 
 import pytest
+from faulty import agent
+from faulty.catalogue import CROSSED, FAULTS
 from mutation import judge, judge_again
 from plain_faults import PLAIN_FAULTS
 from plain_harness import judge_all, judge_plain, survivors
 from rotating import rotating
 
-from pytest_a2a_bench.agents.faulty import agent
-from pytest_a2a_bench.agents.faulty.catalogue import CROSSED, FAULTS
 from pytest_a2a_bench.conformance.check import CHECKS
 from pytest_a2a_bench.conformance.check import CROSSED as TELLING
 from pytest_a2a_bench.conformance.crossing import RULES, Cell, Declared, allowed, cells, obstacle

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import faulty
 import grpc.aio
 import httpx
 import pytest
 from a2a.types import a2a_pb2, a2a_pb2_grpc
-from faulty_server import TOKENS, Running, serve_faulty
+from faulty import catalogue
+from faulty.card import EXTENSION, TENANTS
+from faulty.catalogue import FAULTS, describe, find_fault
+from faulty.fault import NONE, VARIANTS, Fault
+from faulty.serving import FaultyOptions, FaultyServer
+from faulty_server import TOKENS, Running, serve_faulty, start_faulty
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from pytest_a2a_bench.agents import faulty
-from pytest_a2a_bench.agents.faulty import catalogue
-from pytest_a2a_bench.agents.faulty.card import EXTENSION, TENANTS
-from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, describe, find_fault
-from pytest_a2a_bench.agents.faulty.fault import NONE, VARIANTS, Fault
-from pytest_a2a_bench.agents.faulty.serving import FaultyServer
-from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -64,37 +63,27 @@ class TestCatalogue:
         with pytest.raises(ConfigurationError, match="did you mean card-no-tags"):
             find_fault("card-no-tag")
 
-    def test_the_command_line_lists_them(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit) as ended:
-            main(["agent", "faulty", "--list-faults"])
+    def test_the_command_line_lists_them(self) -> None:
+        listed = subprocess.run([sys.executable, PACKAGE, "--list-faults"], capture_output=True, text=True, check=True)
 
-        assert ended.value.code == 0
-        assert capsys.readouterr().out.strip() == describe()
-
-    def test_only_the_faulty_agent_has_faults(self) -> None:
-        with pytest.raises(ConfigurationError, match="for the agent 'faulty' only"):
-            AgentOptions("noop", fault="card-no-tags")
+        assert listed.stdout.strip() == describe()
 
     @pytest.mark.parametrize(
-        ("spec", "said"),
+        ("options", "said"),
         [
-            ("faulty?protocol=0.3&fault=list-no-total", r"is one of A2A 1\.0, and --protocol is 0\.3"),
-            ("faulty?protocol=1.0&fault=old-no-kind", r"is one of A2A 0\.3, and --protocol is 1\.0"),
-            ("faulty?protocol=0.3&variant=tenant", r"0\.3 has no tenants"),
+            (FaultyOptions("list-no-total", protocol="0.3"), r"is one of A2A 1\.0, and --protocol is 0\.3"),
+            (FaultyOptions("old-no-kind", protocol="1.0"), r"is one of A2A 0\.3, and --protocol is 1\.0"),
+            (FaultyOptions(variant="tenant", protocol="0.3"), r"0\.3 has no tenants"),
+            (FaultyOptions(variant="guarded"), "--tokens"),
         ],
     )
-    def test_a_version_and_what_it_does_not_have_are_refused(self, spec: str, said: str) -> None:
-        options = parse_spec(spec)
+    def test_a_version_and_what_it_does_not_have_are_refused(self, options: FaultyOptions, said: str) -> None:
         with pytest.raises(ConfigurationError, match=said):
-            FaultyServer(options, "http://127.0.0.1:1/", None, None)
-
-    def test_a_guarded_agent_needs_tokens(self) -> None:
-        with pytest.raises(ConfigurationError, match="--auth-env"):
-            start_builtin("faulty?variant=guarded")
+            FaultyServer(options, "http://127.0.0.1:1/", None)
 
 
 def test_it_is_served_as_a_process_with_its_fault() -> None:
-    with start_builtin("faulty?fault=card-no-tags") as agent:
+    with start_faulty("card-no-tags") as agent:
         card = httpx.get(agent.card_url, trust_env=False).json()
 
     assert "tags" not in card["skills"][0]

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any
 
 import pytest
+from faulty_server import start_faulty
 from raw_agent import Request, raw_agent, response, scripted
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance import judging
 from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.engine import Planned
@@ -25,7 +25,7 @@ from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """URL of an agent that breaks no requirement."""
-    with start_builtin("faulty") as agent:
+    with start_faulty() as agent:
         yield agent.url
 
 
@@ -44,7 +44,7 @@ def group(subject: Subject, *names: str) -> list[Planned]:
 
 
 def test_a_subject_survives_the_way_to_a_worker() -> None:
-    with start_builtin("faulty?fault=card-missing") as agent:
+    with start_faulty("card-missing") as agent:
         found = look_at(ClientConfig(agent.url))
     assert found.findings[0].exchanges
     assert Subject.from_json(json.loads(json.dumps(found.to_json()))) == found

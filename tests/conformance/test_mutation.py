@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import pytest
-from faulty_server import TOKENS
+from faulty.catalogue import FAULTS, SINGLE
+from faulty.fault import VARIANTS, Fault
+from faulty_server import TOKENS, start_faulty
 from mutation import judge, judge_again, judge_url
 from rotating import rotating
 
-from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, SINGLE
-from pytest_a2a_bench.agents.faulty.fault import VARIANTS, Fault
-from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.target import Breadth
@@ -93,7 +92,7 @@ def _table(killed: list[Killed]) -> str:
 def test_the_correct_agent_has_no_finding(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTY_TOKENS", ",".join(TOKENS))
     # In a process of its own, so that the judge does not keep the agent waiting.
-    with start_builtin(f"faulty?variant={variant}&latency=0.3&auth_env=FAULTY_TOKENS") as agent:
+    with start_faulty(variant=variant, step=0.3) as agent:
         breadth: Breadth = "full" if variant in rotating(VARIANTS, len(VARIANTS), turn=1) else "standard"
         verdict = asyncio.run(judge_again(lambda: judge_url(agent.url, timeout=30.0, breadth=breadth)))
 
@@ -105,7 +104,7 @@ def test_the_correct_agent_has_no_finding(variant: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("variant", ["full", "guarded", "bare", "strict", "signed"])
 def test_the_correct_agent_of_0_3_has_no_finding(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTY_TOKENS", ",".join(TOKENS))
-    with start_builtin(f"faulty?variant={variant}&protocol=0.3&latency=0.3&auth_env=FAULTY_TOKENS") as agent:
+    with start_faulty(variant=variant, protocol="0.3", step=0.3) as agent:
         verdict = asyncio.run(judge_again(lambda: judge_url(agent.url, timeout=30.0)))
 
     assert verdict.rules == set(), verdict.lines

@@ -112,7 +112,7 @@ def test_everything_elsewhere(
 
 
 def test_the_protocol_is_kept_through_a_controller(tmp_path: Path, programs: dict[str, str], capsys: Printed) -> None:
-    script = AGENT.replace("oracle", "faulty")  # a correct agent, unless it is told what to break
+    script = AGENT.replace("oracle", "echo")
     with controller(tmp_path / "white", programs, script) as white:
         wait_for(lambda: "agent: running" in (tmp_path / "white" / "stderr.log").read_text())
         ((_, agent),) = httpx.get(f"{white}/agents").json().items()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faulty_server import start_faulty
 from harness import Bench, junit_cases, junit_properties
 
 from pytest_a2a_bench.agents.launcher import start_builtin
@@ -18,14 +19,14 @@ FEW = ("send", "get-task")
 @pytest.fixture(scope="module")
 def good_url() -> Iterator[str]:
     """URL of an agent that breaks no requirement."""
-    with start_builtin("faulty") as agent:
+    with start_faulty() as agent:
         yield agent.url
 
 
 @pytest.fixture(scope="module")
 def bad_url() -> Iterator[str]:
     """URL of an agent whose card has no name."""
-    with start_builtin("faulty?fault=card-no-name") as agent:
+    with start_faulty("card-no-name") as agent:
         yield agent.url
 
 
@@ -135,14 +136,14 @@ def test_a_failure_shows_the_requirement_and_how_to_repeat_it(
 
 
 def test_a_protocol_failure_shows_the_wire_and_a_curl_line(bench: Bench) -> None:
-    with start_builtin("faulty?fault=get-unknown") as agent:
+    with start_faulty("get-unknown") as agent:
         result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "get-task and JSONRPC")
     assert outcomes(result)["failed"] >= 1
     result.stdout.fnmatch_lines(["*  > POST http://127.0.0.1:*", "*  < HTTP 200 *", "*repeat: curl -sS *"])
 
 
 def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
-    with start_builtin("faulty?fault=card-no-etag") as agent:
+    with start_faulty("card-no-etag") as agent:
         run = ("--a2a-endpoint", agent.url, "--a2a-suite", "card")
         lax, strict = bench.apart(*run), bench(*run, "--a2a-strict")
         warnings_are_errors = bench.apart(*run, "-Werror::pytest_a2a_bench.errors.ConformanceWarning")
@@ -306,7 +307,8 @@ def test_a_card_that_trickles_in_is_a_finding_and_no_hang(bench: Bench) -> None:
 
 
 def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
-    result = bench("--a2a-endpoint", "builtin:faulty?fault=card-array", "--a2a-suite", "card,protocol")
+    with start_faulty("card-array") as agent:
+        result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "card,protocol")
     assert result.ret == 1
     found = outcomes(result)
     assert (found["failed"], found["errors"]) == (1, 1)
@@ -431,7 +433,7 @@ def test_a_wrong_marker_matters_only_where_it_is_selected(
 
 def test_secrets_stay_out_of_the_output(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_AUTH_TOKEN", "s3cret-token-value")
-    with start_builtin("faulty?fault=get-unknown") as agent:
+    with start_faulty("get-unknown") as agent:
         result = bench("--a2a-endpoint", agent.url, "-k", "get-task")
     assert outcomes(result)["failed"] >= 1
     assert "s3cret-token-value" not in result.stdout.str() + json.dumps(result.errlines)
@@ -451,7 +453,7 @@ def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(
                     item.add_marker(pytest.mark.{mark})
         """
     )
-    with start_builtin("faulty?fault=push-undeclared-code&variant=bare&transport=jsonrpc") as agent:
+    with start_faulty("push-undeclared-code", variant="bare", transport="jsonrpc") as agent:
         result = bench("--a2a-endpoint", agent.url, "-k", "PUSH-008 or ERR-JSON-PushNotificationNotSupported")
     found = outcomes(result)
     assert found.get("failed") == 1, found

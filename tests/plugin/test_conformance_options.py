@@ -8,9 +8,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from faulty_server import start_faulty
 from harness import Bench
 
-from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.cli.main import main
 
 KEYS = "/.well-known/jwks.json"
@@ -19,7 +19,7 @@ KEYS = "/.well-known/jwks.json"
 @pytest.fixture(scope="module")
 def signed_url() -> Iterator[str]:
     """URL of an agent whose card is signed."""
-    with start_builtin("faulty?variant=signed") as agent:
+    with start_faulty(variant="signed") as agent:
         yield agent.url.rstrip("/")
 
 
@@ -52,7 +52,7 @@ def test_without_keys_nothing_is_said_about_what_they_prove(bench: Bench, signed
 
 
 def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> None:
-    with start_builtin("faulty?fault=sign-stale") as agent:
+    with start_faulty("sign-stale") as agent:
         url = agent.url.rstrip("/")
         run = ("--a2a-suite", "card", "-k", "SIGN-004", "--a2a-card-jwks", url + KEYS)
         result = bench.apart("--a2a-endpoint", url, *run)
@@ -113,7 +113,7 @@ def unused_port() -> int:
 
 
 def test_a_plan_is_printed_and_nothing_runs(bench: Bench) -> None:
-    result = bench.apart("--a2a-endpoint", "builtin:faulty", "-k", "SEND and JSONRPC", "--a2a-conformance-plan")
+    result = bench.apart("--a2a-endpoint", "builtin:echo", "-k", "SEND and JSONRPC", "--a2a-conformance-plan")
     result.stdout.fnmatch_lines(
         ["a2a: 1.0/SEND-001?JSONRPC?  1", "a2a: messages that * checks will send: * to 1.0 JSONRPC*"]
     )
@@ -123,7 +123,7 @@ def test_a_plan_is_printed_and_nothing_runs(bench: Bench) -> None:
 
 @pytest.mark.slow
 def test_what_a_budget_leaves_out_is_skipped_and_not_vouched_for(bench: Bench) -> None:
-    run = ("--a2a-endpoint", "builtin:faulty", "-k", "(SEND or GET) and JSONRPC", "--a2a-conformance-budget")
+    run = ("--a2a-endpoint", "builtin:echo", "-k", "(SEND or GET) and JSONRPC", "--a2a-conformance-budget")
     result = bench.apart(*run, "2", "-rs")
     result.stdout.fnmatch_lines(
         ["a2a: messages that *; * checks are left out", "*left out: beyond the budget of 2 messages*"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_server import start_faulty
 from harness import Bench
 
 from pytest_a2a_bench.cli.main import main
@@ -107,16 +108,8 @@ def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench, pytester: pyt
 
 
 def test_what_judging_the_protocol_found_is_on_the_page(bench: Bench, pytester: pytest.Pytester) -> None:
-    bench.apart(
-        "--a2a-endpoint",
-        "builtin:faulty?fault=send-bare-task",
-        "--a2a-suite",
-        "protocol",
-        "-k",
-        "SEND",
-        "--a2a-html",
-        "p.html",
-    )
+    with start_faulty("send-bare-task") as agent:
+        bench.apart("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "SEND", "--a2a-html", "p.html")
     text = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
     assert 'id="conformance"' in text
     assert re.search(r'class="pill bad">failed</span>', text)
@@ -141,10 +134,10 @@ def write_waiver(path: Path) -> Path:
 def test_what_was_warned_of_or_waived_is_on_the_page_with_its_requests(
     bench: Bench, pytester: pytest.Pytester, workers: list[str]
 ) -> None:
-    agent = "builtin:faulty?fault=get-history"
     waivers = write_waiver(pytester.path)
     judged = ("-k", "GET-003", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
-    result = bench.apart("--a2a-endpoint", agent, *judged, *workers)
+    with start_faulty("get-history") as agent:
+        result = bench.apart("--a2a-endpoint", agent.url, *judged, *workers)
     found = result.parseoutcomes()
     assert (found["warned"], found["xfailed"]) == (1, 1)
     assert "historyLength=0 omits history" not in result.stdout.str()
@@ -157,7 +150,8 @@ def test_what_was_warned_of_or_waived_is_on_the_page_with_its_requests(
 
 
 def test_what_could_not_be_judged_is_on_the_page_with_what_is_known(bench: Bench, pytester: pytest.Pytester) -> None:
-    bench.apart("--a2a-endpoint=builtin:faulty?fault=card-array", "--a2a-suite=card,protocol", "--a2a-html=p.html")
+    with start_faulty("card-array") as agent:
+        bench.apart("--a2a-endpoint", agent.url, "--a2a-suite=card,protocol", "--a2a-html=p.html")
     page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
     assert "1.0.1 §4.4.6" in shown(page, "DECLARED [card] MUST")
     assert "there is no agent card that can be read" in shown(page, "DECLARED [card] MUST")
@@ -168,8 +162,9 @@ def test_a_report_of_the_command_is_on_the_page_with_its_requests(
 ) -> None:
     desk("--a2a-results", "r")
     waivers = str(write_waiver(pytester.path))
-    judged = ["conformance", "builtin:faulty?fault=get-history", "--id=GET-003", "--waivers", waivers]
-    assert main([*judged, "--format=json", "-o", "c.json"]) == 0
+    with start_faulty("get-history") as agent:
+        judged = ["conformance", agent.url, "--id=GET-003", "--waivers", waivers]
+        assert main([*judged, "--format=json", "-o", "c.json"]) == 0
     assert main(["report", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
     page = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
     for check in (WARNED, WAIVED):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from faulty_server import start_faulty
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -215,12 +216,13 @@ def test_the_gate_of_the_protocol_works(project: Path, monkeypatch: pytest.Monke
     def code(*command: str) -> int:
         return subprocess.run(command, capture_output=True, check=False).returncode
 
-    agent, cli = "builtin:faulty?fault=cancel-terminal", (sys.executable, "-m", "pytest_a2a_bench.cli")
-    assert code(*cli, "init", agent, "--domain", "conformance", "--ci", "script") == 0
-    assert code("sh", "a2a-gate.sh") == 1
-    assert (project / "a2a-results" / "report.html").is_file()
-    assert code(*cli, "conformance", agent, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
-    assert code("sh", "a2a-gate.sh") == 0
+    cli = (sys.executable, "-m", "pytest_a2a_bench.cli")
+    with start_faulty("cancel-terminal") as agent:
+        assert code(*cli, "init", agent.url, "--domain", "conformance", "--ci", "script") == 0
+        assert code("sh", "a2a-gate.sh") == 1
+        assert (project / "a2a-results" / "report.html").is_file()
+        assert code(*cli, "conformance", agent.url, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
+        assert code("sh", "a2a-gate.sh") == 0
 
 
 @pytest.mark.parametrize(

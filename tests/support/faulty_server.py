@@ -1,71 +1,79 @@
-"""The faulty agent in this process, on ephemeral ports of the running event loop."""
+"""The faulty agent: in this process, on ephemeral ports of the running event loop, or in a process of its own."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
-from collections.abc import AsyncIterator, Callable
-from typing import Any, NamedTuple
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import NamedTuple
 
-import uvicorn
+from faulty.serving import FaultyOptions, Running, serve_app, serving
 
-from pytest_a2a_bench.agents.faulty.grpc_binding import handlers
-from pytest_a2a_bench.agents.faulty.serving import FaultyServer
-from pytest_a2a_bench.agents.grpc_server import GrpcServer
-from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.a2a.card import CARD_PATH
+
+__all__ = ["TOKENS", "Running", "serve_app", "serve_faulty", "start_faulty"]
 
 TOKENS = ("first-token", "second-token")
 
+SERVER = Path(__file__).parent.parent / "servers" / "faulty"
 
-class Running(NamedTuple):
-    """A server that answers.
 
-    :param url: its base URL.
-    """
+class Started(NamedTuple):
+    """The URLs of an agent in a process of its own."""
 
     url: str
-    server: FaultyServer
+    card_url: str
 
 
-@contextlib.asynccontextmanager
-async def serve_app(app: Callable[..., Any], listener: socket.socket | None = None) -> AsyncIterator[str]:
-    """Serve an ASGI application and give its URL."""
-    listener = listener or socket.create_server(("127.0.0.1", 0))
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-    server = QuietServer(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        await asyncio.sleep(0.002)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        # Streams that a fault keeps open would hold the shutdown up for its whole grace.
-        server.force_exit = True
-        await serving
-
-
-@contextlib.asynccontextmanager
-async def serve_faulty(
+def serve_faulty(
     fault: str | None = None,
     variant: str = "auto",
     *,
     step: float = 0.2,
     transport: str = "all",
     protocol: str = "both",
-) -> AsyncIterator[Running]:
+) -> AbstractAsyncContextManager[Running]:
     """Serve the agent with a fault, or correct."""
-    options = AgentOptions("faulty", fault=fault, variant=variant, latency=step, transport=transport, protocol=protocol)
-    listener = socket.create_server(("127.0.0.1", 0))
-    grpc_server = GrpcServer("127.0.0.1", 0, None)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    faulty = FaultyServer(options, url, f"http://127.0.0.1:{grpc_server.port}", ",".join(TOKENS))
-    await grpc_server.start_generic(handlers(faulty.agent, faulty.tokens))
+    return serving(FaultyOptions(fault, variant, step, transport, protocol, ",".join(TOKENS)))
+
+
+@contextlib.contextmanager
+def start_faulty(
+    fault: str | None = None,
+    variant: str = "auto",
+    *,
+    step: float = 0.2,
+    transport: str = "all",
+    protocol: str = "both",
+) -> Iterator[Started]:
+    """Serve it in a process of its own, which the judge does not keep waiting."""
+    options = {
+        "variant": variant,
+        "step": step,
+        "transport": transport,
+        "protocol": protocol,
+        "tokens": ",".join(TOKENS),
+    }
+    if fault is not None:
+        options["fault"] = fault
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    process = subprocess.Popen(
+        [sys.executable, str(SERVER), "--with-parent", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
-        async with serve_app(faulty.app, listener):
-            yield Running(url, faulty)
+        url = process.stdout.readline().strip()
+        assert url, f"the faulty agent did not start; exit code {process.wait()}"
+        yield Started(url, url + CARD_PATH.lstrip("/"))
     finally:
-        await grpc_server.stop(grace=0)
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()

@@ -9,12 +9,11 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from faulty.card import build_card
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-
-from pytest_a2a_bench.agents.faulty.card import build_card
 
 Answer = Callable[[Request], Awaitable[Response]]
 

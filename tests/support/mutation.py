@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from faulty.card import KEYS_PATH
+from faulty.fault import Fault
 from faulty_server import TOKENS, serve_faulty
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.agents.faulty.card import KEYS_PATH
-from pytest_a2a_bench.agents.faulty.fault import Fault
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Finding

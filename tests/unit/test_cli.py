@@ -54,7 +54,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         (["dance"], f"invalid choice: 'dance' (choose from {', '.join(map(repr, COMMANDS))})"),
         (
             ["agent", "oracel"],
-            "valid names are oracle, noop, readonly, llm, faulty; did you mean 'oracle'?",
+            "valid names are oracle, noop, readonly, llm, echo; did you mean 'oracle'?",
         ),
         (["docter"], "; did you mean 'doctor'; see a2a-bench --help"),
         (["report", "x", "--basline", "y"], "--basline y; did you mean '--baseline'; see a2a-bench report --help"),
@@ -123,7 +123,7 @@ def test_only_the_chosen_command_is_imported() -> None:
     assert found.isdisjoint({"pytest", "tau2", "litellm", "uvicorn"})
 
 
-@pytest.mark.parametrize("arguments", [("agent", "--list-faults"), ("chaos", "--list")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("agent", "--help"), ("chaos", "--list")], ids=" ".join)
 def test_a_reader_that_has_seen_enough_is_no_error(arguments: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

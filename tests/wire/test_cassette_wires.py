@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from faulty_server import start_faulty
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
@@ -48,7 +49,7 @@ class Recording(NamedTuple):
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Recording]:
     """One conversation over every wire, with an agent that is gone by the time they are replayed."""
     made = {}
-    with start_builtin("faulty?latency=0.05") as agent:
+    with start_faulty(step=0.05) as agent:
         for transport, streaming in WIRES:
             folder = tmp_path_factory.mktemp(f"{transport}-{streaming}")
             config = ClientConfig(endpoint=agent.url, transport=transport, streaming=streaming, poll_interval=0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import (
+from faulty.fault import (
     EventHook,
     Fault,
     FaultyCall,
@@ -16,8 +16,8 @@ from pytest_a2a_bench.agents.faulty.fault import (
     headers,
     losing,
 )
-from pytest_a2a_bench.agents.faulty.problems import Problem
-from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
+from faulty.problems import Problem
+from faulty.store import TERMINAL_STATES, new_id, now
 
 _SEND = "SendStreamingMessage"
 _SUBSCRIBE = "SubscribeToTask"

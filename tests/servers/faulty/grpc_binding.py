@@ -13,11 +13,11 @@ from google.protobuf import any_pb2, empty_pb2
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.rpc import error_details_pb2, status_pb2
 
-from pytest_a2a_bench.agents.faulty import old
-from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, FaultyAgent
-from pytest_a2a_bench.agents.faulty.fault import Caller, FaultyCall, Json
-from pytest_a2a_bench.agents.faulty.http import identify
-from pytest_a2a_bench.agents.faulty.problems import ERROR_INFO, GRPC_CODES, OperationError, Problem
+from faulty import old
+from faulty.agent import OPERATIONS, STREAMED, FaultyAgent
+from faulty.fault import Caller, FaultyCall, Json
+from faulty.http import identify
+from faulty.problems import ERROR_INFO, GRPC_CODES, OperationError, Problem
 
 _MODULES: dict[str, Any] = {"1.0": a2a_pb2, "0.3": a2a_v0_3_pb2}
 _CODES: dict[int, Any] = {code.value[0]: code for code in grpc.StatusCode}

@@ -7,8 +7,8 @@ import base64
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import Json
-from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, new_id, now
+from faulty.fault import Json
+from faulty.store import TERMINAL_STATES, Record, new_id, now
 
 # The signature of a PNG and some bytes: enough to be told apart from text.
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(16))).decode()

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
-from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json, rewritten, single
-from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
-from pytest_a2a_bench.agents.faulty.push import Notifier, refuse_internal
-from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
+from faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
+from faulty.fault import Caller, Fault, FaultyCall, Json, rewritten, single
+from faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
+from faulty.push import Notifier, refuse_internal
+from faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
 
 UNARY = (
     "SendMessage",

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import Fault, Json
+from faulty.fault import Fault, Json
 from pytest_a2a_bench.errors import MissingExtraError
 
 EXTENSION = "https://example.com/a2a/extensions/echo/v1"

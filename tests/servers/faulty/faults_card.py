@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet, delivery_headers
+from faulty.fault import Fault, Json, Packet, delivery_headers
 
 
 def _card(change: Callable[[Json], object]) -> Fault:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.behaviour import text_of
-from pytest_a2a_bench.agents.faulty.fault import (
+from faulty.behaviour import text_of
+from faulty.fault import (
     Fault,
     FaultyCall,
     Json,
@@ -19,8 +19,8 @@ from pytest_a2a_bench.agents.faulty.fault import (
     tasks_in,
     without,
 )
-from pytest_a2a_bench.agents.faulty.problems import failure
-from pytest_a2a_bench.agents.faulty.store import new_id, now
+from faulty.problems import failure
+from faulty.store import new_id, now
 
 
 def _wire(change: Any) -> Fault:

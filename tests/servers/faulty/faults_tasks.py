@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import (
+from faulty.fault import (
     Fault,
     FaultyCall,
     Json,
@@ -23,8 +23,8 @@ from pytest_a2a_bench.agents.faulty.fault import (
     only,
     without,
 )
-from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, parse_time
-from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now, page
+from faulty.problems import OperationError, Problem, parse_time
+from faulty.store import TERMINAL_STATES, new_id, now, page
 
 _STATES = tuple(
     f"TASK_STATE_{state}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from pytest_a2a_bench.agents.faulty.fault import (
+from faulty.fault import (
     Fault,
     FaultyCall,
     Json,
@@ -21,7 +21,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     only,
     setting,
 )
-from pytest_a2a_bench.agents.faulty.problems import Problem, failure
+from faulty.problems import Problem, failure
 
 _WITH_CODES = (
     "TaskNotFound",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from pytest_a2a_bench.agents.faulty.fault import ALL, Fault
+from faulty.fault import ALL, Fault
 
 _STREAM = "SendStreamingMessage"
 _SEND = ("SendMessage", _STREAM)

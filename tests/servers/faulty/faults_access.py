@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import (
+from faulty.fault import (
     Fault,
     FaultyCall,
     Json,
@@ -14,7 +14,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     headers,
     only,
 )
-from pytest_a2a_bench.agents.faulty.problems import failure
+from faulty.problems import failure
 
 
 def _refuse_patch(call: FaultyCall, params: Json) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import (
+from faulty.fault import (
     Fault,
     FaultyCall,
     Json,
@@ -14,7 +14,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     headers,
     objects_in,
 )
-from pytest_a2a_bench.agents.faulty.problems import Problem, failure
+from faulty.problems import Problem, failure
 
 
 def _card(change: Callable[[Json], Any]) -> Fault:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from faulty.fault import Json
+from faulty.problems import Violation, invalid, parse_time
 from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
-from pytest_a2a_bench.agents.faulty.fault import Json
-from pytest_a2a_bench.agents.faulty.problems import Violation, invalid, parse_time
 
 TERMINAL_STATES = frozenset(f"TASK_STATE_{name.upper()}" for name in TERMINAL)
 SETTLED_STATES = frozenset(f"TASK_STATE_{name.upper().replace('-', '_')}" for name in SETTLED)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.agents.faulty.problems import A2A_KINDS, Problem
+from faulty.problems import A2A_KINDS, Problem
 
 Json = dict[str, Any]
 

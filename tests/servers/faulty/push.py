@@ -8,12 +8,12 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_a2a_bench.agents.faulty import old
-from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet
-from pytest_a2a_bench.agents.faulty.problems import Violation, invalid
+from faulty import old
+from faulty.fault import Fault, Json, Packet
+from faulty.problems import Violation, invalid
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.agents.faulty.store import Record
+    from faulty.store import Record
 
 _TIMEOUT = 5.0
 _TRIES = 2

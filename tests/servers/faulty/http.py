@@ -14,10 +14,10 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from pytest_a2a_bench.agents.faulty import old
-from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, FaultyAgent
-from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json, Packet
-from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid
+from faulty import old
+from faulty.agent import OPERATIONS, STREAMED, FaultyAgent
+from faulty.fault import Caller, Fault, FaultyCall, Json, Packet
+from faulty.problems import OperationError, Problem, Violation, failure, invalid
 
 REST_PREFIX = "/rest"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.agents.faulty.fault import FaultyCall, Json
-from pytest_a2a_bench.agents.faulty.store import SETTLED_STATES
+from faulty.fault import FaultyCall, Json
+from faulty.store import SETTLED_STATES
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
+    from faulty.agent import FaultyAgent
 
 _PUSH = "tasks/pushNotificationConfig"
 METHODS = {

@@ -9,15 +9,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.crossed import crossed
-from pytest_a2a_bench.agents.faulty.fault import NONE, Fault
-from pytest_a2a_bench.agents.faulty.faults_access import ACCESS_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_errors import ERROR_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_old import OLD_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_send import SEND_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_stream import STREAM_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
+from faulty.crossed import crossed
+from faulty.fault import NONE, Fault
+from faulty.faults_access import ACCESS_FAULTS
+from faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
+from faulty.faults_errors import ERROR_FAULTS
+from faulty.faults_old import OLD_FAULTS
+from faulty.faults_send import SEND_FAULTS
+from faulty.faults_stream import STREAM_FAULTS
+from faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
 from pytest_a2a_bench.errors import ConfigurationError
 
 _DOES = {
@@ -67,8 +67,7 @@ def find_fault(name: str | None) -> Fault:
         # Names are long, and a slip in one should not need the whole list.
         near = get_close_matches(name, FAULTS, 3) or list(FAULTS)[:3]
         raise ConfigurationError(
-            f"built-in agent 'faulty': there is no fault {name!r}; did you mean {', '.join(near)}? "
-            "'a2a-bench agent faulty --list-faults' lists all of them"
+            f"there is no fault {name!r}; did you mean {', '.join(near)}? --list-faults lists all of them"
         )
     return FAULTS[name]
 

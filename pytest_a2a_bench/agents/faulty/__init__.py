@@ -1,7 +1,0 @@
-"""``builtin:faulty``: a correct A2A 1.0 server of its own that breaks exactly one requirement when told to.
-
-It is written against the specification and not on top of a2a-sdk, so that nothing else is wrong in its answers, and so
-that a fault can be put anywhere between the agent and the bytes on the wire.
-"""
-
-from __future__ import annotations
