@@ -22,7 +22,9 @@ from starlette.routing import Route
 
 
 def check_version(version: str) -> None:
-    """Refuse a version other than those served: minor versions differ, patches do not (§3.6). The SDK compares the major.
+    """Refuse a version other than those served (§3.6): minor versions differ, patch versions do not.
+
+    The SDK compares only the major version.
 
     :param version: value of ``A2A-Version``; empty for none, which the SDK takes for 0.3.
     :raises VersionNotSupportedError: if it is another one.
@@ -65,7 +67,8 @@ class StrictRequestHandler(DefaultRequestHandler):
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Message | Task:
         """Answer a message."""
         self._check_parts(params.message)
-        return await super().on_message_send(params, context)
+        answer: Message | Task = await super().on_message_send(params, context)
+        return answer
 
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
