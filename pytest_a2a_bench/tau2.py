@@ -28,7 +28,7 @@ from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Seat
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import agent_base
 from pytest_a2a_bench.benchmarks.tau2.user_agent import user_class
 from pytest_a2a_bench.errors import ConfigurationError
@@ -110,7 +110,7 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
         self._session = self._connection.session()
         self.conversation: Conversation = Conversation(
             session=self._session,
-            briefing=Briefing(self.domain_policy, tool_specs(self.tools)),
+            briefing=Briefing(system_prompt(self.domain_policy), tool_specs(self.tools)),
             dialect=self._settings.dialect,
             resend=self._settings.history == "full",
             bounds=Bounds.of(self._settings.reply_limits),

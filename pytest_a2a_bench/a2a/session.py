@@ -245,7 +245,7 @@ class AgentSession:
         # Only a task that waits takes a message (§3.4.3); after one that has ended (§3.1.1) the context begins another.
         resume = self._state in ("input-required", "auth-required")
         return OutMessage(
-            message_id=uuid.uuid4().hex,
+            message_id=str(uuid.uuid4()),
             parts=tuple(parts),
             context_id=self.context_id,
             task_id=self.a2a_task_id if resume else None,

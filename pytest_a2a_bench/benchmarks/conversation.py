@@ -64,6 +64,10 @@ class Speaker(Protocol):
         """What the last answer cost."""
         ...
 
+    def open(self, greeting: str) -> None:
+        """Begin with words that the agent is taken to have said, before the first ``ask``."""
+        ...
+
     def ask(self, new: Sequence[Event]) -> AgentSaid:
         """Tell the agent what is new and return what it says."""
         ...
@@ -110,6 +114,10 @@ class Conversation:
         if self.native is not None:
             self.settled = NATIVE.name
             self.briefing = dataclasses.replace(self.briefing, access=self.native.offer(self.briefing.tools))
+
+    def open(self, greeting: str) -> None:
+        """Begin with words that the agent is taken to have said, before the first ``ask``."""
+        self.briefing = dataclasses.replace(self.briefing, greeting=greeting)
 
     def ask(self, new: Sequence[Event]) -> AgentSaid:
         """Tell the agent what is new and return what it says: text or calls, never both.

@@ -41,6 +41,10 @@ class Relay:
         """What the last answer cost."""
         return self._current.last_usage
 
+    def open(self, greeting: str) -> None:
+        """Begin with words that the agent is taken to have said; see :meth:`.Conversation.open`."""
+        self._current.open(greeting)
+
     def ask(self, new: Sequence[Event]) -> AgentSaid:
         """Tell whoever has the conversation what is new, and return what it says; see :meth:`.Conversation.ask`."""
         if self.taken_over is None and any(map(self._transfers, new)):

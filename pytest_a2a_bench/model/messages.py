@@ -109,6 +109,7 @@ class Briefing:
     :param facts: details of the task as fields, for dialects that send them as such; the policy tells them in words.
     :param access: where the agent calls its tools by itself; the tools are then not described to it.
     :param speaking_tool: the tool by which the agent speaks to the user; where there is none, plain text does.
+    :param greeting: what the conversation begins with as if the agent had said it; empty for nothing.
     """
 
     policy: str
@@ -116,6 +117,7 @@ class Briefing:
     facts: Mapping[str, Any] = field(default_factory=dict)
     access: ToolAccess | None = None
     speaking_tool: str = ""
+    greeting: str = ""
 
 
 @dataclass(frozen=True, slots=True)

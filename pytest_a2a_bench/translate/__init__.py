@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from typing import cast
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.translate.auto import DIALECTS, NATIVE, detect_request, settle
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.translate.org_official import OFFICIAL, OFFICIAL_TOOLS
 
-__all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "get", "names", "settle"]
+__all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "form", "get", "names", "settle"]
 
 
 _HIDDEN: dict[str, Dialect] = {dialect.name: dialect for dialect in (NATIVE, OFFICIAL, OFFICIAL_TOOLS)}
@@ -28,3 +31,18 @@ def get(name: str) -> Dialect:
     """
     found = _HIDDEN.get(name) or DIALECTS.get(name)
     return found if found is not None else cast("Dialect", extensions.load("dialects", name, DIALECTS))
+
+
+def form(name: str, briefing: Briefing | None = None) -> str:
+    """Return 12 hex digits that differ where an agent is told the same in other words: by a dialect, or a briefing.
+
+    Numbers that were measured with another form are of another prompt.
+    """
+    call = ToolCall("look", {"id": 1}, "call_1")
+    events = (UserSaid("Hi"), AgentSaid("Hello"), AgentSaid(calls=(call,)), ToolReturned("call_1", "look", "found"))
+    briefing = dataclasses.replace(
+        briefing or Briefing(""), tools=(ToolSpec("look", "Look it up.", {"type": "object"}),)
+    )
+    dialect = get(name)
+    parts = [*dialect.encode_request(briefing, events), *dialect.encode_request(None, events[-1:]), *dialect.reminder()]
+    return hashlib.sha256(repr([(p.text, p.data) for p in parts]).encode()).hexdigest()[:12]

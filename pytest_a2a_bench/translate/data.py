@@ -50,6 +50,8 @@ class DataDialect:
             tools = [tool_to_json(t) for t in briefing.tools]
             how = _HOW_SPEAKING.replace("{tool}", briefing.speaking_tool) if briefing.speaking_tool else _HOW
             body = {"policy": briefing.policy, "tools": tools, "instructions": how}
+            if briefing.greeting:
+                events = [AgentSaid(briefing.greeting), *events]
         return (Part.of_data({**body, "messages": [_write(e) for e in events]}),)
 
     def decode_reply(

@@ -82,7 +82,8 @@ class Rules:
     :param data_shapes: the same for data parts.
     :param json_asked: True where prose is not what was asked for.
     :param one_call: True where the agent was told to call one tool at a time.
-    :param message_object: True where ``{"message": ...}`` in a text part is a message.
+    :param message_object: True where an object with a ``message`` (or ``content`` and its like) in a text part is a
+        message; one of nothing but ``message`` is one everywhere.
     """
 
     name: str
@@ -213,9 +214,11 @@ def _gather_scan(scan: Scan, into: _Gathered, rules: Rules, *, waits: bool) -> N
             into.withheld.append((verdict, scan.text[found.start : min(found.end, found.start + RAW_LIMIT)]))
     into.unreadable.extend(scan.unreadable)
     into.deep = into.deep or (scan.deep and bool(scan.unreadable))
-    if rules.message_object and not scan.found and (message := find_message(scan.value)) is not None:
+    message = None if scan.found else find_message(scan.value)
+    if message is not None and (rules.message_object or scan.value == {"message": message}):
         into.messages.append(message)
-        _take_dialect(into, rules.name)
+        if rules.message_object:
+            _take_dialect(into, rules.name)
     elif (prose := scan.without(taken)).strip():
         into.prose.append(prose)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolAccess, ToolReturned, ToolSpec, UserSaid
@@ -23,13 +24,13 @@ from pytest_a2a_bench.translate.reading import Rules, read_reply
 
 _OPEN, _CLOSE = "<available_tools>", "</available_tools>"
 _SERVER, _SERVER_END = "<mcp_server>", "</mcp_server>"
-_USER, _TOOL, _AGENT = "User message: ", "Tool result (id=", "Your earlier reply: "
+_USER, _TOOL, _AGENT = "User: ", "Tool Result (", "Assistant: "
 _LABEL = re.compile(
     rf"\\*(?:{re.escape(_OPEN)}|{re.escape(_CLOSE)}|{re.escape(_SERVER)}|{re.escape(_SERVER_END)}"
-    r"|User message:|Tool result \(id=|Your earlier reply:)"
+    r"|User:|Tool Result \(|Assistant:)"
 )
-_TOOL_LABEL = re.compile(r'Tool result \(id=("(?:[^"\\]|\\.)*+"|[^()"\n]*)\):(?: |$)')
-_PLAIN_ID = re.compile(r"[\w.:/+=@ -]*", re.ASCII)
+_TOOL_LABEL = re.compile(r'Tool Result \(("(?:[^"\\]|\\.)*+"|[^()"\n]*)\):(?: |$)')
+_PLAIN_NAME = re.compile(r"[\w.:/+=@ -]*", re.ASCII)
 _KEY = "a2a_bench"
 
 _HOW_TO_CALL = """\
@@ -76,12 +77,17 @@ class ToolCallDialect:
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part. A user's words alone are sent as they are."""
         sections = [_brief(briefing, self._how(briefing))] if briefing else []
+        if briefing is not None and briefing.greeting:
+            sections.append(_section(AgentSaid(briefing.greeting)))
         sections += [_section(e) for e in events]
         match events:
             case [UserSaid(text)] if briefing is None and text.strip() and not _LABEL.search(text):
                 sections = [text]
-        results = [{"name": e.name, "error": e.error} for e in events if isinstance(e, ToolReturned)]
-        whole = Part("text", text="\n\n".join(sections), metadata={_KEY: {"results": results}} if results else None)
+        # The ids of calls are ours where the agent gave none, so that they are no part of the words.
+        results = [{"id": e.call_id, "error": e.error} for e in events if isinstance(e, ToolReturned)]
+        calls = [c.id for e in events if isinstance(e, AgentSaid) for c in e.calls]
+        own = ({"results": results} if results else {}) | ({"calls": calls} if any(calls) else {})
+        whole = Part("text", text="\n\n".join(sections), metadata={_KEY: own} if own else None)
         return (whole, Part.of_data(_servers(briefing.access))) if briefing and briefing.access else (whole,)
 
     def decode_reply(
@@ -96,7 +102,7 @@ class ToolCallDialect:
         events: list[Event] = []
         for part in parts:
             if part.kind == "text":
-                found, said = _read_text(part.text, _results(part))
+                found, said = _read_text(part.text, _ids(part, "results"), _ids(part, "calls"))
                 briefing = found or briefing
                 events += said
         return DecodedRequest(briefing, tuple(events))
@@ -120,8 +126,8 @@ class ToolCallDialect:
 
 
 def is_addressed(text: str) -> bool:
-    """Tell whether a text has this dialect's labels."""
-    return any(_LABEL.match(line) and not line.startswith("\\") for line in text.split("\n"))
+    """Tell whether a text is this dialect's: its labels are common words, so that one within the text says nothing."""
+    return bool(_LABEL.match(text) and not text.startswith("\\")) or lists_tools(text)
 
 
 def lists_tools(text: str) -> bool:
@@ -169,10 +175,12 @@ def _section(event: Event) -> str:
         case UserSaid():
             return _USER + _escape_tail(event.text)
         case ToolReturned():
-            call_id = event.call_id if _PLAIN_ID.fullmatch(event.call_id) else json.dumps(event.call_id)
-            return f"{_TOOL}{call_id}): {_escape_tail(event.content)}"
+            name = event.name if _PLAIN_NAME.fullmatch(event.name) else json.dumps(event.name)
+            return f"{_TOOL}{name}): {_escape_tail(event.content)}"
+        case AgentSaid(text=str(text), calls=()) if read_said(text) is None:
+            return _AGENT + _escape_tail(text)
         case AgentSaid():
-            return _AGENT + show_said(event)
+            return _AGENT + show_said(replace(event, calls=tuple(replace(c, id="") for c in event.calls)))
 
 
 def _escape_tail(text: str) -> str:
@@ -186,7 +194,7 @@ def _unescape_tail(text: str) -> str:
     return first + newline + (_unescape(rest) if newline else "")
 
 
-def _read_text(text: str, results: list[Mapping[str, Any]]) -> tuple[Briefing | None, list[Event]]:
+def _read_text(text: str, results: list[Any], calls: list[Any]) -> tuple[Briefing | None, list[Event]]:
     sections = _split(text)
     briefing: Briefing | None = None
     events: list[Event] = []
@@ -199,7 +207,7 @@ def _read_text(text: str, results: list[Mapping[str, Any]]) -> tuple[Briefing | 
         elif index == 0 and (section.startswith("\\") or not _LABEL.match(section)):
             if section and not any(s.startswith((_OPEN, _SERVER)) for s in sections[1:2]):
                 events.append(UserSaid(_unescape(section)))
-        elif (event := _read_section(section, results)) is not None:
+        elif (event := _read_section(section, results, calls)) is not None:
             events.append(event)
     return briefing, events
 
@@ -225,21 +233,26 @@ def _read_tools(section: str) -> tuple[ToolSpec, ...]:
         return ()
 
 
-def _read_section(section: str, results: list[Mapping[str, Any]]) -> Event | None:
+def _read_section(section: str, results: list[Any], calls: list[Any]) -> Event | None:
     if section.startswith(_USER):
         return UserSaid(_unescape_tail(section[len(_USER) :]))
     label = _TOOL_LABEL.match(section)
     if label:
-        call_id = json.loads(label[1]) if label[1].startswith('"') else label[1]
-        extra = results.pop(0) if results else {}
+        name = json.loads(label[1]) if label[1].startswith('"') else label[1]
+        extra = results.pop(0) if results else None
+        extra = extra if isinstance(extra, Mapping) else {}
         content = _unescape_tail(section[label.end() :])
-        return ToolReturned(call_id, str(extra.get("name", "")), content, extra.get("error") is True)
+        return ToolReturned(str(extra.get("id", "")), name, content, extra.get("error") is True)
     if section.startswith(_AGENT):
-        return read_said(section[len(_AGENT) :])
+        said = section[len(_AGENT) :]
+        read = read_said(said)
+        if read is None:
+            return AgentSaid(_unescape_tail(said))
+        return AgentSaid(read.text, tuple(replace(c, id=str(calls.pop(0)) if calls else "") for c in read.calls))
     return UserSaid(_unescape(section)) if not section.startswith((_CLOSE, _SERVER_END)) else None
 
 
-def _results(part: Part) -> list[Mapping[str, Any]]:
+def _ids(part: Part, of: str) -> list[Any]:
     own = (part.metadata or {}).get(_KEY)
-    results = own.get("results") if isinstance(own, Mapping) else None
-    return [r for r in results if isinstance(r, Mapping)] if isinstance(results, list) else []
+    found = own.get(of) if isinstance(own, Mapping) else None
+    return list(found) if isinstance(found, list) else []

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench import __version__
+from pytest_a2a_bench import __version__, translate
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Parties
@@ -282,13 +282,24 @@ class Runner:
             data = version(attempt.key.domain, self.settings) if version else ""
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
-        everything: dict[str, Any] = {"metadata": attempt.metadata, "reached": self._reached}
+        everything: dict[str, Any] = {
+            "metadata": attempt.metadata,
+            "reached": self._reached,
+            "prompt": self._prompt(attempt.key.suite),
+        }
         if of_task is not None:
             everything["task"] = of_task(attempt.key, self.settings)
         if self._further:
             everything["parties"] = _identities(self._further)
         settings = registry.without_places(self.settings) if data else self.settings
         return fingerprint(settings, self._agent, data, everything, __version__)
+
+    def _prompt(self, suite: str) -> str:
+        """Return in which form agents are told the tasks of a suite; numbers of two forms are not comparable."""
+        try:
+            return translate.form(self.settings.dialect, getattr(get_benchmark(suite), "prompt", None))
+        except A2ABenchError:  # there is no such dialect, which its trial will say
+            return ""
 
     @property
     def opened(self) -> Opened | None:
@@ -357,6 +368,9 @@ class Runner:
         seed, data = self._seed(attempt), {} if outcome.provenance else self._data(attempt.key)
         mark = self._fingerprint(attempt)
         result = make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)
+        if hasattr(get_benchmark(attempt.key.suite), "prompt"):  # what a benchmark of others says is its own affair
+            told = {**result.provenance, "prompt": self._prompt(attempt.key.suite)}
+            result = dataclasses.replace(result, provenance=told)
         return self._placed(result)
 
 

@@ -118,7 +118,7 @@ def test_native_calls_come_before_those_in_the_answer_in_order_of_arrival() -> N
     # The result of the call in words is in the next message; those of the native ones are not.
     stage.sender.on_message = lambda sender: sender.say("Done.")
     stage.conversation.ask([ToolReturned("call_4", "add", "nine")])
-    assert stage.sender.sent[1] == "Tool result (id=call_4): nine"
+    assert stage.sender.sent[1] == "Tool Result (add): nine"
 
 
 @given(st.lists(st.integers(0, 99), max_size=8), st.integers(0, 8))
@@ -287,7 +287,7 @@ def test_everything_is_sent_again_with_the_calls_that_were_native() -> None:
         "Be brief.",
         "<mcp_server>",
         '"name": "add", "arguments": {"n": 1}',
-        "Tool result (id=call_1): one",
+        "Tool Result (add): one",
         "Well.",
         "And?",
     ):

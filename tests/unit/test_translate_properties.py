@@ -33,13 +33,13 @@ FRAGMENTS = st.sampled_from(
         "{", "}", "[", "]", '"', "'", "\\", "`", "```", "```json\n", "\n", "\r\n", " ", ",", ":", "\u2028", "é", "😀",
         "\0",
         "<json>", "</json>", "<tool_call>", "</tool_call>", "<available_tools>", "\n</available_tools>",
-        '{"tool_call": ', '{"name": "get", "arguments": {', "Tool result (id=", "\nTool result (id=1): ",
+        '{"tool_call": ', '{"name": "get", "arguments": {', "Tool Result (", "\nTool Result (get): ",
         "<think>", "</think>", "[THINK]", "\nThought: ", "\nAction: get\nAction Input: ", "\nObservation: ",
         "[TOOL_CALLS]get",
         "<function=get>", "</function>", "<parameter=a>", '<invoke name="get">', '<parameter name="a">', "</parameter>",
         "</invoke>", "get(", "get(a=", ")", "<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|call|>",
         "<|channel|>commentary to=functions.get<|message|>", "<|tool_call_begin|>get", "<|python_tag|>", "?", "{}",
-        "\n\nUser message: ", "\nYour earlier reply: ", "user: ", "tool: ", "respond", "Tool 'a' result: ",
+        "\n\nUser: ", "\nAssistant: ", "User message: ", "user: ", "tool: ", "respond", "Tool 'a' result: ",
         "Here's a list of tools you can use\n[]", "Now here are the user messages:\n",
     ]
 )  # fmt: skip

@@ -62,6 +62,8 @@ class CrmArenaBenchmark:
     """CRMArena and CRMArena-Pro as a :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
 
     name = SUITE_NAME
+    prompt: Briefing = Briefing("")
+    """What an agent is told at first beside the data, which have a version of their own: for fingerprints."""
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""

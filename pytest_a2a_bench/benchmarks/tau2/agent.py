@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import math
 import warnings
 import weakref
@@ -20,10 +21,23 @@ from typing import Any, Final
 
 from pytest_a2a_bench.benchmarks.conversation import Speaker
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
 
 GREETING = "Hi! How can I help you today?"
-"""tau2's fixed first agent message; the agent itself never said it, so it is not sent as history."""
+"""tau2's fixed first agent message, which the agent itself never said."""
+
+
+def system_prompt(policy: str) -> str:
+    """Return what tau2's own ``llm_agent`` is told as its system prompt: a policy in the installed tau2's frame.
+
+    :raises ConfigurationError: if the installed tau2 has no such agent.
+    """
+    try:
+        agent = importlib.import_module("tau2.agent.llm_agent").LLMAgent(tools=[], domain_policy=policy, llm="none")
+        return "\n".join(message.content for message in agent.get_init_state().system_messages)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ConfigurationError(f"the installed tau2's llm_agent cannot tell its prompt: {error}") from error
 
 
 def tool_specs(tools: Sequence[Any]) -> tuple[ToolSpec, ...]:
@@ -88,9 +102,11 @@ def agent_class(base: Any, messages: Any) -> Any:
             for event in history:
                 if isinstance(event, AgentSaid):
                     self._names.update({c.id: c.name for c in event.calls})
-            # A trial that begins with tau2's greeting alone begins with nothing.
-            if history != [AgentSaid(GREETING)]:
-                self.conversation.events.extend(history)
+            match history:
+                case [AgentSaid(text=str(greeting), calls=())]:
+                    self.conversation.open(greeting)
+                case _:
+                    self.conversation.events.extend(history)
             return self.conversation
 
         def generate_next_message(self, message: Any, state: Speaker) -> tuple[Any, Speaker]:

@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
 from pytest_a2a_bench.benchmarks.parties import Seat
 from pytest_a2a_bench.benchmarks.relay import Relay
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, shortcuts
-from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
 from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED, TRANSFER_TOOL
@@ -66,6 +66,9 @@ class Tau2Benchmark:
             return version
         chosen = self._documents(load(data=find_edition(settings).data), domain, settings)
         return version if chosen is None else f"{version}, retrieval {chosen.name}"
+
+    prompt: Briefing = Briefing("the system prompt of the installed tau2's llm_agent", greeting=GREETING)
+    """What an agent is told at first, for fingerprints; the words of that prompt depend on tau2's version."""
 
     def evaluator(self, domain: str, settings: Settings) -> str:
         """Return tau2's distribution and version and the edition of its data; documents change no reward."""
@@ -160,7 +163,7 @@ class _Simulation:
         policy = self.environment.get_policy()
         self.conversation = Conversation(
             session=context.session,
-            briefing=Briefing(policy, tool_specs(tools)),
+            briefing=Briefing(system_prompt(policy), tool_specs(tools)),
             dialect=settings.dialect,
             resend=settings.history == "full",
             before_turn=self._checkpoint,
