@@ -1,4 +1,4 @@
-"""Certify ``--a2a-crm-profile official``: scripted agents through upstream's own code and through ours, compared.
+"""Certify ``--a2a-crm-official``: scripted agents through upstream's own code and through ours, compared.
 
     PYTHONPATH=tools python perf/crm_official.py CHECKOUT [--strategy react|act|tool_call|tool_call_flex] [--rounds N]
                                          [--seed N]
@@ -359,11 +359,8 @@ def main() -> int:
 
 def _settings(chosen: argparse.Namespace, options: Any) -> Settings:
     own = {
-        "crm_profile": "official",
-        "crm_official": chosen.checkout,
-        "crm_strategy": options.strategy,
+        "crm_official": f"{chosen.checkout}:{options.strategy}{'+privacy' * options.privacy_aware}",
         "crm_aided": options.aided,
-        "crm_privacy_prompt": options.privacy_aware,
         "crm_data": chosen.data,
         "crm_scoring": None,
     }

@@ -166,7 +166,7 @@ def test_a_judge_reads_the_answer_where_it_is_not_the_gold_itself(run_trials: Ru
 def test_a_judge_decides_about_refusals_where_there_is_no_twin(
     run_trials: RunTrials, tmp_path: Path, said: str, success: bool
 ) -> None:
-    official = {"crm_profile": "official", "crm_official": str(write_checkout(tmp_path / "upstream"))}
+    official = {"crm_official": str(write_checkout(tmp_path / "upstream"))}
     with FakeLLM([say(said)]) as llm:
         task = keys(tasks=["private_customer_information-00"])
         result = one(run_trials("noop", judged(llm, **official), task))

@@ -204,7 +204,7 @@ def test_the_user_and_the_evaluator_are_asked_in_upstreams_words(checkout: Path)
 
 
 def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: Path) -> None:
-    chosen = settings(crm_profile="official", crm_official=str(checkout))
+    chosen = settings(crm_official=str(checkout))
     results = run_trials("solver", chosen, keys(tasks=one_of_each(step=9)))
     for result in results:
         assert (result.status, result.dialect) == ("evaluated", "crm_official")
@@ -223,20 +223,15 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
     def problems(**options: Any) -> list[str]:
         return list(check_options(crm_settings(**options), listing=False))
 
-    assert "check out https" in problems(crm_profile="official")[0]
-    assert "is not a directory" in problems(crm_profile="official", crm_official=str(tmp_path / "no"))[0]
-    found = problems(crm_profile="official", crm_official=str(tmp_path), crm_scoring="fixed", crm_max_turns=3)
+    assert "is not a directory" in problems(crm_official=str(tmp_path / "no"))[0]
+    found = problems(crm_official=str(tmp_path), crm_scoring="fixed", crm_max_turns=3)
     assert ["scoring" in found[0], "max-turns" in found[1], len(found)] == [True, True, 2]
-    assert (
-        "leave out --a2a-dialect=data"
-        in problems(crm_profile="official", crm_official=str(tmp_path), dialect="data")[0]
-    )
-    assert "a prompt of upstream's" in problems(crm_privacy_prompt=True)[0]
-    assert problems(crm_profile="official", crm_official=str(tmp_path)) == []
+    assert "leave out --a2a-dialect=data" in problems(crm_official=str(tmp_path), dialect="data")[0]
+    assert problems(crm_official=str(tmp_path)) == []
 
 
 def test_the_profile_decides_the_scoring_where_none_is_named() -> None:
     assert CrmOptions.of(crm_settings()).scoring == "fixed"
     assert CrmOptions.of(crm_settings(crm_scoring=None)).scoring == "fixed"
-    assert CrmOptions.of(crm_settings(crm_profile="official")).scoring == "compat"
+    assert CrmOptions.of(crm_settings(crm_official="DIR")).scoring == "compat"
     assert CrmOptions.of(crm_settings(crm_scoring="compat")).scoring == "compat"

@@ -1,4 +1,4 @@
-"""Upstream's agents besides ReAct: ``--a2a-crm-strategy`` (``perf/crm_official.py --strategy`` compares)."""
+"""Upstream's agents besides ReAct: ``--a2a-crm-official DIR:AGENT`` (``perf/crm_official.py --strategy`` compares)."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_only_the_gold_letter_by_letter_is_worth_something() -> None:
 
 
 def chosen(checkout: Path, strategy: str, **more: Any) -> Settings:
-    return settings(crm_profile="official", crm_official=str(checkout), crm_strategy=strategy, **more)
+    return settings(crm_official=f"{checkout}:{strategy}", **more)
 
 
 def in_words(conversation: Conversation) -> str:
@@ -299,19 +299,19 @@ def test_which_agents_go_with_which_options_and_domains(checkout: Path) -> None:
     def problems(**options: Any) -> list[str]:
         return list(check_options(crm_settings(**options), listing=False))
 
-    assert "one of upstream's agents" in problems(crm_strategy="act")[0]
-    official = {"crm_profile": "official", "crm_official": str(checkout)}
-    assert problems(**official, crm_strategy="tool_call", dialect="data") == []
-    assert "no tools for" in problems(**official, crm_strategy="tool_call", dialect="execute_tags")[0]
-    assert "--a2a-dialect tool_call or data" in problems(**official, crm_strategy="tool_call_flex")[0]
-    assert "one prompt for everybody" in problems(**official, crm_strategy="act", crm_privacy_prompt=True)[0]
+    assert "stand one of react, react+privacy, act" in problems(crm_official=f"{checkout}:atc")[0]
+    assert problems(crm_official=f"{checkout}:tool_call", dialect="data") == []
+    assert "no tools for" in problems(crm_official=f"{checkout}:tool_call", dialect="execute_tags")[0]
+    assert "--a2a-dialect tool_call or data" in problems(crm_official=f"{checkout}:tool_call_flex")[0]
 
     def unfit(strategy: str, *domains: str) -> list[str]:
-        return [p for p in find_problems(domains, crm_settings(**official, crm_strategy=strategy), {}) if "leave" in p]
+        return [
+            p for p in find_problems(domains, crm_settings(crm_official=f"{checkout}:{strategy}"), {}) if "leave" in p
+        ]
 
     assert unfit("act", "mini") == unfit("tool_call", "mini") == []
     assert "leave out mini_interactive" in unfit("act", "mini", "mini_interactive")[0]
     assert "original split (and the mini org): leave out b2b" in unfit("tool_call", "mini", "b2b")[0]
     (checkout / "crm_sandbox/agents/utils.py").write_text("")
-    found = find_problems(["mini"], crm_settings(**official, crm_strategy="tool_call"), {})
+    found = find_problems(["mini"], crm_settings(crm_official=f"{checkout}:tool_call"), {})
     assert "utils.py is not the published version" in found[0]

@@ -118,3 +118,20 @@ def test_doctor_tells_what_there_is_of_crmarena(root: Path) -> None:
     assert "mini 220; A2A_CRM_DATA is not set" in printed
     assert "credentials for x.example" in printed
     assert "s3cret" not in printed
+
+
+@pytest.mark.parametrize(
+    ("given", "checkout", "strategy", "privacy"),
+    [
+        ("CRMArena", "CRMArena", "react", False),
+        ("~/up:act", str(Path("~/up").expanduser()), "act", False),
+        ("/up:react+privacy", "/up", "react", True),
+        ("C:tool_call_flex", "C", "tool_call_flex", False),
+    ],
+)
+def test_upstreams_checkout_and_agent_are_one_option(
+    root: Path, given: str, checkout: str, strategy: str, privacy: bool
+) -> None:
+    crm = CrmOptions.of(resolved({"a2a_crm_official": given}, root=root).settings)
+    assert (crm.checkout, crm.strategy, crm.privacy_prompt) == (str(root / "sub" / checkout), strategy, privacy)
+    assert (crm.profile, crm.scoring) == ("official", "compat")

@@ -107,7 +107,7 @@ def texts_of(chosen: CrmOptions) -> OfficialTexts | None:
 
     :raises ConfigurationError: if they cannot be read.
     """
-    return read_texts(chosen.official or "") if chosen.profile == "official" else None
+    return read_texts(chosen.checkout) if chosen.official else None
 
 
 def make_judge(

@@ -77,7 +77,7 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield "the agent was shown the general domain details too (--a2a-crm-aided)"
     official = [p["official"] for p in told if isinstance(p.get("official"), Mapping)]
     if official:
-        yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-profile official)"
+        yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-official)"
     if any(not code.get("published") for code in official):
         yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
     if any(p.get("twins") for p in told):

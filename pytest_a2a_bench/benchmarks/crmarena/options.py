@@ -8,13 +8,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pytest_a2a_bench.configuration.option import Option
-from pytest_a2a_bench.configuration.readers import locate_file, one_of, read_share, read_switch, read_text, whole
+from pytest_a2a_bench.configuration.readers import one_of, read_share, read_switch, read_text, whole
 from pytest_a2a_bench.settings import Settings
 
 SCORINGS = ("compat", "fixed")
-PROFILES = ("strict", "official")
 STRATEGIES = ("react", "act", "tool_call", "tool_call_flex")
 TOOL_STRATEGIES = STRATEGIES[2:]
+PRIVACY_AWARE = "react+privacy"
+"""``react`` by upstream's privacy-aware prompt, which agents get that face customers."""
+AGENTS = (STRATEGIES[0], PRIVACY_AWARE, *STRATEGIES[1:])
 DRIFTS = ("low", "medium", "high")
 ORGS = ("local", "salesforce")
 
@@ -30,10 +32,8 @@ class CrmOptions:
 
     :param data: where the published tasks and rows are; None for the mini org only.
     :param org: what answers queries: ``local`` or ``salesforce``.
-    :param profile: ``strict`` (our rules) or ``official`` (turn for turn what upstream's published code does).
-    :param official: upstream's checkout, whose texts ``official`` uses; None without one.
-    :param strategy: which of upstream's agents ``official`` follows, by upstream's own name.
-    :param privacy_prompt: whether ``official`` shows customers' agents upstream's privacy-aware prompt.
+    :param official: upstream's checkout, to do turn for turn what its code does, and behind a colon which of its agents
+        is followed; None for our own rules.
     :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``; where none is named, the profile's.
     :param aided: whether the agent is shown the general domain details too.
     :param drift: how far columns are renamed: ``low``, ``medium``, ``high``; None for not at all.
@@ -45,10 +45,7 @@ class CrmOptions:
 
     data: str | None = None
     org: str = "local"
-    profile: str = "strict"
     official: str | None = None
-    strategy: str = "react"
-    privacy_prompt: bool = False
     scoring: str = "fixed"
     aided: bool = False
     drift: str | None = None
@@ -62,7 +59,39 @@ class CrmOptions:
         """Return CRMArena's part of a run's settings."""
         given = settings.benchmark_options
         named = {f.name: given[PREFIX + f.name] for f in fields(cls) if given.get(PREFIX + f.name) is not None}
-        return cls(**{"scoring": "compat" if named.get("profile") == "official" else "fixed", **named})
+        return cls(**{"scoring": "compat" if named.get("official") else "fixed", **named})
+
+    @property
+    def profile(self) -> str:
+        """Whose rules are followed: ``strict`` for ours, ``official`` for upstream's."""
+        return "official" if self.official else "strict"
+
+    @property
+    def checkout(self) -> str:
+        """The directory of upstream's checkout."""
+        return split_official(self.official or "")[0]
+
+    @property
+    def strategy(self) -> str:
+        """Which of upstream's agents is followed, by upstream's own name."""
+        return split_official(self.official or "")[1].removesuffix("+privacy")
+
+    @property
+    def privacy_prompt(self) -> bool:
+        """Whether agents that face customers get upstream's privacy-aware prompt."""
+        return split_official(self.official or "")[1] == PRIVACY_AWARE
+
+
+def split_official(text: str) -> tuple[str, str]:
+    """Return the directory and the agent of ``DIR`` or ``DIR:AGENT``."""
+    directory, _, agent = text.rpartition(":")
+    return (directory, agent) if directory and agent in AGENTS else (text, "react")
+
+
+def locate_official(text: str, base: Path) -> str:
+    """Return ``DIR[:AGENT]`` with the directory made absolute."""
+    directory, agent = split_official(text)
+    return f"{base / Path(directory).expanduser()}:{agent}"
 
 
 def _read_data(text: str) -> str:
@@ -102,38 +131,17 @@ OPTIONS: tuple[Option, ...] = (
         default="local",
     ),
     Option(
-        "crm_profile",
-        "|".join(PROFILES),
-        "CRMArena's rules: ours, or turn for turn what its published code does",
-        one_of(*PROFILES),
-        default="strict",
-    ),
-    Option(
         "crm_official",
-        "DIR",
-        "Checkout of CRMArena's repository, whose own texts the profile official uses",
+        "DIR[:AGENT]",
+        "Do turn for turn what CRMArena's published code does, of which DIR is a checkout; as its agent "
+        + ", ".join(AGENTS),
         read_text,
-        locate=locate_file,
-    ),
-    Option(
-        "crm_strategy",
-        "|".join(STRATEGIES),
-        "Which of upstream's agents the profile official follows",
-        one_of(*STRATEGIES),
-        default="react",
-    ),
-    Option(
-        "crm_privacy_prompt",
-        "",
-        "Show the privacy-aware prompt of the profile official to agents that face customers",
-        read_switch,
-        flag=True,
-        default=False,
+        locate=locate_official,
     ),
     Option(
         "crm_scoring",
         "|".join(SCORINGS),
-        "CRMArena's scoring: upstream's bug for bug (compat, for the profile official), or without its bugs (fixed)",
+        "CRMArena's scoring: upstream's bug for bug (compat, with --a2a-crm-official), or without its bugs (fixed)",
         one_of(*SCORINGS),
     ),
     Option(
@@ -156,20 +164,15 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
-def _check_profile(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
-    if chosen.profile != "official":
-        if chosen.privacy_prompt:
-            yield "--a2a-crm-privacy-prompt is a prompt of upstream's: add --a2a-crm-profile official"
-        if chosen.strategy != "react":
-            yield f"--a2a-crm-strategy {chosen.strategy} is one of upstream's agents: add --a2a-crm-profile official"
+def _check_official(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
+    if not chosen.official:
         return
-    if chosen.official is None:
+    if not Path(chosen.checkout).is_dir():
         yield (
-            "--a2a-crm-profile=official uses upstream's own texts, which are not ours to ship: check out "
-            "https://github.com/SalesforceAIResearch/CRMArena and pass --a2a-crm-official DIR"
+            f"--a2a-crm-official: {chosen.checkout} is not a directory; it must be a checkout of "
+            "https://github.com/SalesforceAIResearch/CRMArena, whose texts are not ours to ship; behind a colon "
+            f"may stand one of {', '.join(AGENTS)}"
         )
-    elif not Path(chosen.official).is_dir():
-        yield f"--a2a-crm-official: {chosen.official} is not a directory; it must be a checkout of upstream's code"
     plain = CrmOptions()
     changed = {
         "scoring": chosen.scoring != "compat",
@@ -177,27 +180,25 @@ def _check_profile(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
         "max-user-turns": chosen.max_user_turns != plain.max_user_turns,
     }
     for name in (name for name, is_changed in changed.items() if is_changed):
-        yield f"--a2a-crm-profile=official has its own {name}: leave out --a2a-crm-{name}, or take the profile strict"
-    yield from _check_strategy(settings, chosen)
+        yield f"--a2a-crm-official has its own {name}: leave out one of it and --a2a-crm-{name}"
+    yield from _check_dialect(settings, chosen)
     if settings.tools == "mcp" or settings.colleague:
-        yield "--a2a-crm-profile=official knows neither --a2a-tools mcp nor --a2a-colleague"
+        yield "--a2a-crm-official knows neither --a2a-tools mcp nor --a2a-colleague"
 
 
-def _check_strategy(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
-    if chosen.privacy_prompt and chosen.strategy != "react":
-        yield f"--a2a-crm-privacy-prompt is one of the strategy react: {chosen.strategy} has one prompt for everybody"
+def _check_dialect(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
     if chosen.strategy not in TOOL_STRATEGIES:
         if settings.dialect not in ("auto", "execute_tags"):
-            yield f"--a2a-crm-profile=official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
+            yield f"--a2a-crm-official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
     elif settings.dialect in _without_colleagues():
         yield (
-            f"--a2a-dialect={settings.dialect} has a query and an answer only, and no tools for --a2a-crm-strategy "
-            f"{chosen.strategy}: choose tool_call or data"
+            f"--a2a-dialect={settings.dialect} has a query and an answer only, and no tools for --a2a-crm-official "
+            f"DIR:{chosen.strategy}: choose tool_call or data"
         )
     elif chosen.strategy == "tool_call_flex" and settings.dialect == "auto":
         yield (
-            "--a2a-crm-strategy tool_call_flex describes no tools in words, neither here nor upstream: say in which "
-            "form the agent is offered them, with --a2a-dialect tool_call or data"
+            "--a2a-crm-official DIR:tool_call_flex describes no tools in words, neither here nor upstream: say in "
+            "which form the agent is offered them, with --a2a-dialect tool_call or data"
         )
 
 
@@ -215,7 +216,7 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     if settings.colleague and settings.dialect in _without_colleagues():
         yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for --a2a-colleague"
     chosen = CrmOptions.of(settings)
-    yield from _check_profile(settings, chosen)
+    yield from _check_official(settings, chosen)
     hub = _HUB.fullmatch(chosen.data or "")
     directory = hub["rows"] if hub is not None else chosen.data
     # A listing needs no rows.

@@ -38,14 +38,14 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
 
 def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[str]:
     """Say what upstream's agents are not made for, and whether the functions are there that one of them calls."""
-    if chosen.profile != "official" or chosen.strategy == "react":
+    if chosen.strategy == "react":
         return
     has_tools = chosen.strategy in TOOL_STRATEGIES
     # The mini org has the objects and fields of all splits.
     unfit = [d for d in domains if d.endswith(INTERACTIVE) or (has_tools and d not in (*MINI, "original"))]
     if unfit:
         made_for = "the original split (and the mini org)" if has_tools else "questions that nobody is asked back about"
-        yield f"--a2a-crm-strategy {chosen.strategy} is upstream's for {made_for}: leave out {', '.join(unfit)}"
+        yield f"--a2a-crm-official DIR:{chosen.strategy} is upstream's for {made_for}: leave out {', '.join(unfit)}"
     try:
         tools_of(chosen)
     except ConfigurationError as error:

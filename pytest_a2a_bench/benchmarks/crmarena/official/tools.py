@@ -182,5 +182,5 @@ def tools_of(chosen: CrmOptions) -> OfficialTools | None:
 
     :raises ConfigurationError: if the checkout has not the published version of them.
     """
-    has_tools = chosen.profile == "official" and chosen.strategy in TOOL_STRATEGIES
-    return read_tools(chosen.official or "") if has_tools else None
+    has_tools = chosen.official and chosen.strategy in TOOL_STRATEGIES
+    return read_tools(chosen.checkout) if has_tools else None
