@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.assessor.progress import Progress
+from pytest_a2a_bench.model import dollars
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.reports.html.markup import Html, dollars, el, seconds, verbatim
+from pytest_a2a_bench.reports.html.markup import Html, el, seconds, verbatim
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 
@@ -134,7 +135,7 @@ def _figures(running: Sequence[Record], ended: Sequence[Record], shown: Shown) -
         ("Running", str(states["running"]), f"{states['waiting']} waiting"),
         ("Completed", str(states["completed"]), "with a result"),
         ("Without a result", str(states["failed"] + states["canceled"]), f"{states['canceled']} of them canceled"),
-        ("Cost", dollars(sum(costs) if costs else None), "as agents and models tell"),
+        ("Cost", dollars(sum(costs)) if costs else "\u2013", "as agents and models tell"),
     ]
     return el(
         "dl",

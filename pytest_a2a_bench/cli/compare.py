@@ -55,9 +55,21 @@ def run(namespace: Namespace) -> int:
     hidden = outcome == "pass" and comparison.errors_after and not passes_at_worst(before, after, allowed)
     outcome = "inconclusive" if hidden else outcome
     if namespace.format == "json":
-        print(json.dumps({"verdict": outcome, "allowed": allowed, **comparison.to_json()}, indent=1))
+        print(
+            json.dumps(
+                {
+                    "verdict": outcome,
+                    "allowed": allowed,
+                    "cost_usd": [before.cost_usd, after.cost_usd],
+                    **comparison.to_json(),
+                },
+                indent=1,
+            )
+        )
     else:
         _print(comparison, outcome, allowed)
+        if before.cost_usd is not None or after.cost_usd is not None:
+            print(f"cost of a trial: A {before.cost}, B {after.cost}")
         _print_errors(comparison, hidden=bool(hidden))
     return int(outcome == "regressed" or (namespace.strict and outcome == "inconclusive"))
 

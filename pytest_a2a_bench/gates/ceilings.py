@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, groups_of_result, metric_name
-from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.results.stats import count
 
 
@@ -53,11 +53,11 @@ def _latency_name(percent: float) -> str:
 
 
 def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
-    known = [r.cost for r in results if r.cost is not None]
+    cost = sum((r.spent for r in results), Cost())
     unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
-    total = sum(known)
+    total = cost.total or 0.0
     numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
-    what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
+    what = f"the trials cost {cost.words}; the maximum is ${limit:g}"
     if total > limit:
         return GateResult("max_cost", "failed", numbers, what, settled=True, word=_ABOVE)
     # An unknown cost may be any cost; only exceeding is certain.

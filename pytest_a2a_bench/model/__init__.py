@@ -20,7 +20,15 @@ from pytest_a2a_bench.model.messages import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
+from pytest_a2a_bench.model.metrics import (
+    Cost,
+    MetricsAggregate,
+    ProtocolMetrics,
+    Usage,
+    dollars,
+    percentile,
+    sum_usage,
+)
 from pytest_a2a_bench.model.parties import Party, PartyRole
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
@@ -42,6 +50,7 @@ __all__ = [
     "AgentSaid",
     "BenchTask",
     "Briefing",
+    "Cost",
     "DialectFinding",
     "Event",
     "MetricsAggregate",
@@ -63,6 +72,7 @@ __all__ = [
     "Usage",
     "UserFault",
     "UserSaid",
+    "dollars",
     "percentile",
     "slugify",
     "sum_usage",

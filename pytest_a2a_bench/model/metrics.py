@@ -38,6 +38,59 @@ def sum_usage(usages: Iterable[Usage]) -> Usage:
     return total
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Dollars of one or several trials, by who spent them. None means not known, which is not zero.
+
+    :param agent: what the agents under test reported, or what is estimated where they reported none.
+    :param user: of the simulated user and the judge; ``others`` of further agents.
+    :param estimated: whether some of the agent's is an estimate; it is then shown after a tilde.
+    """
+
+    agent: float | None = None
+    user: float | None = None
+    others: float | None = None
+    estimated: bool = False
+
+    @property
+    def total(self) -> float | None:
+        """All together, as far as it is known."""
+        return add_known(add_known(self.agent, self.user), self.others)  # type: ignore[no-any-return]
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            add_known(self.agent, other.agent),
+            add_known(self.user, other.user),
+            add_known(self.others, other.others),
+            self.estimated or other.estimated,
+        )
+
+    def __str__(self) -> str:
+        return dollars(self.total, estimated=self.estimated)
+
+    @property
+    def parts(self) -> str:
+        """Who spent it, where that is not the agent alone: ``agent ~$59.39, user $6.20``."""
+        beside = [f"{who} {dollars(one)}" for who, one in (("user", self.user), ("others", self.others)) if one]
+        if not beside:
+            return ""
+        agent = "not known" if self.agent is None else dollars(self.agent, estimated=self.estimated)
+        return ", ".join([f"agent {agent}", *beside])
+
+    @property
+    def words(self) -> str:
+        """The total and who spent it: ``~$65.59 (agent ~$59.39, user $6.20)``."""
+        return f"{self} ({self.parts})" if self.parts else str(self)
+
+
+def dollars(value: float | None, *, estimated: bool = False) -> str:
+    """Return dollars, with as many digits as it takes to see anything."""
+    if value is None:
+        return "-"
+    digits = f"{value:.2f}" if value >= 1 or value == 0 else f"{value:#.2g}" if value >= 0.0001 else f"{value:.1e}"
+    return f"{'~' * estimated}${digits}"
+
+
 def add_known(a: Any, b: Any) -> Any:
     """Add what is known: None is not zero, and nothing known stays None."""
     if a is None or b is None:

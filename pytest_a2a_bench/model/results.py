@@ -11,7 +11,15 @@ from typing import Any, Literal
 from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
+from pytest_a2a_bench.model.metrics import (
+    Cost,
+    MetricsAggregate,
+    ProtocolMetrics,
+    Usage,
+    add_known,
+    percentile,
+    sum_usage,
+)
 from pytest_a2a_bench.model.parties import Party
 
 SCHEMA_VERSION = 1
@@ -142,8 +150,8 @@ class TrialResult:
     :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
-    :param estimated_usage: what it is reckoned to have used of that which it did not report (``--a2a-agent-model``):
-        tokens of the messages, dollars by a price list. Never added to what was reported.
+    :param estimated_usage: what it is estimated to have used of that which it did not report (``--a2a-agent-model``):
+        tokens of the messages, dollars by a price list.
     :param user_usage: what the user simulator (and judge) cost.
     :param category: what the task is about, where its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
@@ -275,9 +283,20 @@ class TrialResult:
         return str(told.get("user_llm") or told.get("user_agent") or told.get("user") or "")
 
     @property
+    def spent(self) -> Cost:
+        """Dollars of the agent, reported or estimated, of the user simulator and judge, and of further agents."""
+        estimated = self.estimated_usage.cost_usd
+        return Cost(
+            add_known(self.agent_usage.cost_usd, estimated),
+            self.user_usage.cost_usd,
+            sum_usage(p.usage for p in self.parties).cost_usd,
+            estimated is not None,
+        )
+
+    @property
     def cost(self) -> float | None:
-        """Dollars of all agents and the user simulator together, or None where none reported any."""
-        return sum_usage((self.agent_usage, self.user_usage, *(p.usage for p in self.parties))).cost_usd
+        """Dollars of all together, or None where none are known."""
+        return self.spent.total
 
     def __repr__(self) -> str:
         what = f"reward={self.reward:g}" if self.status == "evaluated" else self.status

@@ -51,7 +51,7 @@ def _about(result: TrialResult) -> Iterator[str]:
     if result.tokens is not None:
         yield f"{result.tokens:,} tokens"
     if result.cost is not None:
-        yield f"${result.cost:.4f}"
+        yield f"cost {result.spent.words}"
     told = (("user", result.user), ("dialect", result.dialect), ("seed", result.seed), ("context", result.context_id))
     yield from (f"{name} {one_line(str(value), 80)}" for name, value in told if value not in (None, ""))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_a2a_bench.model import Party, TrialResult, percentile, sum_usage
+from pytest_a2a_bench.model import Party, TrialResult, dollars, percentile, sum_usage
 from pytest_a2a_bench.results.stats import count
 
 _DOING = {
@@ -36,5 +36,5 @@ def _numbers(parts: Sequence[Party]) -> str:
     middle, high = percentile(latencies, 50), percentile(latencies, 95)
     known += [f"p50 {middle:.3f} s, p95 {high:.3f} s"] if middle is not None and high is not None else []
     known += [f"tokens {usage.input_tokens or 0}/{usage.output_tokens or 0}"] if usage.tokens is not None else []
-    known += [f"${usage.cost_usd:.4f}"] if usage.cost_usd is not None else []
+    known += [f"cost {dollars(usage.cost_usd)}"] if usage.cost_usd is not None else []
     return ", ".join(known)

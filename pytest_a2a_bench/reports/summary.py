@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
-from pytest_a2a_bench.model import TrialResult, Usage
+from pytest_a2a_bench.model import Cost, TrialResult, Usage
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import parties
 from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
@@ -149,10 +149,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
     yield from _user_faults(results)
     yield from parties.lines(results)
-    models = _values([r for r in results if r.estimated_usage != Usage()], "agent_model")
-    if models:
-        what = f"{models.total()} of {len(results)} trials, from their messages alone, for {_counted(models)}"
-        yield f"~ is an estimate where the agent reported nothing (--a2a-agent-model): {what}"
+    yield from _cost(results)
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
     if replaced:
         first = replaced[0].rpartition("; ")[0]
@@ -167,6 +164,22 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         yield "the agent was told the name of each task (--a2a-tag-trials)"
     if results and not any(r.status == "evaluated" for r in results):
         yield NOTHING_MEASURED + _skipped(results)
+
+
+def _cost(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Say what the run cost and who spent it, and what estimates are made from."""
+    cost = sum((r.spent for r in results), Cost())
+    guessed = [r for r in results if r.estimated_usage != Usage()]
+    if not guessed:
+        if cost.parts:
+            yield f"cost {cost.words}"
+        return
+    silent = sum(r.estimated_usage.tokens is not None for r in guessed)
+    sources = ((len(guessed) - silent, "the tokens that the agent reported"), (silent, "the messages alone"))
+    known = " and ".join(f"from {source} in {n} of {len(results)} trials" for n, source in sources if n)
+    total = f"cost {cost.words}; " if cost.total is not None else ""
+    models = _counted(_values(guessed, "agent_model"))
+    yield f"{total}~ is estimated {known}, for {models} (--a2a-agent-model)"
 
 
 NOTHING_MEASURED = "no trial was evaluated: these results say nothing about the agent"
@@ -241,7 +254,7 @@ def _cells(s: DomainSummary, most: int) -> dict[str, str]:
         "p50": _seconds(s.latency_p50),
         "p95": _seconds(s.latency_p95),
         "tokens in/out": _tokens(s),
-        "cost": _cost(s),
+        "cost": str(s.cost),
     }
     return cells
 
@@ -261,12 +274,6 @@ def _tokens(s: DomainSummary) -> str:
     known = ((Usage(s.input_tokens, s.output_tokens), ""), (s.estimated, "~"))
     shown = (f"{mark}{u.input_tokens or 0}/{u.output_tokens or 0}" for u, mark in known if u.tokens is not None)
     return " ".join(shown) or "-"
-
-
-def _cost(s: DomainSummary) -> str:
-    """What was reported, and after a tilde what is reckoned beside it: never one sum."""
-    known = ((s.cost_usd, ""), (s.estimated.cost_usd, "~"))
-    return " ".join(f"{mark}${dollars:.4f}" for dollars, mark in known if dollars is not None) or "-"
 
 
 def _number(value: float | None, digits: int) -> str:

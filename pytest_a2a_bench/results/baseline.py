@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult, dollars
 from pytest_a2a_bench.model.fields import Finite, Limits
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count
@@ -77,6 +77,7 @@ class Baseline:
     :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to what came of it.
     :param source: where it was read from, for messages.
     :param seconds: of a trial on average, and ``cost_usd`` of one; None where it is not known.
+    :param cost_estimated: whether that cost is partly an estimate.
     :param absent: keys of trials that the run was asked for and has no result of.
     :param notes: what is to be known about where it was read from.
     """
@@ -90,6 +91,12 @@ class Baseline:
     notes: tuple[str, ...] = ()
     seconds: float | None = None
     cost_usd: float | None = None
+    cost_estimated: bool = False
+
+    @property
+    def cost(self) -> str:
+        """What a trial cost on average, in words."""
+        return dollars(self.cost_usd, estimated=self.cost_estimated)
 
     @property
     def trials(self) -> int:
@@ -134,6 +141,7 @@ class Baseline:
             "measured": {s: {n: list(v) for n, v in names.items()} for s, names in self.measured.items()},
             "seconds": self.seconds,
             "cost_usd": self.cost_usd,
+            "cost_estimated": self.cost_estimated,
             "tasks": {
                 name: {"outcomes": [int(o) for o in record.outcomes], "errors": record.errors}
                 for name, record in sorted(self.tasks.items())
@@ -166,6 +174,7 @@ class Baseline:
             source=source,
             seconds=round(sum(r.duration for r in held) / len(held), 3) if held else None,
             cost_usd=round(sum(costs) / len(costs), 6) if costs else None,
+            cost_estimated=any(r.spent.estimated for r in held),
         )
 
 
@@ -184,7 +193,7 @@ class StoredBaseline:
 
     :param measured: by suite/domain: what produced it.
     :param tasks: by suite/domain/task, with @label.
-    :param seconds: of a trial on average, and ``cost_usd`` of one.
+    :param seconds: of a trial on average, and ``cost_usd`` of one (``cost_estimated``: partly an estimate).
     """
 
     created_at: str = ""
@@ -193,6 +202,7 @@ class StoredBaseline:
     tasks: Mapping[str, StoredRecord] = field(default_factory=dict)
     seconds: Finite | None = None
     cost_usd: Finite | None = None
+    cost_estimated: bool = False
 
 
 BASELINE = StoredForm(
@@ -223,7 +233,9 @@ def load(path: Path) -> Baseline:
         raise ConfigurationError(f"baseline {error}") from error
     records = {n: TaskRecord(tuple(map(bool, r.outcomes)), r.errors) for n, r in stored.tasks.items()}
     found = Baseline(records, stored.measured, stored.run_ids, stored.created_at, str(path))
-    found = dataclasses.replace(found, seconds=stored.seconds, cost_usd=stored.cost_usd)
+    found = dataclasses.replace(
+        found, seconds=stored.seconds, cost_usd=stored.cost_usd, cost_estimated=stored.cost_estimated
+    )
     return _with_outcomes(found, path)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import comb, sqrt
 from statistics import NormalDist, mean, stdev
 
+from pytest_a2a_bench.model import dollars
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import NO_SIGN, SIGNS, could_show
@@ -116,7 +117,7 @@ def price(conversations: int, baseline: Baseline | None, at_once: int = 1) -> st
     """Return what conversations cost, as far as the baseline knows, in words."""
     words = count(conversations, "conversation")
     if baseline is not None and baseline.cost_usd is not None:
-        words += f", ${conversations * baseline.cost_usd:.2f}"
+        words += f", {dollars(conversations * baseline.cost_usd, estimated=baseline.cost_estimated)}"
     if baseline is not None and baseline.seconds:
         minutes = conversations * baseline.seconds / at_once / 60
         words += f", {minutes:.0f} min" if minutes >= 1 else f", {minutes * 60:.0f} s"

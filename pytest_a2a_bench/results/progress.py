@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.model import dollars
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -40,9 +42,8 @@ class Progress:
             yield f"{self.in_flight} in flight"
         elif self.parallel > 1:
             yield f"up to {min(self.parallel, left)} in flight"
-        cost = self.cost
-        if cost is not None:
-            yield f"${cost:.2f}"
+        if self.cost is not None:
+            yield f"cost {dollars(self.cost, estimated=any('estimated_cost_usd' in v for v in self._held()))}"
         yield duration(self.seconds)
         if self.seconds_left is not None:
             yield f"about {duration(self.seconds_left)} left"
@@ -60,7 +61,7 @@ class Progress:
 
     @property
     def cost(self) -> float | None:
-        """Dollars spent in this run, or None where nobody reported any."""
+        """Dollars spent in this run, estimated ones too, or None where none are known."""
         spent = [float(v["cost_usd"]) for v in self._held() if v.get("cost_usd") is not None]
         return sum(spent) if spent else None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from pytest_a2a_bench.model import TrialResult, Usage, percentile, sum_usage
+from pytest_a2a_bench.model import Cost, TrialResult, Usage, percentile, sum_usage
 
 
 def pass_hat_k(trials: int, successes: int, k: int) -> float:
@@ -49,8 +49,8 @@ class DomainSummary:
         evaluated trial that has it.
     :param latency_p50: seconds per turn of the agent, with retries and polls.
     :param input_tokens: what the agents reported about themselves.
-    :param cost_usd: agent, user simulator and judge together, as far as they reported it.
-    :param estimated: what agents are reckoned to have used that reported nothing.
+    :param cost: what all trials cost, broken ones too.
+    :param estimated: what agents are estimated to have used of that which they did not report.
     """
 
     suite: str
@@ -74,7 +74,7 @@ class DomainSummary:
     latency_p95: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cost_usd: float | None = None
+    cost: Cost = field(default_factory=Cost)
     estimated: Usage = field(default_factory=Usage)
 
 
@@ -118,7 +118,6 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
     latencies = sorted(seconds for r in results for seconds in r.turn_latencies)
     # What a broken trial cost was paid as well.
     agent = sum_usage(r.agent_usage for r in results)
-    everything = agent + sum_usage(r.user_usage for r in results)
     return DomainSummary(
         suite=suite,
         domain=domain,
@@ -141,7 +140,7 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
         latency_p95=percentile(latencies, 95),
         input_tokens=agent.input_tokens,
         output_tokens=agent.output_tokens,
-        cost_usd=everything.cost_usd,
+        cost=sum((r.spent for r in results), Cost()),
         estimated=sum_usage(r.estimated_usage for r in results),
     )
 

@@ -104,6 +104,7 @@ def test_files_are_checked_from_the_command_line(tmp_path: Path, capsys: pytest.
         "tasks": {"a/b/c": {"outcomes": [1, 0], "errors": 0}},
         "seconds": 2.5,
         "cost_usd": None,
+        "cost_estimated": False,
     }
     good.write_text(json.dumps(data))
     bad.write_text(json.dumps({**data, "tasks": {"a/b/c": {"outcomes": [2], "errors": 0}}}))

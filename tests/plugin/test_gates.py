@@ -520,7 +520,7 @@ def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "max_cost * above the ceiling * the trials cost $2.5000; the maximum is $2",
+            "max_cost * above the ceiling * the trials cost $2.50; the maximum is $2",
             "max_latency[[]p95[]] * inconclusive * the agent answered no turn whose latency is known",
         ]
     )

@@ -23,7 +23,7 @@ def test_header_and_summary(desk: Bench, noop_url: str) -> None:
             f"a2a: {noop_url} (pytest-a2a-bench noop *), A2A 1.0 jsonrpc; scripted user: not leaderboard numbers; *",
             "*a2a benchmark summary*",
             "domain * tasks * trials * reward * pass^1 * pass^2 * infra errors * turns * p50 * p95 * tokens * cost",
-            "desk/front * 2 * 4 * 0.500 * 0.500 * 0.500 * 0 * 2.0 *40/20 * $1.0000",
+            "desk/front * 2 * 4 * 0.500 * 0.500 * 0.500 * 0 * 2.0 *40/20 * $1.00",
             "user simulator: scripted (not comparable with leaderboard numbers, which need an LLM user)",
             "judge: none needed; evaluation type: all",
             "benchmark: desk 1; dialect: tool_call",
@@ -96,7 +96,7 @@ def test_progress_has_lines_of_its_own(
     result = desk(*arguments)
     result.assert_outcomes(passed=3, failed=1)
     progress = [line for line in result.outlines if line.startswith("a2a: ") and " of 4 trials" in line]
-    assert progress[0].startswith("a2a: 2 of 4 trials, 1 of 2 passed (50%), 1 in flight, $0.50, ")
+    assert progress[0].startswith("a2a: 2 of 4 trials, 1 of 2 passed (50%), 1 in flight, cost $0.50, ")
     if not arguments:
         assert "test_desk.py .F" in [line.rstrip() for line in result.outlines]
 
@@ -201,7 +201,7 @@ def pytest_runtest_teardown(item):
     result = desk.apart(*workers)
     result.stdout.fnmatch_lines(
         [
-            "desk/front * 2 * 2 * 0.500 * 0.500 * 0 * 2.0 * 20/10 * $0.5000",
+            "desk/front * 2 * 2 * 0.500 * 0.500 * 0 * 2.0 * 20/10 * $0.50",
             "user simulator: scripted *",
             "2 trial files in * were overwritten by run other; *use another --a2a-results*",
         ]

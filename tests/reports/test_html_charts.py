@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.model import dollars
 from pytest_a2a_bench.reports.html import charts, markup
 from pytest_a2a_bench.results.stats import count
 
@@ -87,11 +88,11 @@ def test_seconds(seconds: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dollars", "text"),
-    [(None, "\u2013"), (0, "$0.00"), (12.345, "$12.35"), (0.0123, "$0.012"), (0.000012, "$1.2e-05")],
+    ("value", "text"),
+    [(None, "-"), (0, "$0.00"), (12.345, "$12.35"), (0.0123, "$0.012"), (0.000012, "$1.2e-05")],
 )
-def test_dollars(dollars: float | None, text: str) -> None:
-    assert markup.dollars(dollars) == text
+def test_dollars(value: float | None, text: str) -> None:
+    assert dollars(value) == text
 
 
 def test_other_words() -> None:

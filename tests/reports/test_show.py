@@ -38,7 +38,7 @@ def test_a_conversation_is_shown_with_times_calls_and_reasons(run: Path, capsys:
     assert code == 0
     for line in (
         "made/even/12#0: ",
-        "5 messages, 3 turns of the agent, 1.5 s, 1 request, 120 tokens, $0.0100, user scripted, dialect tool_call",
+        "5 messages, 3 turns of the agent, 1.5 s, 1 request, 120 tokens, cost $0.010, user scripted, dialect tool_call",
         "\n1 agent\n    Hello\n",  # the greeting was not asked of it
         "\nuser\n    Please look it up.\n",
         '\n2 agent (0.20 s)\n    -> get_user(id="u1")\n',

@@ -84,7 +84,7 @@ def test_it_tells_of_each_trial_as_it_finishes_until_the_run_is_over(
     told = events(server)
     first = next(told)
     assert (first["done"], first["total"], first["running"]) == (2, 6, True)
-    assert str(first["line"]).startswith("2 of 6 trials, 1 of 2 passed (50%), $0.02")
+    assert str(first["line"]).startswith("2 of 6 trials, 1 of 2 passed (50%), cost $0.020")
     assert first["last"] == ["made/even/1#0: communicate: the agent says 42", "made/even/0#0: passed"]
 
     finish(run, *KEYS[2:4])
@@ -94,7 +94,7 @@ def test_it_tells_of_each_trial_as_it_finishes_until_the_run_is_over(
     going.release()
     last = next(e for e in told if not e["running"])
     # How long ago it began says nothing of how long it took.
-    assert str(last["line"]).endswith("passed (75%), $0.04; the run is over")
+    assert str(last["line"]).endswith("passed (75%), cost $0.040; the run is over")
     assert next(told, None) is None
 
 

@@ -150,6 +150,7 @@ def properties() -> list[str]:
             error_type="E",
             agent_usage=Usage(1, 1, 1.0),
             estimated_usage=Usage(1, 1, 1.0),
+            user_usage=Usage(1, 1, 1.0),
             seed=1,
             dialect="d",
             provenance={**told, "stopped": "s", "measured": dict.fromkeys(suite.counts, 1)},

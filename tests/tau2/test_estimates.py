@@ -18,11 +18,17 @@ from pytest_a2a_bench import language_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.gates.ceilings import judge_ceilings
+from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.language_models import PriceList, price_list
-from pytest_a2a_bench.model import ProtocolMetrics, TrialKey, TrialResult, Usage
+from pytest_a2a_bench.model import Cost, ProtocolMetrics, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.reports import protocol_metrics, summary
+from pytest_a2a_bench.reports.html import overview, records
+from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.results.stats import summarise
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
@@ -114,7 +120,7 @@ def test_a_tokenizer_that_cannot_be_had_is_replaced_and_it_is_said() -> None:
     assert prices.cost(Usage(1, 1)) is None
 
 
-def test_the_summary_never_adds_an_estimate_to_a_report(held: TrialResult) -> None:
+def test_a_run_has_one_cost_and_says_what_is_estimated(held: TrialResult) -> None:
     reporting = dataclasses.replace(
         held,
         key=TrialKey("tau2", "mock", "create_task_1", 1),
@@ -122,18 +128,55 @@ def test_the_summary_never_adds_an_estimate_to_a_report(held: TrialResult) -> No
         estimated_usage=Usage(),
     )
     [domain] = summarise([held, reporting], registry.variant_of)
-    assert (domain.input_tokens, domain.output_tokens, domain.cost_usd) == (11, 5, 0.25)
+    assert (domain.input_tokens, domain.output_tokens) == (11, 5)
     assert domain.estimated == held.estimated_usage
     e = held.estimated_usage
     [titles, cells] = summary.rows([held, reporting])
     shown = dict(zip(titles, cells, strict=True))
     assert shown["tokens in/out"] == f"11/5 ~{e.input_tokens}/{e.output_tokens}"
-    assert shown["cost"] == f"$0.2500 ~${e.cost_usd:.4f}"
+    assert e.cost_usd is not None
+    assert domain.cost == Cost(0.25 + e.cost_usd, None, None, True)
+    assert shown["cost"] == str(domain.cost) == f"~${0.25 + e.cost_usd:#.2g}"
     told = [line for line in summary.caveats([held, reporting]) if "~" in line]
     assert told == [
-        "~ is an estimate where the agent reported nothing (--a2a-agent-model): 1 of 2 trials, from their messages "
-        "alone, for gpt-4"
+        f"cost {domain.cost}; ~ is estimated from the messages alone in 1 of 2 trials, for gpt-4 (--a2a-agent-model)"
     ]
+
+
+def test_the_same_cost_stands_everywhere() -> None:
+    # As in a run whose agent reports tokens, with a model as the user.
+    results = [
+        made_trial(
+            f"made/front/{n}#0",
+            agent_usage=Usage(13448, 20),
+            estimated_usage=Usage(None, None, 59.39),
+            user_usage=Usage(10, 10, 6.2),
+            provenance={"agent_model": "gpt-4.1"},
+        )
+        for n in (1, 2)
+    ]
+    whole = "~$131.18 (agent ~$118.78, user $12.40)"
+    [line] = [line for line in summary.caveats(results) if line.startswith("cost ")]
+    assert line == (
+        f"cost {whole}; ~ is estimated from the tokens that the agent reported in 2 of 2 trials, for gpt-4.1 "
+        "(--a2a-agent-model)"
+    )
+    [titles, cells] = summary.rows(results)
+    assert dict(zip(titles, cells, strict=True))["cost"] == "~$131.18"
+    told = [{"cost_usd": r.cost, "estimated_cost_usd": r.estimated_usage.cost_usd} for r in results]
+    assert "cost ~$131.18, " in Progress(tuple(told), 2, 1.0).line
+    [gate] = judge_ceilings(Trials(results), Thresholds(max_cost=100.0))
+    assert (gate.verdict, gate.sentence) == ("failed", f"the trials cost {whole}; the maximum is $100")
+    baseline = Baseline.of(results)
+    assert (baseline.cost, baseline.cost_usd) == ("~$65.59", 65.59)
+    page = str(overview.verdict(Contents(trials=results)))
+    assert "<b>~$131.18</b><small>agent ~$118.78, user $12.40</small>" in page
+    assert ["cost", "~$65.59 (agent ~$59.39, user $6.20)"] in records.detail(results[0])["facts"]
+
+
+def test_a_cost_that_the_agent_did_not_tell_is_not_said_to_be_nothing() -> None:
+    [line] = summary.caveats([made_trial("made/front/1#0", agent_usage=Usage(), user_usage=Usage(10, 10, 6.2))])
+    assert line == "cost $6.20 (agent not known, user $6.20)"
 
 
 def test_a_model_without_litellm_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:

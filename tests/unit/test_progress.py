@@ -14,7 +14,7 @@ def done(count: int, seconds: float = 10.0, **values: Any) -> tuple[dict[str, An
 def test_the_whole_line() -> None:
     every = (*done(2, cost_usd=0.25), *done(1, success=False), *done(1, status="infrastructure_error", success=None))
     assert Progress(every, 20, 25.0, parallel=4, in_flight=3).line == (
-        "a2a: 4 of 20 trials, 2 of 3 passed (67%), 1 not evaluated, 3 in flight, $0.50, 25s, about 40s left"
+        "a2a: 4 of 20 trials, 2 of 3 passed (67%), 1 not evaluated, 3 in flight, cost $0.50, 25s, about 40s left"
     )
 
 

@@ -67,7 +67,7 @@ def test_errors_never_leave_the_denominator_unseen() -> None:
     assert (summary.mean_reward, summary.successes) == (0.75, 3)
     assert summary.pass_hat_k == {1: 0.75, 2: 0.5}
     assert (summary.latency_p50, summary.input_tokens, summary.output_tokens) == (0.5, 80, None)
-    assert summary.cost_usd == pytest.approx(8.8)
+    assert summary.cost.total == pytest.approx(8.8)
 
 
 def test_nothing_evaluated_has_no_mean() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.model import TrialResult, Usage, percentile, sum_usage
+from pytest_a2a_bench.model import Cost, TrialResult, Usage, percentile, sum_usage
 from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint
 from pytest_a2a_bench.settings import without_query
 
@@ -51,6 +51,7 @@ def _under_test(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
         "requests": sum(r.wire.requests for r in own),
         "request_errors": sum(r.wire.errors for r in own),
         **_spent([s for r in own for s in r.turn_latencies], sum_usage(r.agent_usage for r in own)),
+        "cost_usd": sum((r.spent for r in own), Cost()).agent,
     }
 
 

@@ -101,6 +101,8 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "tokens_in": result.agent_usage.input_tokens,
         "tokens_out": result.agent_usage.output_tokens,
         "cost_usd": result.cost,
+        "agent_cost_usd": result.agent_usage.cost_usd,
+        "user_cost_usd": result.user_usage.cost_usd,
         "estimated_tokens_in": result.estimated_usage.input_tokens,
         "estimated_tokens_out": result.estimated_usage.output_tokens,
         "estimated_cost_usd": result.estimated_usage.cost_usd,

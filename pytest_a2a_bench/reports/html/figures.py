@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.model import TrialResult, dollars, percentile
 from pytest_a2a_bench.reports.html import charts, records
-from pytest_a2a_bench.reports.html.markup import Html, dollars, el, number, rate, seconds
+from pytest_a2a_bench.reports.html.markup import Html, el, number, rate, seconds
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.inference import wilson

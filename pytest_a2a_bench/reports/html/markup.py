@@ -91,13 +91,6 @@ def seconds(value: float | None) -> str:
     return f"{value / 60:.3g} min"
 
 
-def dollars(value: float | None) -> str:
-    """Return dollars, with as many digits as it takes to see anything."""
-    if value is None:
-        return "\u2013"
-    return f"${value:.2f}" if value >= 1 or value == 0 else f"${value:.2g}" if value >= 0.0001 else f"${value:.1e}"
-
-
 def number(value: float | None, digits: int = 1) -> str:
     """Return a number with a fixed number of digits."""
     return "\u2013" if value is None else f"{value:.{digits}f}"

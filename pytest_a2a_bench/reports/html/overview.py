@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
-from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
-from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
+from pytest_a2a_bench.reports.html.markup import Html, el, join, rate, seconds
 from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
@@ -85,7 +85,8 @@ def _headline(trials: Sequence[TrialResult]) -> Html:
     low, high = wilson(passed, len(counted)) if counted else (0.0, 1.0)
     # Over all trials: turns before an error were real ones.
     turns = sorted(s for r in trials for s in r.turn_latencies)
-    costs = [r.cost for r in trials if r.cost is not None]
+    cost = sum((r.spent for r in trials), Cost())
+    known = sum(r.cost is not None for r in trials)
     tasks = len({r.key.task_key for r in trials})
     troubled = count(sum(records.state(r).endswith("_error") for r in trials), "error")
     absent = sum(r.status == "not_run" for r in trials)
@@ -101,15 +102,16 @@ def _headline(trials: Sequence[TrialResult]) -> Html:
         ),
         _figure("Trials", f"{len(trials):,}", f"of {count(tasks, 'task')}; {troubled}"),
         _figure("Median turn", seconds(percentile(turns, 50)), f"p95 {seconds(percentile(turns, 95))}"),
-        _figure("Cost", dollars(sum(costs)) if costs else "\u2013", _cost_note(len(costs), len(trials))),
+        _figure("Cost", str(cost) if known else "\u2013", _cost_note(cost, known, len(trials))),
         class_="headline",
     )
 
 
-def _cost_note(known: int, trials: int) -> str:
+def _cost_note(cost: Cost, known: int, trials: int) -> str:
     if not known:
         return "none was reported"
-    return "agent, user and judge" if known == trials else f"known for {known:,} of {trials:,} trials"
+    of = "" if known == trials else f"known for {known:,} of {trials:,} trials"
+    return "; ".join(filter(None, (cost.parts, of))) or "agent, user and judge"
 
 
 def _figure(name: str, value: str, note: str) -> Html:

@@ -18,6 +18,7 @@ from pytest_a2a_bench.model import (
     ToolCall,
     TrialResult,
     Turn,
+    dollars,
     percentile,
 )
 from pytest_a2a_bench.redact import one_line, sanitise
@@ -62,7 +63,7 @@ def category(result: TrialResult) -> str:
 
 
 def row(result: TrialResult) -> dict[str, Any]:
-    """Return the table's row. ``x`` is more text to be found by a search; numbers may be None."""
+    """Return the table's row. ``x`` is more text to search, ``e`` marks an estimated cost; numbers may be None."""
     return {
         "k": one_line(str(result.key), KEY),
         "s": state(result),
@@ -74,6 +75,7 @@ def row(result: TrialResult) -> dict[str, Any]:
         "t": round(result.duration, 4),
         "p": round(result.latency, 4) if result.turn_latencies else None,
         "u": result.cost,
+        **({"e": True} if result.spent.estimated else {}),
         "x": " ".join(dict.fromkeys(one_line(c.name, 60) for c in result.tool_calls)),
     }
 
@@ -157,8 +159,8 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("retries", wire.retries or ""),
         ("tokens in", result.agent_usage.input_tokens),
         ("tokens out", result.agent_usage.output_tokens),
-        ("cost", None if result.cost is None else f"${result.cost:.4f}"),
-        ("estimated", _estimated(result)),
+        ("cost", None if result.cost is None else result.spent.words),
+        ("tokens estimated", _estimated(result)),
         ("user", result.user),
         ("judge", result.provenance.get("judge")),
         *((name, f"{value:.3g}") for name, value in (result.reward_info.metrics if result.reward_info else {}).items()),
@@ -201,7 +203,7 @@ def _party(party: Party) -> str:
         ("median turn", None if middle is None else f"{middle:.2f} s"),
         ("tokens in", party.usage.input_tokens),
         ("tokens out", party.usage.output_tokens),
-        ("cost", None if party.usage.cost_usd is None else f"${party.usage.cost_usd:.4f}"),
+        ("cost", None if party.usage.cost_usd is None else dollars(party.usage.cost_usd)),
         ("findings", len(party.findings) or None),
         ("agent", party.agent or None),
     )
@@ -213,7 +215,6 @@ def _estimated(result: TrialResult) -> str:
     known = (
         ("tokens in", used.input_tokens),
         ("tokens out", used.output_tokens),
-        ("cost", None if used.cost_usd is None else f"${used.cost_usd:.4f}"),
     )
     told = ", ".join(f"{name} {value}" for name, value in known if value is not None)
     return f"{told}, for {result.provenance.get('agent_model')}" if told else ""

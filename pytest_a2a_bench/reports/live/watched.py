@@ -158,6 +158,7 @@ class Watched:
                 "status": result.status,
                 "success": result.success,
                 "cost_usd": result.cost,
+                **({"estimated_cost_usd": result.estimated_usage.cost_usd} if result.spent.estimated else {}),
                 "duration_s": result.duration,
                 "reused_from": result.reused_from,
                 "groups": groups_of_result(result),

@@ -31,7 +31,7 @@ const show = {
     if (value < 1) return `${Math.round(value * 1000)} ms`;
     return value < 120 ? `${Number(value.toPrecision(3))} s` : `${Number((value / 60).toPrecision(3))} min`;
   },
-  dollars: (value) => (value === null ? "–" : `$${value >= 1 ? value.toFixed(2) : Number(value.toPrecision(2))}`),
+  dollars: (value) => (value === null ? "–" : `$${value >= 1 ? value.toFixed(2) : value.toPrecision(2)}`),
   reward: (value) => (value === null ? "–" : Number(value.toFixed(3)).toString()),
   count: (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`,
 };

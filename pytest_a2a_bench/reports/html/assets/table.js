@@ -52,7 +52,7 @@ const table = {
       n: () => make("td", { class: "num wide" }, String(row.n)),
       t: () => make("td", { class: "num wide narrow" }, show.seconds(row.t)),
       p: () => make("td", { class: "num wide narrow" }, show.seconds(row.p)),
-      u: () => make("td", { class: "num wide" }, show.dollars(row.u)),
+      u: () => make("td", { class: "num wide" }, (row.e ? "~" : "") + show.dollars(row.u)),
     };
     return make("tr", {}, this.titles.map((title) => cells[title.dataset.column]()));
   },
