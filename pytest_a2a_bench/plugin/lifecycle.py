@@ -222,6 +222,9 @@ def adopt_item(item: pytest.Item) -> None:
         check_items.adopt(item, parameters[CHECK_FIXTURE])
     elif items.KEY_FIXTURE in parameters:
         items.adopt(item, parameters[items.KEY_FIXTURE])
+    if item.config.getoption("keyword"):
+        nodes, marks = item.listchain(), item.iter_markers()
+        run.collected.names.update((n.name for n in nodes), (m.name for m in marks), item.listextrakeywords())
 
 
 def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
@@ -278,6 +281,7 @@ def conclude_collection(session: pytest.Session) -> None:
         return
     from pytest_a2a_bench.plugin.collect import conclusion
 
+    selection.note_unknown_words(session.config, run)
     conclusion.conclude(session, run)
     if not run.collected.used or not run.settings.endpoint:
         return

@@ -146,3 +146,13 @@ def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench, pytester: pyte
     assert named.ret == 0, named.stderr.str()
     assert named.outlines[0] == "a2a/mock::test_mock[create_task_1-t0]"
     assert named.outlines[2].startswith("1 test collected")
+
+
+def test_a_word_that_no_test_has_names_the_near_one(suite: Bench) -> None:
+    result = suite("-k", "frnot and not gone")
+    assert result.ret == 5
+    result.stdout.fnmatch_lines(["a2a: -k: no test has 'frnot' in its name; did you mean 'front'?"])
+    assert "gone" not in result.stdout.str()
+    result = suite("-k", "front and ok")
+    assert counts(result) == {"passed": 1}
+    assert "-k:" not in result.stdout.str()

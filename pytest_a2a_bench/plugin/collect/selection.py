@@ -11,7 +11,7 @@ import pytest
 from pytest_a2a_bench import suites
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import ACTS, all_modules, joins, judge_protocol
-from pytest_a2a_bench.plugin.run.state import Selection
+from pytest_a2a_bench.plugin.run.state import BenchRun, Selection
 from pytest_a2a_bench.plugin.shim import is_below
 from pytest_a2a_bench.settings import Settings
 
@@ -110,3 +110,14 @@ def is_named(config: pytest.Config, settings: Settings) -> bool:
     if config.args_source == pytest.Config.ArgsSource.ARGS and any("[" in a.partition("::")[2] for a in config.args):
         return True
     return bool(config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {}))
+
+
+def note_unknown_words(config: pytest.Config, run: BenchRun) -> None:
+    """Note words of ``-k`` that no collected item has in its name, where one that is near has them."""
+    words = re.findall(r"[^\s()]+", config.getoption("keyword") or "")
+    names = {name.lower() for name in run.collected.names}
+    for word in dict.fromkeys(words):
+        if word in ("and", "or", "not") or not names or any(word.lower() in name for name in names):
+            continue
+        if near := did_you_mean(word, run.collected.names):
+            run.collected.notes.append(f"-k: no test has {word!r} in its name{near}")

@@ -221,6 +221,7 @@ class Collected:
     :param problems: what is wrong with the tests; reported together when collection is over.
     :param test_problems: what is wrong with one test each, by its node id; reported only if an item of it is selected.
     :param notes: what the user should know about the selection.
+    :param names: the names that ``-k`` looks at, of all collected items; gathered only where it is given.
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param used: whether an item uses the endpoint.
     :param whole: keys of the selected trials before they were divided among shards.
@@ -230,6 +231,7 @@ class Collected:
     problems: list[str] = field(default_factory=list)
     test_problems: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
     left_out: int = 0
     used: bool = False
     whole: tuple[str, ...] = ()
