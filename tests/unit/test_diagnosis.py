@@ -111,7 +111,7 @@ def test_a_wrong_argument_says_both_values_and_whether_the_right_one_was_ever_se
     assert "(nothing that it had read or heard says the needed payment_id)" in unseen.detail
 
 
-LOOK = ("reseat_sim_card", {})
+LOOK: tuple[str, dict[str, str]] = ("reseat_sim_card", {})
 PAID = ("book_reservation", {"payment_methods": [{"id": "a_1", "amount": 1}, {"id": "b_2", "amount": 2}]})
 
 
