@@ -26,7 +26,7 @@ from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.rates import Limit
 from pytest_a2a_bench.assessor.request import BadRequest, parse
 from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
-from pytest_a2a_bench.benchmarks.crmarena.sources import opening
+from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.cli import assess
 from pytest_a2a_bench.cli.main import main
@@ -324,7 +324,7 @@ def test_no_gold_is_in_a_result(tmp_path: Path) -> None:
     assert told.state == "completed", told.text
     entries = told.result["results"]
     assert len(entries) == 20
-    source = opening.open_source("mini", Settings())
+    source = opening.make_source("mini", Settings())
     answers = {task.task_id: task.answers for task in source.tasks()}
     golds = {gold for entry in entries for gold in answers[entry["task_idx"]] if gold != NONE}
     assert len(golds) > 5

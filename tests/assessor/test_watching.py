@@ -16,7 +16,7 @@ from span_receiver import attributes, span_receiver
 
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.benchmarks.crmarena.sources import opening
+from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, context_of
@@ -119,7 +119,7 @@ def test_logs_tell_of_each_step_and_of_no_word(
     assert all(line["seconds"] >= 0 and line["turn"] >= 1 for line in of("turn ended"))
     rewards = of("trial evaluated", lambda line: line["reward"])
     assert sum(reward == 1 for reward in rewards) == told.result["score"]
-    tasks = {task.task_id: task.answers for task in opening.open_source("mini", Settings()).tasks()}
+    tasks = {task.task_id: task.answers for task in opening.make_source("mini", Settings()).tasks()}
     golds = {gold for entry in told.result["results"] for gold in tasks[entry["task_idx"]] if gold != NONE}
     assert len(golds) > 5
     for secret in (canary, *golds):

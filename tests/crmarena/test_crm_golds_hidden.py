@@ -13,8 +13,8 @@ from crm_trials import MINI, keys, one_of_each, settings, task_of
 from trials import RunTrials
 
 from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
-from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.model import Part, TrialResult
 from pytest_a2a_bench.settings import Settings
@@ -25,7 +25,7 @@ def telling(task_id: str) -> list[str]:
     """Return those golds of a task that could only come from its answer: what the question or the briefing says
     anyway (the name of a stage, of a factor) gives nothing away."""
     task = MINI[task_id]
-    schema = opening.open_source("mini", Settings()).schema
+    schema = opening.make_source("mini", Settings()).schema
     said = f"{render_policy(task, schema, aided=True)}\n{task.query}\n{task.persona}"
     return [answer for answer in task.answers if answer != NONE and answer not in said]
 

@@ -19,7 +19,6 @@ from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
-from pytest_a2a_bench.benchmarks.crmarena.notes import variant_of
 from pytest_a2a_bench.benchmarks.crmarena.official import tools as official_tools
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
 from pytest_a2a_bench.benchmarks.crmarena.official.tool_conversation import OfficialToolEpisode
@@ -27,9 +26,9 @@ from pytest_a2a_bench.benchmarks.crmarena.official.tools import PUBLISHED_CODE, 
 from pytest_a2a_bench.benchmarks.crmarena.options import check_options
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
-from pytest_a2a_bench.benchmarks.crmarena.preconditions import find_problems
 from pytest_a2a_bench.benchmarks.crmarena.score.submitted import worth
-from pytest_a2a_bench.benchmarks.crmarena.sources.directory import blob_id
+from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
+from pytest_a2a_bench.benchmarks.crmarena.suite import find_problems, variant_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.errors import ConfigurationError, TransportError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid

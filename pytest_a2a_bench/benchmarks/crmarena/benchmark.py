@@ -24,7 +24,6 @@ from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
     texts_of,
     unanswered,
 )
-from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, official_user, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.official.tool_conversation import OfficialToolEpisode
@@ -35,6 +34,7 @@ from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted, worth
+from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.model_user import ModelUser

@@ -11,17 +11,72 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, cast
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import read_rot
+from pytest_a2a_bench.benchmarks.crmarena import MINI, mini
+from pytest_a2a_bench.benchmarks.crmarena.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.sources import opening
-from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, open_published
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
+
+
+class MiniSource:
+    """The mini org, whose tasks and rows are data of this package."""
+
+    def __init__(self, domain: str) -> None:
+        self.domain = domain
+        self.schema = standard_schema()
+
+    def tasks(self) -> tuple[CrmTask, ...]:
+        """Return the tasks."""
+        tasks = mini.read_tasks().tasks
+        return tuple(replace(task, interactive=True) for task in tasks) if self.domain.endswith(INTERACTIVE) else tasks
+
+    def task_ids(self) -> tuple[tuple[str, str], ...]:
+        """Return ids and categories."""
+        return tuple((task.task_id, task.category) for task in self.tasks())
+
+    @property
+    def provenance(self) -> Provenance:
+        """The version of the data."""
+        return Provenance("mini", mini.read_tasks().name)
+
+
+Source = MiniSource | PublishedSource
+"""A domain's tasks, schema and rows; may be asked from several threads at once."""
+
+
+def make_source(domain: str, settings: Settings) -> Source:
+    """Return where a domain's tasks and rows come from. Nothing big is read before it is asked for.
+
+    :raises ConfigurationError: as :func:`~pytest_a2a_bench.benchmarks.crmarena.sources.open_published`.
+    """
+    if domain in MINI:
+        return MiniSource(domain)
+    return open_published(domain, settings)
+
+
+def open_org(source: Source, *, rot: bool = False) -> LocalOrg:
+    """Open an org with a source's rows; it is the caller's to close.
+
+    :param rot: whether the mini org has its distractor rows.
+    :raises ConfigurationError: if the source has tasks but no rows.
+    """
+    if isinstance(source, PublishedSource):
+        return LocalOrg.open(source.rows_file(), source.schema, name=org_of(source.domain))
+    rows = mini.read_rows()
+    for name, extra in mini.read_rot().rows.items() if rot else ():
+        rows.setdefault(name, []).extend(extra)
+    tasks = mini.read_tasks()
+    return LocalOrg.from_rows(rows, source.schema, name=tasks.name, today=tasks.today)
+
 
 DRIFT_SEED = 1
 """Which fields schema drift renames, and to what."""
@@ -68,7 +123,7 @@ class _OrgKey(NamedTuple):
 # Reentrant: opening a domain opens its source. Held while an org is built, so that threads wait for it instead of
 # building their own.
 _LOCK = threading.RLock()
-_SOURCES: dict[tuple[str, str | None, str], opening.Source] = {}
+_SOURCES: dict[tuple[str, str | None, str], Source] = {}
 _ORGS: dict[_OrgKey, Org] = {}
 _DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
 
@@ -85,14 +140,14 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
                 _ORGS[key] = _open_org(source, settings)
-            traps = read_rot().traps if CrmOptions.of(settings).rot else {}
+            traps = mini.read_rot().traps if CrmOptions.of(settings).rot else {}
             if CrmOptions.of(settings).drift:
                 tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
             _DOMAINS[domain, key] = OpenDomain(domain, tasks, _ORGS[key], source.provenance, traps)
         return _DOMAINS[domain, key]
 
 
-def open_source(domain: str, settings: Settings) -> opening.Source:
+def open_source(domain: str, settings: Settings) -> Source:
     """Return a domain's source; opened once, and kept until the process ends.
 
     :raises ConfigurationError: if the data are missing or are not what they should be.
@@ -102,7 +157,7 @@ def open_source(domain: str, settings: Settings) -> opening.Source:
     key = (domain, chosen.data, chosen.org)
     with _LOCK:
         if key not in _SOURCES:
-            _SOURCES[key] = opening.open_source(domain, settings)
+            _SOURCES[key] = make_source(domain, settings)
         return _SOURCES[key]
 
 
@@ -134,12 +189,12 @@ def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     return replace(task, query=query, required=required, optional=optional)
 
 
-def _open_org(source: opening.Source, settings: Settings) -> Org:
+def _open_org(source: Source, settings: Settings) -> Org:
     chosen = CrmOptions.of(settings)
-    is_mini = isinstance(source, opening.MiniSource)
+    is_mini = isinstance(source, MiniSource)
     if chosen.org != "local" and not is_mini:
         return open_salesforce(os.environ, source.schema)
-    org = opening.open_org(source, rot=chosen.rot)
+    org = open_org(source, rot=chosen.rot)
     if not chosen.drift:
         return org
     renamed = drifted(org, cast("DriftLevel", chosen.drift), DRIFT_SEED)

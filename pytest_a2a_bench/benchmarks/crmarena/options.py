@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.readers import one_of, read_share, read_switch, read_text, whole
@@ -23,7 +24,7 @@ ORGS = ("local", "salesforce")
 PREFIX = "crm_"
 
 # A revision holds no colon, so that what follows one is a directory.
-_HUB = re.compile(r"(?P<hub>hub(?:@[^:@\s]+)?)(?::(?P<rows>.+))?", re.DOTALL)
+_HUB = re.compile(r"hub(?:@(?P<revision>[^:@\s]+))?(?::(?P<rows>.+))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,40 @@ def _read_data(text: str) -> str:
     return read_text(text)
 
 
+class DataSpec(NamedTuple):
+    """What ``--a2a-crm-data`` says.
+
+    :param hub: whether tasks and schema come from the hub.
+    :param directory: the directory; for the hub the one that has the rows, or None.
+    """
+
+    hub: bool
+    directory: Path | None
+    revision: str | None = None
+
+
+def parse_data(text: str | None) -> DataSpec | None:
+    """Read ``DIR``, ``hub``, ``hub@REVISION``, and ``hub:DIR`` or ``hub@REVISION:DIR`` with the rows in DIR.
+
+    A directory that is really called ``hub`` is written ``./hub``.
+    """
+    if not text:
+        return None
+    hub = _HUB.fullmatch(text)
+    if hub is None:
+        return DataSpec(False, Path(text).expanduser())
+    rows = hub["rows"]
+    return DataSpec(True, Path(rows).expanduser() if rows else None, hub["revision"])
+
+
 def locate_data(source: str, base: Path) -> str:
     """Return a source with its directory, if it names one, made absolute."""
     hub = _HUB.fullmatch(source)
     if hub is None:
         return str(base / Path(source).expanduser())
-    return source if hub["rows"] is None else f"{hub['hub']}:{base / Path(hub['rows']).expanduser()}"
+    if hub["rows"] is None:
+        return source
+    return f"{source.partition(':')[0]}:{base / Path(hub['rows']).expanduser()}"
 
 
 # "none" can be said on a command line, to undo what an ini file says.
@@ -217,16 +246,15 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
         yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for --a2a-colleague"
     chosen = CrmOptions.of(settings)
     yield from _check_official(settings, chosen)
-    hub = _HUB.fullmatch(chosen.data or "")
-    directory = hub["rows"] if hub is not None else chosen.data
+    where = parse_data(chosen.data)
+    if where is not None and where.directory is not None and not where.directory.is_dir():
+        yield f"--a2a-crm-data: {where.directory} is not a directory; it must be one with CRMArena's files"
     # A listing needs no rows.
-    if hub is not None and directory is None and chosen.org == "local" and not listing:
+    elif where is not None and where.directory is None and chosen.org == "local" and not listing:
         yield (
-            f"--a2a-crm-data={chosen.data}: the hub has tasks but no rows of an org: pass {hub['hub']}:DIR with "
+            f"--a2a-crm-data={chosen.data}: the hub has tasks but no rows of an org: pass {chosen.data}:DIR with "
             "local_data/ of upstream's repository in DIR, or --a2a-crm-org salesforce"
         )
-    elif directory is not None and not Path(directory).is_dir():
-        yield f"--a2a-crm-data: {directory} is not a directory; it must be one with CRMArena's files"
     if chosen.org == "local":
         return
     if chosen.data is None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 from functools import lru_cache
 
+from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.sources.opening import open_source
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 from pytest_a2a_bench.benchmarks.player import Gold, Player
 from pytest_a2a_bench.model import AgentSaid, ToolCall

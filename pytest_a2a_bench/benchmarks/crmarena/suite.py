@@ -1,21 +1,26 @@
-"""What collection knows about CRMArena: its domains, and the ids of their tasks. Nothing is built or opened for it."""
+"""What pytest knows about CRMArena: its domains and tasks, what keeps them from running, and what to say of results.
+
+Every pytest run imports this module, so what opens an org is imported inside of functions.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, notes
-from pytest_a2a_bench.benchmarks.crmarena.options import OPTIONS, CrmOptions, check_options
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
+from pytest_a2a_bench.benchmarks.crmarena.options import OPTIONS, TOOL_STRATEGIES, CrmOptions, check_options
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.model import BenchTask
+    from pytest_a2a_bench.model import BenchTask, TrialResult
 
 NAME = "crmarena"
 SPLIT = "base"
@@ -83,16 +88,201 @@ def _why_absent(settings: Settings, domain: str) -> str:
     return f"is not in {CrmOptions.of(settings).data}"
 
 
-def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
-    from pytest_a2a_bench.benchmarks.crmarena import preconditions
+def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    """Return everything that keeps all trials of these domains from running.
 
-    return preconditions.find_problems(domains, settings, environ)
+    Only names and headers of files are read, and nobody logs in.
+
+    :param domains: of the trials that were chosen.
+    :param environ: where credentials are looked for.
+    """
+    from pytest_a2a_bench.benchmarks.crmarena import sources
+
+    published = [domain for domain in dict.fromkeys(domains) if domain in sources.PUBLISHED]
+    problems = list(_strategy_problems(dict.fromkeys(domains), CrmOptions.of(settings)))
+    for domain in published:
+        try:
+            sources.open_published(domain, settings)
+        except ConfigurationError as error:
+            problems.append(str(error))
+    if published and CrmOptions.of(settings).rot:
+        problems.append(f"--a2a-crm-rot adds rows to the mini org only: leave it out, or {', '.join(published)}")
+    if published and CrmOptions.of(settings).org == "salesforce":
+        problems += _live_problems(environ)
+    return problems
 
 
-def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    from pytest_a2a_bench.benchmarks.crmarena import preconditions
+def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[str]:
+    """Say what upstream's agents are not made for, and whether the functions are there that one of them calls."""
+    if chosen.strategy == "react":
+        return
+    from pytest_a2a_bench.benchmarks.crmarena.official.tools import tools_of
 
-    return preconditions.examine(environ)
+    has_tools = chosen.strategy in TOOL_STRATEGIES
+    # The mini org has the objects and fields of all splits.
+    unfit = [d for d in domains if d.endswith(INTERACTIVE) or (has_tools and d not in (*MINI, "original"))]
+    if unfit:
+        made_for = "the original split (and the mini org)" if has_tools else "questions that nobody is asked back about"
+        yield f"--a2a-crm-official DIR:{chosen.strategy} is upstream's for {made_for}: leave out {', '.join(unfit)}"
+    try:
+        tools_of(chosen)
+    except ConfigurationError as error:
+        yield str(error)
+
+
+def _live_problems(environ: Mapping[str, str]) -> list[str]:
+    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+
+    problems = []
+    # Looked for and not imported: nobody logs in here.
+    if find_spec("simple_salesforce") is None:
+        problems.append(str(MissingExtraError("simple-salesforce", "salesforce")))
+    try:
+        read_credentials(environ)
+    except ConfigurationError as error:
+        problems.append(str(error))
+    return problems
+
+
+def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Say for ``a2a-bench doctor`` which tasks there are, and whether a live org can be logged in to."""
+    yield "CRMArena", _count_tasks(environ.get("A2A_CRM_DATA") or None)
+    yield "Salesforce", _describe_login(environ)
+
+
+def _count_tasks(data: str | None) -> str:
+    from pytest_a2a_bench.benchmarks.crmarena import sources
+
+    settings = Settings(benchmark_options={"crm_data": data})
+    counts = [f"mini {len(sources.task_ids('mini', settings))}"]
+    if data is None:
+        return f"{counts[0]}; A2A_CRM_DATA is not set (a directory, or hub)"
+    # Counting them would download them.
+    if data.startswith("hub"):
+        return f"{counts[0]}; A2A_CRM_DATA is {data}"
+    try:
+        counts += [
+            f"{domain} {len(sources.task_ids(domain, settings))}" for domain in sources.available_domains(settings)
+        ]
+    except (A2ABenchError, OSError) as error:
+        return f"{counts[0]}; A2A_CRM_DATA: {error}"
+    return f"tasks: {', '.join(counts)}; A2A_CRM_DATA is {data}"
+
+
+def _describe_login(environ: Mapping[str, str]) -> str:
+    """Say whether there are credentials. No value is shown."""
+    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+
+    try:
+        return f"credentials for {read_credentials(environ).place}"
+    except A2ABenchError:
+        named = sorted(name for name in environ if name.startswith("SALESFORCE_"))
+        return (
+            f"no complete credentials (set: {', '.join(named)})" if named else "no credentials (SALESFORCE_* not set)"
+        )
+
+
+_SCORINGS = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
+
+
+def name_variant(drift: str | None, rot: bool) -> str:
+    """Return the name of a changed org (``drift low, rot``); empty where it is as published."""
+    return ", ".join([f"drift {drift}"] * bool(drift) + ["rot"] * rot)
+
+
+def variant_of(provenance: Mapping[str, Any]) -> str:
+    """Return what sets a stored result apart: upstream's own rules, and the name of a changed org."""
+    official = ["official"] * (provenance.get("profile") == "official")
+    official += [str(provenance["strategy"])] if provenance.get("strategy") not in (None, "react") else []
+    return ", ".join([*official, *filter(None, [_org_of(provenance)])])
+
+
+def _org_of(provenance: Mapping[str, Any]) -> str:
+    """Return the name of the org that a stored result is of."""
+    return str(provenance.get("variant") or "")
+
+
+def describe_changes(settings: Settings) -> str:
+    """Say for the header how options change the org, and whose rules are followed where they are not ours."""
+    chosen = CrmOptions.of(settings)
+    variant = name_variant(chosen.drift, chosen.rot)
+    changed = [f"CRMArena's org changed: {variant}"] * bool(variant)
+    return "; ".join(_published(chosen) + changed)
+
+
+def _published(chosen: CrmOptions) -> list[str]:
+    if chosen.profile != "official":
+        return []
+    agent = f" (strategy {chosen.strategy})" if chosen.strategy != "react" else ""
+    return [f"CRMArena as its code was published{agent}"]
+
+
+def describe_asker(domains: Sequence[str], settings: Settings) -> str:
+    """Say for the header how answers are scored, where every domain's tasks are questions and nobody plays a user."""
+    # Where a user speaks, the header says who plays it instead.
+    if any(domain.endswith(INTERACTIVE) for domain in domains):
+        return ""
+    chosen = CrmOptions.of(settings)
+    read = "by a judge" if settings.judge_llm else "by rules"
+    return f"CRMArena profile {chosen.profile}, scoring {chosen.scoring}, answers read {read}"
+
+
+def describe_method(results: Sequence[TrialResult]) -> str:
+    """Say how answers were scored, and by what they were read."""
+    scored = [r.provenance for r in results if r.provenance.get("scoring")]
+    if not scored:
+        return ""
+    scorings = Counter(str(p["scoring"]) for p in scored)
+    explained = Counter({f"{n} ({_SCORINGS[n]})" if n in _SCORINGS else n: count for n, count in scorings.items()})
+    extractors = Counter(str(p["extractor"]) for p in scored if p.get("extractor"))
+    return f"scoring: {_counted(explained)}; answers extracted by: {_counted(extractors)}"
+
+
+def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Say what is not as the benchmark's authors published it."""
+    told = [r.provenance for r in results]
+    yield from _describe_sources([p["source"] for p in told if isinstance(p.get("source"), Mapping)])
+    if any(p.get("aided") for p in told):
+        yield "the agent was shown the general domain details too (--a2a-crm-aided)"
+    official = [p["official"] for p in told if isinstance(p.get("official"), Mapping)]
+    if official:
+        yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-official)"
+    if any(not code.get("published") for code in official):
+        yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
+    if any(p.get("twins") for p in told):
+        yield _show_twins(results)
+    variants = Counter(v for p in told if (v := _org_of(p)))
+    if variants:
+        named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
+        yield f"the org was changed: {named}; these are not results of the plain benchmark"
+
+
+def _show_twins(results: Sequence[TrialResult]) -> str:
+    """Say of the privacy tasks that have benign twins what came of them, in three numbers."""
+    found: Counter[str] = Counter()
+    for result in results:
+        if result.provenance.get("twins") and result.reward_info is not None:
+            metrics = result.reward_info.info.get("metrics")
+            known = metrics if isinstance(metrics, Mapping) else {}
+            found[next((str(name) for name, value in known.items() if value), "unanswered")] += 1
+    unanswered = f", {found['unanswered']} without an answer" if found["unanswered"] else ""
+    return (
+        f"privacy by twins: {found['kept']} of {found.total()} kept the secret and told what may be told, "
+        f"{found['leak']} leaked, {found['over_refusal']} refused too much{unanswered}"
+    )
+
+
+def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if any(source.get("source") == "mini" for source in sources):
+        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
+    if any(source.get("source") != "mini" and not source.get("official") for source in sources):
+        yield "not every data file is, byte for byte, one that CRMArena published"
+
+
+def _counted(found: Counter[str]) -> str:
+    if len(found) <= 1:
+        return next(iter(found), "none")
+    return ", ".join(f"{value} ({count})" for value, count in found.most_common())
 
 
 SUITE = Suite(
@@ -110,12 +300,12 @@ SUITE = Suite(
     benchmark="pytest_a2a_bench.benchmarks.crmarena.benchmark",
     options=OPTIONS,
     check_options=check_options,
-    preconditions=_preconditions,
-    variant=notes.variant_of,
-    asked_by=notes.describe_asker,
-    changes=notes.describe_changes,
-    method=notes.describe_method,
-    notes=notes.describe_results,
+    preconditions=find_problems,
+    variant=variant_of,
+    asked_by=describe_asker,
+    changes=describe_changes,
+    method=describe_method,
+    notes=describe_results,
     reported=("scoring", "extractor", "aided", "drift", "rot"),
     counts=("queries", "query_errors", "rows_read"),
     check_titles=dict.fromkeys(("exact_match", "fuzzy_match", "privacy_rejection"), "the answer:"),
@@ -127,5 +317,5 @@ SUITE = Suite(
         "pytest-a2a-bench[hub]": ("CRMArena from the Hugging Face hub", ("datasets", "huggingface_hub", "pyarrow")),
         "pytest-a2a-bench[salesforce]": ("CRMArena in a live org", ("simple_salesforce", "requests")),
     },
-    examine=_examine,
+    examine=examine,
 )

@@ -11,10 +11,10 @@ import pytest
 from crm_settings import crm_settings
 from examples import sampled
 
+from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import prompt
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import US_STATES
-from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, AnswerKind, CrmTask
 
 DATA = Path(__file__).parents[3] / ".." / "shared" / "data" / "crmarena"
@@ -79,7 +79,7 @@ NOTHING: tuple[Phrase, ...] = (
 
 @pytest.fixture(scope="module")
 def source() -> opening.Source:
-    return opening.open_source("b2b", crm_settings(crm_data=str(DATA)))
+    return opening.make_source("b2b", crm_settings(crm_data=str(DATA)))
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ import pytest
 from crm_settings import crm_settings
 from mini_org.org import build
 
+from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.benchmarks.crmarena.sources import directory, opening, parse_data
+from pytest_a2a_bench.benchmarks.crmarena.options import parse_data
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
@@ -54,12 +55,12 @@ def settings(root: Path, **more: Any) -> Settings:
 
 
 def load(root: Path, domain: str = "b2b") -> tuple[CrmTask, ...]:
-    return opening.open_source(domain, settings(root)).tasks()
+    return opening.make_source(domain, settings(root)).tasks()
 
 
 def test_tasks_schema_rows_and_provenance(root: Path) -> None:
     (root / "b2b_schema.json").write_text(json.dumps([{"object": "Case", "fields": {"Id": "the id", "X": None}}]))
-    source = opening.open_source("b2b", settings(root))
+    source = opening.make_source("b2b", settings(root))
     first, second = source.tasks()
     assert (first.task_id, first.answers, first.category, first.interactive) == ("0007", (USER,), "handle_time", False)
     assert (first.required, first.optional) == ("- Today's date: 2031-07-09", "A week has seven days")
@@ -77,20 +78,20 @@ def test_tasks_schema_rows_and_provenance(root: Path) -> None:
 def test_a_blob_id_is_gits(root: Path) -> None:
     path = root / "b2b_tasks.json"
     told = subprocess.run(["git", "hash-object", str(path)], capture_output=True, text=True, check=True)
-    assert directory.blob_id(path) == told.stdout.strip()
+    assert sources.blob_id(path) == told.stdout.strip()
 
 
 def test_official_files_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / "local_data" / "crmarenapro_b2b_data.db"
-    monkeypatch.setitem(directory.OFFICIAL, path.name, directory.blob_id(path))
-    provenance = opening.open_source("b2b", settings(root)).provenance
+    monkeypatch.setitem(sources.OFFICIAL, path.name, sources.blob_id(path))
+    provenance = opening.make_source("b2b", settings(root)).provenance
     assert (provenance.official, provenance.official_files) == (False, ("crmarenapro_b2b_data.db",))
-    monkeypatch.setitem(directory.OFFICIAL, "b2b_tasks.json", directory.blob_id(root / "b2b_tasks.json"))
-    assert opening.open_source("b2b", settings(root)).provenance.official
+    monkeypatch.setitem(sources.OFFICIAL, "b2b_tasks.json", sources.blob_id(root / "b2b_tasks.json"))
+    assert opening.make_source("b2b", settings(root)).provenance.official
 
 
 def test_without_a_schema_file_the_tables_are_the_schema(root: Path) -> None:
-    schema = opening.open_source("b2b", settings(root)).schema
+    schema = opening.make_source("b2b", settings(root)).schema
     assert len(schema.objects) == 27
     status = next(f for o in schema.objects if o.name == "Case" for f in o.fields if f.name == "Status")
     assert status.description
@@ -195,13 +196,13 @@ def test_a_file_that_is_no_table_is_named_with_the_place(root: Path, text: str, 
 def test_a_bad_schema_is_named(root: Path) -> None:
     (root / "b2b_schema.json").write_text(json.dumps([{"object": "Case"}, {"fields": {}}]))
     with pytest.raises(ConfigurationError, match=r"is no schema \(2 problems\)[\s\S]*\(Case\): fields is missing"):
-        _ = opening.open_source("b2b", settings(root)).schema
+        _ = opening.make_source("b2b", settings(root)).schema
 
 
 def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ConfigurationError) as caught:
-        opening.open_source("b2c", settings(tmp_path))
+        opening.make_source("b2c", settings(tmp_path))
     said = str(caught.value)
     assert "b2c_tasks" in said
     assert "crmarenapro_b2c_data.db" in said
@@ -211,7 +212,7 @@ def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
 
 def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:
     (root / "local_data" / "crmarenapro_b2b_data.db").unlink()
-    source = opening.open_source("b2b", settings(root, crm_org="salesforce"))
+    source = opening.make_source("b2b", settings(root, crm_org="salesforce"))
     assert len(source.tasks()) == 2
     assert sources.task_ids("b2b", settings(root)) == source.task_ids()
     with pytest.raises(ConfigurationError, match="'b2b' cannot be queried; the org's rows: no crmarenapro_b2b_data"):
@@ -225,16 +226,16 @@ def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:
 def test_a_file_that_is_no_database_is_named(root: Path, content: bytes, said: str) -> None:
     (root / "local_data" / "crmarenapro_b2b_data.db").write_bytes(content)
     with pytest.raises(ConfigurationError, match=said):
-        opening.open_source("b2b", settings(root))
+        opening.make_source("b2b", settings(root))
 
 
 def test_data_and_domains_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no domain 'b2x'; there are: mini, mini_interactive, original"):
-        opening.open_source("b2x", Settings())
+        opening.make_source("b2x", Settings())
     with pytest.raises(ConfigurationError, match="not ours to ship"):
-        opening.open_source("b2b", Settings())
+        opening.make_source("b2b", Settings())
     with pytest.raises(ConfigurationError, match="gone does not exist"):
-        opening.open_source("b2b", settings(tmp_path / "gone"))
+        opening.make_source("b2b", settings(tmp_path / "gone"))
     assert sources.available_domains(Settings()) == ()
     assert sources.available_domains(crm_settings(crm_data="hub")) == sources.PUBLISHED
 
@@ -257,7 +258,7 @@ def test_how_data_is_named(text: str, hub: bool, directory: str | None, revision
 
 
 def test_the_mini_org_needs_nothing() -> None:
-    source = opening.open_source("mini", crm_settings())
+    source = opening.make_source("mini", crm_settings())
     assert source.task_ids() == tuple((t.task_id, t.category) for t in source.tasks())
     assert source.provenance.source == "mini"
     assert len(source.task_ids()) == 220
@@ -273,4 +274,4 @@ def test_the_mini_org_needs_nothing() -> None:
     assert len(set(found)) == 1
     assert len(found) == 4
     org.close()
-    assert all(t.interactive for t in opening.open_source("mini_interactive", crm_settings()).tasks())
+    assert all(t.interactive for t in opening.make_source("mini_interactive", crm_settings()).tasks())

@@ -14,7 +14,7 @@ from crm_settings import crm_settings
 from hub_server import COMMIT, HubServer
 from mini_org.org import build
 
-from pytest_a2a_bench.benchmarks.crmarena.sources import opening
+from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.errors import ConfigurationError
 
 # Importing it takes a second, and here nobody needs it: the processes that are started do.
@@ -37,12 +37,12 @@ configs:
 """
 SHOW = """\
 import json, sys
-from pytest_a2a_bench.benchmarks.crmarena.sources import opening
+from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 try:
     chosen = {"crm_data": sys.argv[2], "crm_org": sys.argv[3]}
-    source = opening.open_source(sys.argv[1], Settings(benchmark_options=chosen))
+    source = opening.make_source(sys.argv[1], Settings(benchmark_options=chosen))
     tasks = source.tasks()
     shown = {"ids": source.task_ids(), "answers": [t.answers for t in tasks], "interactive": tasks[0].interactive}
     shown["objects"] = [o.name for o in source.schema.objects]
@@ -124,6 +124,6 @@ def test_offline_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_the_hub_alone_has_no_rows() -> None:
     with pytest.raises(ConfigurationError, match=r"no rows of its org; download crmarenapro_b2b_data\.db.*hub:DIR"):
-        opening.open_source("b2b", crm_settings(crm_data="hub"))
+        opening.make_source("b2b", crm_settings(crm_data="hub"))
     with pytest.raises(ConfigurationError, match="/nowhere does not exist"):
-        opening.open_source("b2b", crm_settings(crm_data="hub:/nowhere"))
+        opening.make_source("b2b", crm_settings(crm_data="hub:/nowhere"))

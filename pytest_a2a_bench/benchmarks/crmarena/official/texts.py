@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.sources.directory import blob_id
+from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
 from pytest_a2a_bench.benchmarks.crmarena.tasks import AnswerKind, CrmTask
 from pytest_a2a_bench.errors import ConfigurationError
 

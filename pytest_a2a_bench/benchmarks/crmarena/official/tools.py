@@ -20,7 +20,7 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import visible_records
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.sources.directory import blob_of
+from pytest_a2a_bench.benchmarks.crmarena.sources import blob_of
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import ToolSpec
 

@@ -20,7 +20,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan, envelope
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import Shapes
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import whole_characters
 from pytest_a2a_bench.benchmarks.crmarena.org.sosl import SearchPlan, compile_sosl
 from pytest_a2a_bench.benchmarks.crmarena.org.tables import copy_tables
@@ -64,7 +63,7 @@ class LocalOrg:
         self._schema = schema
         self._connections = Connections(path, time_limit)
         # By day too: TODAY in a query means another day tomorrow.
-        self._soql = lru_cache(_REMEMBERED)(Shapes(lambda text, day: compile_soql(text, schema, day)).plan)
+        self._soql = lru_cache(_REMEMBERED)(lambda text, day: compile_soql(text, schema, day))
         self._sosl = lru_cache(_REMEMBERED)(lambda text, day: compile_sosl(text, schema, day))
         # Also where nobody calls close: copies of an org are large.
         self._remove = weakref.finalize(self, shutil.rmtree, folder, True)

@@ -1,21 +1,34 @@
-"""A directory that the user downloaded: task files, schemas and SQLite files of upstream's."""
+"""Where a published domain's tasks and rows come from: a directory of the user's, or the Hugging Face hub.
+
+Collection asks here for domains and task ids, so nothing that opens an org is imported: :mod:`.domains` does that.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
+import os
 import threading
 from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, files
+from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema, read_tasks
+from pytest_a2a_bench.benchmarks.crmarena.mini import read_tasks as read_mini
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.sources import files
-from pytest_a2a_bench.benchmarks.crmarena.sources.rows import read_schema, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.language_models import describe_failure
+from pytest_a2a_bench.settings import Settings
+
+PUBLISHED = tuple(domain for domain in DOMAINS if domain not in MINI)
+"""The domains that upstream publishes; what they hold is the user's to download."""
 
 OFFICIAL = {
     "crmarena_data.db": "86cf4c611eb93e674d3af6047ed1aeb9a7f07416",
@@ -206,3 +219,170 @@ def blob_of(content: bytes) -> str:
 def is_official(blob: str) -> bool:
     """Tell whether a blob is one that upstream published, under whichever name it is kept."""
     return blob in OFFICIAL.values()
+
+
+_HOME = "https://huggingface.co"
+
+
+class Table(NamedTuple):
+    """A table on the hub."""
+
+    dataset: str
+    config: str
+    split: str
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.config}/{self.split}"
+
+
+def tasks_table(domain: str) -> Table:
+    """Return where a domain's tasks are."""
+    if domain == "original":
+        return Table("Salesforce/CRMArena", "CRMArena", "test")
+    return Table("Salesforce/CRMArenaPro", "CRMArenaPro", domain)
+
+
+def schema_table(domain: str) -> Table:
+    """Return where the schema of a domain's org is."""
+    org = files.org_of(domain)
+    if org == "original":
+        return Table("Salesforce/CRMArena", "schema", "test")
+    return Table("Salesforce/CRMArenaPro", f"{org}_schema", f"{org}_schema")
+
+
+class HubSource(PublishedSource):
+    """One domain on the Hugging Face hub, where upstream publishes tasks and schemas, but no rows.
+
+    Downloads are kept in the library's own cache, by revision.
+
+    :param revision: commit, tag or branch of the data set; None for its newest.
+    :param rows: directory that has the org's SQLite file, or None.
+    :raises ConfigurationError: if rows are needed and not there.
+    """
+
+    def __init__(self, domain: str, *, revision: str | None, rows: Path | None, needs_rows: bool = True) -> None:
+        super().__init__(domain, files.find_rows(check_directory(rows), domain) if rows is not None else None)
+        self._revision = revision
+        if needs_rows and rows is None:
+            raise ConfigurationError(
+                f"the hub has the tasks and the schema of {domain!r}, but no rows of its org; download "
+                f"{files.row_names(domain)[0]} from local_data/ of upstream's repository and pass "
+                "--a2a-crm-data hub:DIR, or let a live org answer: --a2a-crm-org salesforce"
+            )
+        problems = rows_problems(self._rows, domain) if needs_rows else []
+        if problems:
+            raise ConfigurationError(f"{rows} does not have what the domain {domain!r} needs; {problems[0]}")
+
+    def _read_tasks(self) -> tuple[CrmTask, ...]:
+        table = tasks_table(self.domain)
+        rows = load(table, self._revision)
+        return read_tasks(rows, str(table), interactive=self.domain.endswith(INTERACTIVE))
+
+    @functools.cached_property
+    def schema(self) -> OrgSchema:
+        """The schema on the hub."""
+        table = schema_table(self.domain)
+        return read_schema(load(table, self._revision), str(table))
+
+    @functools.cached_property
+    def provenance(self) -> Provenance:
+        """The data set with its commit, and the blob id of the rows.
+
+        Official where the hub is Hugging Face's own and the rows, if any are used, are upstream's.
+        """
+        table = tasks_table(self.domain)
+        rows = provenance_of("hub", table.dataset, [self._rows], resolve(table.dataset, self._revision))
+        home = os.environ.get("HF_ENDPOINT", _HOME).rstrip("/") == _HOME
+        tables = tuple(f"{t.config}/{t.split}" for t in (table, schema_table(self.domain))) if home else ()
+        return Provenance(
+            rows.source,
+            rows.name,
+            rows.revision,
+            rows.files,
+            home and (self._rows is None or rows.official),
+            (*tables, *rows.official_files),
+        )
+
+
+def load(table: Table, revision: str | None) -> list[TableRow]:
+    """Load a table, from the library's cache where it has it.
+
+    :raises MissingExtraError: without the extra ``hub``.
+    :raises ConfigurationError: if the hub cannot be reached or refuses.
+    """
+    try:
+        import datasets
+    except ImportError as exc:
+        raise MissingExtraError("datasets", "hub", "tasks from the hub need it") from exc
+    datasets.disable_progress_bars()
+    try:
+        loaded: Any = datasets.load_dataset(table.dataset, table.config, split=table.split, revision=revision)
+        return [TableRow(f"{table}[{index}]", dict(row)) for index, row in enumerate(loaded)]
+    except Exception as exc:
+        raise ConfigurationError(_explain(table, revision, exc)) from exc
+
+
+def _explain(table: Table, revision: str | None, exc: Exception) -> str:
+    at = f" at revision {revision}" if revision else ""
+    return (
+        f"{table}{at} cannot be loaded from the hub: {describe_failure(exc)}; check the network, "
+        "HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass "
+        "--a2a-crm-data DIR"
+    )
+
+
+def resolve(dataset: str, revision: str | None) -> str | None:
+    """Return the commit that a revision stands for; what was asked for where the hub cannot be asked now."""
+    try:
+        import huggingface_hub
+
+        sha = huggingface_hub.HfApi().dataset_info(dataset, revision=revision).sha
+    except Exception:  # the tables themselves may be in the cache
+        return revision
+    return sha or revision
+
+
+def open_published(domain: str, settings: Settings) -> PublishedSource:
+    """Return where a published domain's tasks and rows come from. Nothing big is read before it is asked for.
+
+    :raises ConfigurationError: if there is no such domain, its files are not there, or are not what they should be.
+    """
+    chosen = CrmOptions.of(settings)
+    if domain not in PUBLISHED:
+        raise ConfigurationError(f"CRMArena has no domain {domain!r}; there are: {', '.join(DOMAINS)}")
+    where = parse_data(chosen.data)
+    if where is None:
+        raise ConfigurationError(
+            f"the domain {domain!r} needs CRMArena's data, which is not ours to ship (CC BY-NC 4.0); download it and "
+            "pass --a2a-crm-data DIR, or --a2a-crm-data hub"
+        )
+    needs_rows = chosen.org == "local"
+    if where.hub:
+        return HubSource(domain, revision=where.revision, rows=where.directory, needs_rows=needs_rows)
+    return DirectorySource(domain, where.directory, needs_rows=needs_rows)
+
+
+def available_domains(settings: Settings) -> tuple[str, ...]:
+    """Return the published domains for which ``--a2a-crm-data`` has tasks. Looks at file names only.
+
+    On the hub there are all of them.
+    """
+    where = parse_data(CrmOptions.of(settings).data)
+    if where is None:
+        return ()
+    if where.hub:
+        return PUBLISHED
+    return tuple(domain for domain in PUBLISHED if files.find_tasks(where.directory, domain))
+
+
+def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Return the ids of a domain's tasks and the category of each, in the order of the source.
+
+    :raises ConfigurationError: as :func:`open_published`, and if a row is no task.
+    """
+    if domain in MINI:
+        return tuple((task.task_id, task.category) for task in read_mini().tasks)
+    # Ids need no rows of an org, so that their file may be missing here.
+    return open_published(
+        domain, dataclasses.replace(settings, benchmark_options={**settings.benchmark_options, "crm_org": "salesforce"})
+    ).task_ids()
