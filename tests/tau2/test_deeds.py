@@ -9,7 +9,7 @@ import pytest
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.oracle import next_line
 from pytest_a2a_bench.benchmarks.tau2 import player
-from pytest_a2a_bench.benchmarks.tau2.user import deeds
+from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.device import Act
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
 from pytest_a2a_bench.benchmarks.tau2.user.script import Script
@@ -89,14 +89,14 @@ def test_it_waits_for_what_is_still_to_do() -> None:
 
 
 def test_a_phone_is_no_matter_of_forms() -> None:
-    assert deeds.own_deeds([("reboot_device", {})], ["check_status_bar", "reboot_device"]) == []
-    assert deeds.own_deeds([APPLY, ("other", {})], TOOLS) == [Act(*APPLY)]
+    assert device.own_deeds([("reboot_device", {})], ["check_status_bar", "reboot_device"]) == []
+    assert device.own_deeds([APPLY, ("other", {})], TOOLS) == [Act(*APPLY)]
 
 
 def test_arguments_that_are_no_json_are_left_alone() -> None:
     odd = Act("submit_form", {"arguments": "{not json", "amount": 5, "nothing": None})
-    assert deeds.asked_for("Submit the form for 5.", [odd], "") == (odd,)
-    assert deeds.asked_for("Submit the form for 6.", [odd], "") == ()
+    assert device.asked_for("Submit the form for 5.", [odd], "") == (odd,)
+    assert device.asked_for("Submit the form for 6.", [odd], "") == ()
 
 
 def test_the_oracle_tells_the_user_its_part_where_the_gold_has_it() -> None:

@@ -16,7 +16,8 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.benchmarks.tau2 import notes
 from pytest_a2a_bench.benchmarks.tau2.player import tool_names, write_tools
-from pytest_a2a_bench.benchmarks.tau2.user import asks, device
+from pytest_a2a_bench.benchmarks.tau2.user import device, understand
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import leaves
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult, Turn
 from pytest_a2a_bench.redact import one_line
@@ -229,13 +230,8 @@ def _members(value: Any) -> Any:
     return sorted(map(_shown, value)) if isinstance(value, list) else value
 
 
-def _leaves(value: Any) -> Iterator[str]:
-    """Yield the texts in an argument."""
-    if isinstance(value, Mapping | list):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(inner)
-    elif isinstance(value, str):
-        yield value
+def _leaves(value: Any) -> list[str]:
+    return [leaf for _, leaf in leaves(value) if isinstance(leaf, str)]
 
 
 def _is_users(value: str, before: Sequence[Turn]) -> bool:
@@ -280,7 +276,7 @@ def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Cal
     turns = result.transcript[_given(result) :]
     if result.termination_reason == "user_stop" and turns and turns[-1].role == "user":
         said = next((t.text or "" for t in reversed(turns) if t.role == "agent"), "")
-        heard = asks.read(said)
+        heard = understand.read(said)
         if not heard.closing and (heard.question or heard.decision):
             what = f"the agent: {one_line(said, _SHOWN)!r}; the user: {one_line(turns[-1].text or '', _SHOWN)!r}"
             return Diagnosis("left-at-question", call.name, f"{what}; {needed}", len(result.transcript) - 1)

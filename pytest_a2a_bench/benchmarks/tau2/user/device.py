@@ -1,15 +1,19 @@
-"""The one thing to do on one's device for each instruction of the agent, and never what nobody asked for."""
+"""What the user does itself: the one thing on its phone for each instruction, and never what nobody asked for.
+
+Other tools (apply for a card, submit a form) want arguments: those of the task's golds are given where the agent asks
+for the deed and has said what of them the user cannot know.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user.clauses import Clause, Mood, clauses
-from pytest_a2a_bench.benchmarks.tau2.user.words import SWITCHES, TELLS
+from pytest_a2a_bench.benchmarks.tau2.user.understand import SWITCHES, TELLS, Clause, Mood, clauses
 
 _ON = (
     r"(?<!tap )(?<!click )(?<!press )(?<!focus )(?<!based )(?<!work )(?<!move )(?<!check )(?<!later )(?<!depending )"
@@ -19,14 +23,12 @@ _ON = (
 )
 _OFF = (
     r"\b(?:off|out|disabl\w*|de-?activat\w*|inactive|exit\w*|leav\w*|disconnect\w*|terminat\w*|kill\w*|drop\w*|"
-    r"cut\w*|end\w*|"
-    r"clos\w*|quit\w*|stop\w*|shut\w*|sever\w*|unplug\w*|cancel\w*|get rid of|grey|gray|suspend\w*|paus\w*|"
-    r"no longer|not(?: be| currently)? (?:connected|using|on|in|active|enabled))\b"
+    r"cut\w*|end\w*|clos\w*|quit\w*|stop\w*|shut\w*|sever\w*|unplug\w*|cancel\w*|get rid of|grey|gray|suspend\w*|"
+    r"paus\w*|no longer|not(?: be| currently)? (?:connected|using|on|in|active|enabled))\b"
 )
 _LOOK = re.compile(
-    rf"\b({TELLS}|read|peek|glance|show|view|find out|"
-    r"what|which|whether|if|how|examine|inspect|watch|observe|share|list|name|telling|looking|checking|see[kn]|"
-    r"update me|give me|let me|reading)\b",
+    rf"\b({TELLS}|read|peek|glance|show|view|find out|what|which|whether|if|how|examine|inspect|watch|observe|share|"
+    r"list|name|telling|looking|checking|see[kn]|update me|give me|let me|reading)\b",
     re.I,
 )
 _EITHER = re.compile(r"\bon ?(?:/|or) ?off\b|\boff ?(?:/|or) ?on\b", re.I)
@@ -40,9 +42,8 @@ _HEAD = 4
 """Words that a clause's verb stands in: "have a quick look"."""
 _SEES_TO_IT = re.compile(r"\W*see(?: to it)? that\b", re.I)
 _KEEPS = re.compile(
-    r"\W*(?:wait|keep|leave\b.* (?:as|on|off|alone|be|\w+ed)|us(?:e|ing)|hold|remember|ignore|contact|call|"
-    r"text|reply|stay|be|mind|try|test|bear|"
-    r"get back|send|allow me|enjoy|have|let me|thank)\b",
+    r"\W*(?:wait|keep|leave\b.* (?:as|on|off|alone|be|\w+ed)|us(?:e|ing)|hold|remember|ignore|contact|call|text|"
+    r"reply|stay|be|mind|try|test|bear|get back|send|allow me|enjoy|have|let me|thank)\b",
     re.I,
 )
 _NAVIGATES = re.compile(
@@ -105,11 +106,9 @@ _THINGS: tuple[_Thing, ...] = (
     _Thing(r"\bnetwork[- ](?:mode|type|preference|selection|generation)|\b(?:preferred|mobile) network (?:mode|type)|"
            r"\bpreferred network|\bmode preference|\b[45]g\b|\blte\b",
            "network_mode", "check_network_mode_preference"),
-    _Thing(r"(?<!your )\bpermission\b(?! to (?:proceed|go|do|continue|make))|\bpermissions\b|"
-           r"\b(?:storage|sms|text) access|"
-           r"\b(?:storage|sms)\b.*\bapp\b|\bapp\b.*\b(?:storage|sms)\b|"
-           r"\baccess to (?:your |the )?(?:storage|sms|text|file)|"
-           r"\b(?:allow|grant|give|let|permit)\w*\b.*\b(?:storage|sms|text)",
+    _Thing(r"(?<!your )\bpermission\b(?! to (?:proceed|go|do|continue|make))|\bpermissions\b|\b(?:storage|sms|"
+           r"text) access|\b(?:storage|sms)\b.*\bapp\b|\bapp\b.*\b(?:storage|sms)\b|\baccess to (?:your |"
+           r"the )?(?:storage|sms|text|file)|\b(?:allow|grant|give|let|permit)\w*\b.*\b(?:storage|sms|text)",
            "permission", "check_app_permissions"),
     _Thing(r"\bsim\b", "reseat_sim_card", "check_sim_status"),
     _Thing(r"\bspeed ?test|\binternet speed|\bhow fast|\bspeed of your|\bdata speed|\bconnection speed",
@@ -155,8 +154,7 @@ _PERMISSIONS: Mapping[str, str] = {
 }
 _WORKING = re.compile(
     r"\b(work(s|ing)?(?! for you)|fix(ed)?|solved?|resolved?|better|gone|improved?|(problem|issue) (persist|"
-    r"remain)s?|any (change|"
-    r"difference)|go through|goes through)\b",
+    r"remain)s?|any (change|difference)|go through|goes through)\b",
     re.IGNORECASE,
 )
 _VERB_OF_A_STATE = (
@@ -272,9 +270,8 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
         return False
     if thing.change and not thing.is_switch and not thing.itself:
         return bool(_DEEDS.search(clause.body)) and len(clause.body.split()) < 7
-    rest = re.sub(rf"{_ON}|{_OFF}|\b(?:{SWITCHES}|tap|press|set|slide|put|the|to|button|slider|option|"
-    rf"position|feature|setting|function|"
-                  r"back|again|now|and|for|me)\b", " ", clause.body, flags=re.I)  # fmt: skip
+    rest = re.sub(rf"{_ON}|{_OFF}|\b(?:{SWITCHES}|tap|press|set|slide|put|the|to|button|slider|option|position|"
+    r"feature|setting|function|back|again|now|and|for|me)\b", " ", clause.body, flags=re.I)  # fmt: skip
     return not re.search(r"\w", rest) and rest != clause.body
 
 
@@ -374,3 +371,61 @@ def cured(tool: str, result: str) -> bool:
     if tool == "run_speed_test":
         return "excellent" in result.lower()
     return tool == "check_status_bar" and "No Signal" not in result and "Airplane Mode" not in result
+
+
+_DISCOVERED = "discoverable_tool_name"
+_STEM = 5
+_SHORT = 3
+
+
+def own_deeds(actions: Sequence[tuple[str, Mapping[str, Any]]], tools: Collection[str]) -> list[Act]:
+    """Return the user's golds, where the user has no phone: what is done with that is told by the agent."""
+    phone = "check_status_bar" in tools
+    return [Act(name, dict(arguments)) for name, arguments in actions if name in tools and not phone]
+
+
+def asked_for(text: str, deeds: Sequence[Act], known: str) -> tuple[Act, ...]:
+    """Return those deeds that a text of the agent's asks for, equal ones once: who wants it again says so again.
+
+    :param known: all that the user knows itself.
+    """
+    said, own = _flat(text), _flat(known)
+    asked = [d for d in deeds if _names(d, said) and all(v in said or v in own for v in _values(d.arguments))]
+    return tuple(deed for place, deed in enumerate(asked) if deed not in asked[:place])
+
+
+def _names(deed: Act, said: str) -> bool:
+    """Whether a text speaks of a tool, by its name or by the words that the name is made of."""
+    name = str(deed.arguments.get(_DISCOVERED, deed.name))
+    words = [word for word in name.lower().split("_") if len(word) > _SHORT and not word.isdigit()]
+    return name.lower() in said or all(word[:_STEM] in said for word in words)
+
+
+def _values(arguments: Any) -> Iterator[str]:
+    """Yield what somebody must have said, in the form of :func:`_flat`: no names of arguments, no yes or no."""
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            if name != _DISCOVERED:
+                yield from _values(value)
+    elif isinstance(arguments, list):
+        for value in arguments:
+            yield from _values(value)
+    elif isinstance(arguments, str) and arguments.lstrip().startswith(("{", "[")):
+        yield from _values(_json(arguments))
+    elif isinstance(arguments, float) and arguments.is_integer():
+        yield str(int(arguments))
+    elif arguments is not None and not isinstance(arguments, bool):
+        yield _flat(str(arguments))
+
+
+def _json(text: str) -> Any:
+    # Arguments of a tool that was unlocked are JSON in a text.
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _flat(text: str) -> str:
+    """Return a text in small letters, with single spaces and numbers without separators."""
+    return " ".join(re.sub(r"(?<=\d),(?=\d{3})|[$*`]", "", text.lower()).split())

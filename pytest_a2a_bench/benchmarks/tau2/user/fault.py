@@ -21,11 +21,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
-from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
-from pytest_a2a_bench.benchmarks.tau2.user.proposals import Wish
-from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
-from pytest_a2a_bench.benchmarks.tau2.user.words import (
+from pytest_a2a_bench.benchmarks.tau2.user import decide, device, understand
+from pytest_a2a_bench.benchmarks.tau2.user.decide import Wish
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Facts, Scenario, identifiers, sentences
+from pytest_a2a_bench.benchmarks.tau2.user.understand import (
     ASKS_FOR,
     ASKS_WHY_CALLED,
     CHANGED,
@@ -56,9 +55,8 @@ _READ = 8_000
 _SHOWN = 160
 
 _REFUSED = re.compile(
-    rf"\b({UNABLE}|will not be|impossible|unfortunately|"
-    rf"not ({NOT_POSSIBLE}|available|offered|something)|"
-    r"(does|do|did|is|are)(n['\u2019]t| not) (allow|permit|qualify|cover|eligible|possible|offer|support)\w*|"
+    rf"\b({UNABLE}|will not be|impossible|unfortunately|not ({NOT_POSSIBLE}|available|offered|something)|(does|do|"
+    r"did|is|are)(n['\u2019]t| not) (allow|permit|qualify|cover|eligible|possible|offer|support)\w*|"
     r"outside (of )?(my|what|the scope)|beyond my|no way to|out of my)\b",
     re.IGNORECASE,
 )
@@ -69,19 +67,16 @@ _WARNING = re.compile(
     re.IGNORECASE,
 )
 _HANDED_OVER = re.compile(
-    rf"\b(transfer\w*|{PEOPLE}|manager|representative|escalat\w*|"
-    r"hand(ed|ing)? (you )?over)\b",
+    rf"\b(transfer\w*|{PEOPLE}|manager|representative|escalat\w*|hand(ed|ing)? (you )?over)\b",
     re.IGNORECASE,
 )
 _DEED = (
-    rf"({CHANGED}|modified|refunded|processed|issued|added|"
-    r"removed|deleted|submitted|completed?|enabled|disabled|activated|resumed|refueled|upgraded|applied|marked|resolved|"
-    r"fixed|arranged|done|taken care of|set up|sorted)"
+    rf"({CHANGED}|modified|refunded|processed|issued|added|removed|deleted|submitted|completed?|enabled|disabled|"
+    r"activated|resumed|refueled|upgraded|applied|marked|resolved|fixed|arranged|done|taken care of|set up|sorted)"
 )
 _CLAIMED = re.compile(
-    r"\b(ha(s|ve)|['\u2019]ve|['\u2019]s|is|are|was|were|got|it|all)"
-    r"( (now|already|just|also|been|successfully|both|all))* "
-    rf"{_DEED}\b|^\W*((all|it['\u2019]s|successfully) )?{_DEED}\b|\bsuccess(ful|fully)?\b|\ball set\b",
+    r"\b(ha(s|ve)|['\u2019]ve|['\u2019]s|is|are|was|were|got|it|all)( (now|already|just|also|been|successfully|both|"
+    rf"all))* {_DEED}\b|^\W*((all|it['\u2019]s|successfully) )?{_DEED}\b|\bsuccess(ful|fully)?\b|\ball set\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
@@ -216,7 +211,7 @@ class _Course:
         last = self.texts[-FAREWELLS:]
         if self.strange or self.undone or self.unsaid or not (self.goal.golds or self.goal.communicate):
             return None
-        if self.row < FAREWELLS or not all(asks.read(text).closing for text in last):
+        if self.row < FAREWELLS or not all(understand.read(text).closing for text in last):
             return None
         told = f"everything was done, the agent took its leave {FAREWELLS} times, and the user went on until max_steps"
         return UserFault("never-stopped", told)
@@ -254,11 +249,11 @@ class _Course:
 
     def _is_a_lie(self, text: str) -> bool:
         told = " ".join(s for s in sentences(text) if "?" not in s and _CLAIMED.search(s))
-        return bool(told and proposals.fulfilled(told, self._wishes))
+        return bool(told and decide.fulfilled(told, self._wishes))
 
     @property
     def _wishes(self) -> tuple[Wish, ...]:
-        return proposals.wishes([(gold.name, gold.arguments) for gold in self.undone if not gold.by_user])
+        return decide.wishes([(gold.name, gold.arguments) for gold in self.undone if not gold.by_user])
 
     def _wanted(self, *, agreed: bool) -> str:
         """Return what the agent's last words wanted of the user that it could give; empty where that is nothing.
@@ -267,12 +262,12 @@ class _Course:
         """
         text = self.texts[-1]
         requests = (s for s in sentences(LISTED.sub(", ", text)) if "?" in s or _ASKING.search(s))
-        asked = " ".join(s for s in requests if not asks.read(s).closing)
-        offer = proposals.judge(text, self._wishes) if self._wishes else None
-        if offer is not None and not identifiers(text) and asks.read(asked).slots:
+        asked = " ".join(s for s in requests if not understand.read(s).closing)
+        offer = decide.judge(text, self._wishes) if self._wishes else None
+        if offer is not None and not identifiers(text) and understand.read(asked).slots:
             # "Which name is on the booking?" speaks of one and offers none.
             offer = None
-        heard = asks.read(asked, offer=offer is not None)
+        heard = understand.read(asked, offer=offer is not None)
         if heard.decision and (offer is not None or agreed):
             if offer is None:
                 return "a yes, and got it,"
@@ -290,12 +285,12 @@ class _Course:
             return "to hear what the user calls about"
         # Who asks for patience again has had it.
         waits = _WAIT.search(text) and not any(map(_WAIT.search, self.texts[-self.row : -1]))
-        return "a moment's patience" if waits and not asks.read(text).closing else ""
+        return "a moment's patience" if waits and not understand.read(text).closing else ""
 
 
 def _changes(name: str) -> bool:
     # A transfer is an end, and a reason to leave; it changes nothing that the user wants changed.
-    return bool(proposals.wishes([(name, {})])) and not re.match(r"can_|run_|transfer", name)
+    return bool(decide.wishes([(name, {})])) and not re.match(r"can_|run_|transfer", name)
 
 
 def _claims(text: str) -> bool:

@@ -7,12 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user import asks, deeds, device, proposals
-from pytest_a2a_bench.benchmarks.tau2.user.clauses import Mood, clauses, without_examples
-from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
-from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
-from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
-from pytest_a2a_bench.benchmarks.tau2.user.words import ASKS_WHY_CALLED, CHANGED, SPOKEN, plain
+from pytest_a2a_bench.benchmarks.tau2.user import decide, device, understand
+from pytest_a2a_bench.benchmarks.tau2.user.decide import Verdict, Wish
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Facts, Scenario, identifiers, sentences
+from pytest_a2a_bench.benchmarks.tau2.user.understand import (
+    ASKS_WHY_CALLED,
+    CHANGED,
+    SPOKEN,
+    Mood,
+    clauses,
+    plain,
+    without_examples,
+)
 
 Deed = tuple[str, dict[str, Any]]
 """A call of one of the user's own tools: name and arguments."""
@@ -45,9 +51,8 @@ _HOW_CAN_I_HELP = re.compile(
     re.IGNORECASE,
 )
 _YOUR_MATTER = re.compile(
-    r"\byour (?:request|issue|problem|concern|needs?|matter|case)\b|\bspecifics\b|"
-    r"\bwhat\b(?! else).{0,12} (?:you|u)(?:['\u2019]d| would)?(?: exactly| really| actually)? "
-    r"(?:need|want|like|after)\b|\bin (?:\w+ ){0,3}detail\b",
+    r"\byour (?:request|issue|problem|concern|needs?|matter|case)\b|\bspecifics\b|\bwhat\b(?! else).{0,12} (?:you|"
+    r"u)(?:['\u2019]d| would)?(?: exactly| really| actually)? (?:need|want|like|after)\b|\bin (?:\w+ ){0,3}detail\b",
     re.IGNORECASE,
 )
 """What the user calls about, where that is asked for."""
@@ -55,22 +60,19 @@ _ANNOUNCED = re.compile(
     r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
 )
 _WORKING = re.compile(
-    r"\b(moment|wait|stand by|(i|we)( will|['\u2019]ll) (check|look|see|get)|being \w+ed|"
-    r"(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|"
-    r"checking|working|pulling|"
+    r"\b(moment|wait|stand by|(i|we)( will|['\u2019]ll) (check|look|see|get)|being \w+ed|(\d+|one|a|couple of|"
+    r"few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|checking|working|pulling|"
     r"hang tight|while (i|we)|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
     re.I,
 )
 _ON_THE_PHONE = re.compile(
-    r"\b((could|can|would|will) you(?! (like|want|agree|be))|"
-    r"(have|get|need|want|like|ask) you (to )?(?!agree|confirm)\w+|"
-    r"(on|from|in) your (phone|device)|phone['\u2019]s settings|your settings)\b",
+    r"\b((could|can|would|will) you(?! (like|want|agree|be))|(have|get|need|want|like|ask) you (to )?(?!agree|"
+    r"confirm)\w+|(on|from|in) your (phone|device)|phone['\u2019]s settings|your settings)\b",
     re.I,
 )
 _DONE = re.compile(
-    r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|"
-    r"were|all set)\b"
-    rf"|^({CHANGED})\b",
+    r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|were|"
+    rf"all set)\b|^({CHANGED})\b",
     re.IGNORECASE,
 )
 _READING = re.compile(
@@ -121,13 +123,13 @@ class Script:
     _report: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._wishes = proposals.wishes(self.actions)
+        self._wishes = decide.wishes(self.actions)
         self._open: list[Wish] = [w for w in self._wishes if not w.tool.startswith("transfer")]
         self._awaited = [str(text) for text in self.communicate]
         self._facts = Facts(self.scenario, [w.arguments for w in self._wishes])
         self._symptom = device.symptom_check(self.scenario.reason) if self.tools else ""
         self._pushbacks = list(self.scenario.pushbacks())
-        self._own = deeds.own_deeds(self.own, self.tools)
+        self._own = device.own_deeds(self.own, self.tools)
         named = {deed.name for deed in self._own}
         self._simple = [tool for tool in self.tools if tool not in named]
 
@@ -148,17 +150,17 @@ class Script:
         fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s) not in self._said)
         fresh = text if len(fresh) >= len(text) - 1 else fresh
         times = self._heard[plain(fresh)] = self._heard.get(plain(fresh), 0) + 1
-        offer = proposals.judge(fresh, self._open or self._wishes)
+        offer = decide.judge(fresh, self._open or self._wishes)
         if offer is not None and not offer.agreed:
             # What is asked about once more was wished for all the same.
-            offer = proposals.judge(fresh, self._wishes)
-        if offer is not None and not identifiers(fresh) and not self._answered.issuperset(asks.read(fresh).slots):
+            offer = decide.judge(fresh, self._wishes)
+        if offer is not None and not identifiers(fresh) and not self._answered.issuperset(understand.read(fresh).slots):
             # "Which name is on the booking?" speaks of one and offers none.
             offer = None
-        if offer is not None and offer.wish is None and self._offer is not None and proposals.in_passing(fresh):
+        if offer is not None and offer.wish is None and self._offer is not None and decide.in_passing(fresh):
             # What comes with what was offered before is no offer of its own.
             offer = None
-        heard = asks.read(fresh, offer=offer is not None)
+        heard = understand.read(fresh, offer=offer is not None)
         if heard.decision and offer is not None and self._answered.issuperset(heard.slots):
             # Who asks for a yes and names what it was told already does not ask for that.
             heard = replace(heard, slots=())
@@ -201,7 +203,7 @@ class Script:
 
     def _acts(self, text: str) -> tuple[device.Act, ...]:
         known = f"{self.scenario.reason}\n{self.scenario.known}\n{self.scenario.instructions}"
-        asked = deeds.asked_for(text, self._own, known)
+        asked = device.asked_for(text, self._own, known)
         for deed in asked:
             self._own.remove(deed)
             # It moves: the same may be asked for again.
@@ -221,7 +223,7 @@ class Script:
         self._said |= said
         return text
 
-    def _reply(self, text: str, heard: asks.Heard, offer: Verdict | None, times: int) -> str | None:
+    def _reply(self, text: str, heard: understand.Heard, offer: Verdict | None, times: int) -> str | None:
         parts: list[str] = []
         # An offer wants an answer, however it is worded, unless it tells of what is done or cannot be.
         open_offer = offer is not None and offer.wish is not None and not heard.slots and not _DONE.search(text)
@@ -246,7 +248,7 @@ class Script:
             return self._tell(text)
         return self._listen(text, times)
 
-    def _decide(self, text: str, offer: Verdict | None, heard: asks.Heard) -> str:
+    def _decide(self, text: str, offer: Verdict | None, heard: understand.Heard) -> str:
         offer = offer or (self._offer if not heard.slots else None)
         if offer is None:
             # "May I have your name?" needs the name and no permission.
@@ -319,7 +321,7 @@ class Script:
 
     def _introduced(self, text: str) -> str:
         """Say who one is, where an agent that does not know it yet wants something."""
-        if self._answered or not asks.wants(text, _IDENTITY):
+        if self._answered or not understand.wants(text, _IDENTITY):
             return ""
         return " ".join(self._answer(text, slot) for slot in _IDENTITY if self._facts.get(slot))
 
@@ -328,10 +330,10 @@ class Script:
         told = " ".join(s for s in sentences(text) if _DONE.search(s) and "?" not in s)
         if not told:
             return
-        named = proposals.fulfilled(told, self._open)
+        named = decide.fulfilled(told, self._open)
         meant = self._offer.wishes if self._offer is not None and self._offer.agreed else ()
         agreed = [w for w in self._open if any(w is m for m in meant)]
-        if not proposals.kinds(told) or (len(agreed) == 1 and any(w is agreed[0] for w in named)):
+        if not decide.kinds(told) or (len(agreed) == 1 and any(w is agreed[0] for w in named)):
             named = agreed or named
         if named:
             self._reminders = 0

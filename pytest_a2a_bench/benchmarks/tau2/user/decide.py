@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user.facts import IDENTIFIERS, identifiers, leaves
-from pytest_a2a_bench.benchmarks.tau2.user.words import EMAIL_ADDRESS, NOT_POSSIBLE, PEOPLE, SPOKEN, UNABLE
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import IDENTIFIERS, identifiers, leaves
+from pytest_a2a_bench.benchmarks.tau2.user.understand import EMAIL_ADDRESS, NOT_POSSIBLE, PEOPLE, SPOKEN, UNABLE
 
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
 _GAP = r"(?:[^.?!]|\.\d)*"
 _DIFFERENCE = re.compile(r"[^.?!\n]*\bdifference\b[^.?!\n]*", re.I)
 _CHANGE = (
     r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter|"
-    r"bring|"
-    r"shift|convert|revis|fix|us(?:e|ing)\b|becom|instead|turn|have|new\b|\bto\b|now\b)"
+    r"bring|shift|convert|revis|fix|us(?:e|ing)\b|becom|instead|turn|have|new\b|\bto\b|now\b)"
 )
 _KINDS: tuple[tuple[str, str, str], ...] = (
     ("cancel", r"cancel|\bcall\w* (?:it |that |\S+ )?off|annul|\bvoid|\bdrop\w*\b.*\b(?:order|reservation|booking)",
@@ -28,8 +27,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
      rf"(certificate|voucher)\w*{_GAP}(send|sent|issu|compensat|inconvenien|trouble|gesture|apolog|delay)|"
      r"compensat|good ?will|travel credit", "get that certificate"),
     ("exchange", r"exchang|swap|\btrad(e|ing)|replac", "exchange that"),
-    ("return", r"\breturn(?!ed to you| flight)|\b(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b|"
-     r"\brefund", "return that"),
+    ("return", r"\breturn(?!ed to you| flight)|\b(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b|\brefund",
+     "return that"),
     ("update_reservation_baggages", rf"({_CHANGE}\w*|check\w*|includ|pieces?){_GAP}(bag|luggage|suitcase)|"
      rf"(bag|luggage|suitcase)\w*{_GAP}{_CHANGE}", "change my bags"),
     ("update_reservation_passengers", rf"{_CHANGE}\w*{_GAP}(passenger|travell?er|name)|(passenger|travell?er)s?\b",
@@ -37,38 +36,31 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     ("update_reservation_flights", rf"{_CHANGE}\w*{_GAP}(flight|cabin|class|econom|business|reservation|booking|trip)|"
      r"new flights?|\brebook|\bcabin|\bupgrad|\bdowngrad", "change my flights that way"),
     ("modify_pending_order_address", rf"{_CHANGE}\w*{_GAP}address|\b(re-?rout|re-?direct|ship|send|deliver|go(?:es|"
-     rf"ing)?\b)\w*"
-     rf"{_GAP} to\b|(shipping|delivery) address|deliver(ed)? to", "change that address"),
+     rf"ing)?\b)\w*{_GAP} to\b|(shipping|delivery) address|deliver(ed)? to", "change that address"),
     ("modify_user_address", rf"{_CHANGE}\w*{_GAP}address|\baddress (on|in) (your|file|the)|(default|home|profile|"
-     rf"account|new) "
-     r"address|\bstor\w*\b.*address|address on file", "change my own address"),
+     r"account|new) address|\bstor\w*\b.*address|address on file", "change my own address"),
     ("modify_pending_order_payment", rf"{_CHANGE}\w*{_GAP}pa(y|id)|\b(charg|bill|pay|paid)\w*\b", "change the payment"),
     ("modify_pending_order_items", rf"({_CHANGE}|exchang)\w*{_GAP}(item|order|product|option)|\bnew items?\b|"
-     rf"\bitems?\b{_GAP}\b{_CHANGE}|"
-     r"\b(swap|replac|exchang)", "change those items"),
-    ("refuel", r"refuel|\btop\w*( you| your \w+| it)? ?-?up|\b(gb|gigs?|gigabytes?)\b|\b(extra|more|"
-     r"additional) data", "buy data"),
-    ("enable_roaming", rf"(enabl|activat|turn|switch|allow|add|make|set|put)\w*{_GAP}roam|roam\w*{_GAP}(enabl|"
-     rf"activ|\bon\b|"
-     r"available|allow)", "have roaming enabled"),
+     rf"\bitems?\b{_GAP}\b{_CHANGE}|\b(swap|replac|exchang)", "change those items"),
+    ("refuel", r"refuel|\btop\w*( you| your \w+| it)? ?-?up|\b(gb|gigs?|gigabytes?)\b|\b(extra|more|additional) data",
+     "buy data"),
+    ("enable_roaming", rf"(enabl|activat|turn|switch|allow|add|make|set|put)\w*{_GAP}roam|roam\w*{_GAP}(enabl|activ|"
+     r"\bon\b|available|allow)", "have roaming enabled"),
     ("disable_roaming", rf"(disabl|deactivat|turn(ing)? off|switch(ing)? off)\w*{_GAP}roaming", "have roaming off"),
-    ("resume_line", rf"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|"
-     rf"unlock|unfreez|"
-     rf"get|bring|put|turn|switch|activat|back){_GAP}\b(line|service|suspension|number)|"
+    ("resume_line", r"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|"
+     rf"unlock|unfreez|get|bring|put|turn|switch|activat|back){_GAP}\b(line|service|suspension|number)|"
      r"\bline (resum|re-?activat|restor|re-?instat|re-?connect|unblock|unlock)|\bsuspension\b|"
      r"\bsuspended\W[\s\S]{0,25}\bactive\b",
      "have it resumed"),
     ("suspend_line", rf"\bsuspend(?!ed)\w*{_GAP}(line|service)", "have my line suspended"),
-    ("send_payment_request", rf"payment request|request for payment|(send|rais|issu|let you have|creat|"
-     rf"generat)\w*{_GAP}(bill|payment|"
-     rf"invoice)|pay\w*{_GAP}bill|request for (the |your )?(\w+ )?bill", "pay that"),
-    ("change_plan", rf"(chang|switch|mov|upgrad|downgrad)\w*{_GAP} plan\b|different plan|"
-     rf"another plan", "change my plan"),
-    ("create_task", rf"(creat|add|mak|set(ting)? up|put|open|log|new|not)\w*{_GAP}(task|to-?do|"
-     rf"list)", "have that task created"),
+    ("send_payment_request", r"payment request|request for payment|(send|rais|issu|let you have|creat|"
+     rf"generat)\w*{_GAP}(bill|payment|invoice)|pay\w*{_GAP}bill|request for (the |your )?(\w+ )?bill", "pay that"),
+    ("change_plan", rf"(chang|switch|mov|upgrad|downgrad)\w*{_GAP} plan\b|different plan|another plan",
+     "change my plan"),
+    ("create_task", rf"(creat|add|mak|set(ting)? up|put|open|log|new|not)\w*{_GAP}(task|to-?do|list)",
+     "have that task created"),
     ("update_task", rf"({_CHANGE}|mark|complet|clos|flag|tick|label|statu)\w*{_GAP}task|\b(mark|flag|tick)\w*|"
-     rf"\bstatus\b",
-     "have that status"),
+     r"\bstatus\b", "have that status"),
     ("delete", rf"delet|\bremov\w*{_GAP}\b(?:tasks?|to-?dos?|reservations?|bookings?|orders?|accounts?|lines?)\b",
      "have anything deleted"),
     ("transfer", rf"transfer|{PEOPLE}|escalat", "be transferred"),
