@@ -79,8 +79,8 @@ class ArtifactUpdate:
     context_id: str | None = None
     artifact: Artifact = Artifact()
     append: bool = False
-    last: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    last: bool = False
 
 
 InEvent = InMessage | InTask | StatusUpdate | ArtifactUpdate
