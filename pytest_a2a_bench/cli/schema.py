@@ -14,15 +14,14 @@ from jsonschema import Draft202012Validator
 from pytest_a2a_bench import schemas
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.results.stored import JSON_FILE
-from pytest_a2a_bench.schemas import VERSIONS
-from pytest_a2a_bench.schemas.generate import FORMS
+from pytest_a2a_bench.schemas import FORMS
 
 _MOST = 5
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("name", choices=sorted(VERSIONS), metavar="NAME", help=", ".join(sorted(VERSIONS)))
+    parser.add_argument("name", choices=sorted(FORMS), metavar="NAME", help=", ".join(sorted(FORMS)))
     parser.add_argument("--check", nargs="+", type=Path, metavar="FILE", help="check these files instead of printing")
 
 
@@ -49,7 +48,7 @@ def _problems(path: Path, name: str) -> list[str]:
             Draft202012Validator(schemas.load(name)).iter_errors(data), key=lambda e: list(map(str, e.absolute_path))
         )
         if not errors:  # what only our own reader refuses: numbers that are none, keys that do not fit
-            FORMS[name][0].read(path)
+            FORMS[name].read(path)
     except FileNotFoundError as error:
         return [f"cannot be read: {error.strerror}"]
     except A2ABenchError as error:

@@ -11,25 +11,36 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-VERSIONS: Mapping[str, int] = {
-    "trial": 1,
-    "run": 1,
-    "verdict": 1,
-    "breaker": 1,
-    "decided": 1,
-    "baseline": 1,
-    "history": 1,
-    "cassette": 1,
-    "card": 1,
-    "conformance": 1,
-    "assessment": 1,
+from pytest_a2a_bench.cassettes.form import CASSETTE
+from pytest_a2a_bench.conformance.stored import CARD_REPORT, REPORT
+from pytest_a2a_bench.gates.files import VERDICT
+from pytest_a2a_bench.results.assessments import RECORD
+from pytest_a2a_bench.results.baseline import BASELINE
+from pytest_a2a_bench.results.history import HISTORY
+from pytest_a2a_bench.results.manifest import RUN
+from pytest_a2a_bench.results.store import TRIAL
+from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.trials.stopping import OPENED, SETTLED
+
+FORMS: Mapping[str, StoredForm[Any]] = {
+    "trial": TRIAL,
+    "run": RUN,
+    "verdict": VERDICT,
+    "breaker": OPENED,
+    "history": HISTORY,
+    "decided": SETTLED,
+    "baseline": BASELINE,
+    "cassette": CASSETTE,
+    "card": CARD_REPORT,
+    "conformance": REPORT,
+    "assessment": RECORD,
 }
-"""Name of a schema -> the ``schema_version`` that it describes."""
+"""Name of a schema -> how files of that kind are read and written."""
 
 
 def file_name(name: str) -> str:
     """Return the name of a schema's file."""
-    return f"{name}.v{VERSIONS[name]}.schema.json"
+    return f"{name}.v{FORMS[name].version}.schema.json"
 
 
 def load(name: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.conformance.card.judge import check_card
 from pytest_a2a_bench.errors import A2ABenchError, CardError, ProtocolError
 from pytest_a2a_bench.model import AgentSaid, Part, ToolCall, ToolSpec
-from pytest_a2a_bench.schemas.generate import FORMS
+from pytest_a2a_bench.schemas import FORMS
 
 SEED = os.environ.get("A2A_BENCH_FUZZ_SEED", "1")
 SECONDS = float(os.environ.get("A2A_BENCH_FUZZ_SECONDS", "20"))
@@ -196,7 +196,7 @@ def _take_stream(data: bytes) -> None:
 
 
 def _take_stored(data: bytes) -> None:
-    for form, _ in FORMS.values():
+    for form in FORMS.values():
         try:
             form.parse(data, Path("file.json"))
         except A2ABenchError as error:

@@ -52,8 +52,8 @@ def gather() -> dict[str, Any]:
         "properties": properties(),
         "entry points": _entry_points(),
         "files": {
-            f"{name}, version {schemas.VERSIONS[name]}": _members_of(schemas.load(name))
-            for name in sorted(schemas.VERSIONS)
+            f"{name}, version {form.version}": _members_of(schemas.load(name))
+            for name, form in sorted(schemas.FORMS.items())
         },
     }
 

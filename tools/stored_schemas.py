@@ -1,6 +1,6 @@
 """Writes the schemas of this project's files from the dataclasses that the files are read as.
 
-Run ``python -m pytest_a2a_bench.schemas.generate`` after one of them changed; a test compares the files with what this
+Run ``python tools/stored_schemas.py`` after one of them changed; a test compares the files with what this
 writes. A reader takes a file without many of its members; a schema says what the writer writes, and wants all of them.
 """
 
@@ -15,34 +15,26 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import DataclassSchema, WithDefaultSchema
 
-from pytest_a2a_bench.cassettes.form import CASSETTE
-from pytest_a2a_bench.conformance.stored import CARD_REPORT, REPORT
-from pytest_a2a_bench.gates.files import VERDICT
+from pytest_a2a_bench import schemas
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.model.results import FURTHER
-from pytest_a2a_bench.results.assessments import RECORD
-from pytest_a2a_bench.results.baseline import BASELINE
-from pytest_a2a_bench.results.history import HISTORY
-from pytest_a2a_bench.results.manifest import RUN
-from pytest_a2a_bench.results.store import TRIAL
-from pytest_a2a_bench.results.stored import StoredForm, adapter_of
-from pytest_a2a_bench.schemas import VERSIONS, file_name
-from pytest_a2a_bench.trials.stopping import OPENED, SETTLED
+from pytest_a2a_bench.results.stored import adapter_of
+from pytest_a2a_bench.schemas import FORMS, file_name
 
 Schema = dict[str, Any]
 
-FORMS: Mapping[str, tuple[StoredForm[Any], str]] = {
-    "trial": (TRIAL, "One trial: trials/NAME.json of a results directory"),
-    "run": (RUN, "What a run was asked to do: run.json of a results directory"),
-    "verdict": (VERDICT, "What the gates of a run said: verdict.json of a results directory"),
-    "breaker": (OPENED, "Why a run was stopped: breaker.json of a results directory"),
-    "history": (HISTORY, "One line of a history, a run: --a2a-history-file"),
-    "decided": (SETTLED, "Which trials a run need not hold any more: decided.json of a results directory"),
-    "baseline": (BASELINE, "What an earlier run measured: a2a-bench promote"),
-    "cassette": (CASSETTE, "One trial's exchanges with the agent: --a2a-record"),
-    "card": (CARD_REPORT, "What an agent card was found to be: a2a-bench card --format json"),
-    "conformance": (REPORT, "What an agent was found to be: a2a-bench conformance --format json"),
-    "assessment": (RECORD, "One assessment, beside its run.json: assessment.json of a2a-bench assess"),
+TITLES: Mapping[str, str] = {
+    "trial": "One trial: trials/NAME.json of a results directory",
+    "run": "What a run was asked to do: run.json of a results directory",
+    "verdict": "What the gates of a run said: verdict.json of a results directory",
+    "breaker": "Why a run was stopped: breaker.json of a results directory",
+    "history": "One line of a history, a run: --a2a-history-file",
+    "decided": "Which trials a run need not hold any more: decided.json of a results directory",
+    "baseline": "What an earlier run measured: a2a-bench promote",
+    "cassette": "One trial's exchanges with the agent: --a2a-record",
+    "card": "What an agent card was found to be: a2a-bench card --format json",
+    "conformance": "What an agent was found to be: a2a-bench conformance --format json",
+    "assessment": "One assessment, beside its run.json: assessment.json of a2a-bench assess",
 }
 
 _SPARSE = (Turn,)
@@ -79,7 +71,7 @@ def generate(name: str) -> Schema:
 
     :raises KeyError: if there is none of that name.
     """
-    form, title = FORMS[name]
+    form = FORMS[name]
     body = adapter_of(form.content).json_schema(schema_generator=_AsWritten)
     definitions = body.pop("$defs", {})
     if name == "trial":
@@ -90,7 +82,7 @@ def generate(name: str) -> Schema:
     body["required"] = [*heads, *body["required"]]
     body["properties"] = heads | body["properties"]
     head = {"$schema": GenerateJsonSchema.schema_dialect, "$id": f"urn:pytest-a2a-bench:{name}:{form.version}"}
-    return head | {"title": title} | body | ({"$defs": definitions} if definitions else {})
+    return head | {"title": TITLES[name]} | body | ({"$defs": definitions} if definitions else {})
 
 
 def _complete_trial(body: Schema) -> None:
@@ -115,8 +107,8 @@ def to_text(schema: Schema) -> str:
 
 def main() -> None:
     """Write the files."""
-    folder = Path(__file__).parent / "data"
-    for name in VERSIONS:
+    folder = Path(schemas.__file__).parent / "data"
+    for name in FORMS:
         (folder / file_name(name)).write_text(to_text(generate(name)), encoding="utf-8")
 
 
