@@ -131,3 +131,30 @@ def test_a_correct_agent_is_left_in_peace_over_json_rpc_alone(monkeypatch: pytes
 
 def test_a_stream_that_stays_open_while_the_task_waits_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(judged(Fault(switches=frozenset({"open-input"})), monkeypatch)) == {}
+
+
+def test_each_finding_of_a_check_names_the_answers_that_show_it() -> None:
+    # What several checks share was asked by one of them, so that the last answer to a check need not be the one.
+    silent = [
+        f"{path.name}:{call.lineno}"
+        for path in Path(str(checks.__file__)).parent.glob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("fail", "warn")
+        and "replies" not in {keyword.arg for keyword in call.keywords}
+    ]
+
+    assert silent == []
+
+
+def test_an_agent_without_contexts_is_not_told_of_messages_that_were_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = {r.requirement.id: r for r in judged(FAULTS["task-no-context"], monkeypatch)}
+
+    assert results["MT-003"].outcome == "passed"
+    assert results["MT-007"].reason == "the agent gives no contextId, which MT-001 judges"
+    assert results["MT-001"].outcome == "failed"
+    # One answer is evidence of one message, however often it is shared.
+    for result in results.values():
+        for finding in result.findings:
+            assert len({id(e) for e in finding.exchanges}) == len(finding.exchanges)

@@ -126,7 +126,7 @@ async def rest_query_names(ctx: Context) -> None:
     reply = await ctx.call("ListTasks", {"contextId": context_id, "pageSize": 1})
     if ctx.expect_ok(reply) and len(tasks_of(reply)) != 1:
         found = f"contextId and pageSize=1 gave {len(tasks_of(reply))} tasks of at least 2"
-        ctx.fail(found, pointer="/tasks", expected="1 task")
+        ctx.fail(found, pointer="/tasks", expected="1 task", replies=[reply])
 
 
 @check("HJ-005")
@@ -140,12 +140,14 @@ async def rest_query_values(ctx: Context) -> None:
         ctx.fail(f"status={state} does not find a task in that state", pointer="/tasks", replies=same[-1:])
     future = await ctx.call("ListTasks", {**base, "statusTimestampAfter": _FUTURE})
     if ctx.expect_ok(future, "statusTimestampAfter is read") and tasks_of(future):
-        ctx.fail(f"statusTimestampAfter={_FUTURE} finds {len(tasks_of(future))} tasks", pointer="/tasks")
+        ctx.fail(
+            f"statusTimestampAfter={_FUTURE} finds {len(tasks_of(future))} tasks", pointer="/tasks", replies=[future]
+        )
     full = await ctx.call("ListTasks", {**base, "includeArtifacts": True})
     if ctx.expect_ok(full, "includeArtifacts=true is read") and task.get("artifacts"):
         mine = [t for t in tasks_of(full) if t.get("id") == task.get("id")]
         if mine and not mine[0].get("artifacts"):
-            ctx.fail("includeArtifacts=true gives no artifacts", pointer="/tasks/0/artifacts")
+            ctx.fail("includeArtifacts=true gives no artifacts", pointer="/tasks/0/artifacts", replies=[full])
 
 
 @check("HJ-006")

@@ -187,15 +187,16 @@ async def milliseconds(ctx: Context) -> None:
     # A check of one timestamp would fail one agent in a thousand by chance.
     """Look for at least three digits; whole seconds occur by chance, so all timestamps count together."""
     stamps = [
-        str(node.value["timestamp"])
-        for _, value in await answers(ctx)
+        (str(node.value["timestamp"]), reply)
+        for reply, value in await answers(ctx)
         for node in nodes(value)
         if node.kind == "status" and "timestamp" in node.value
     ]
     if not stamps:
         ctx.skip("no status has a timestamp")
-    if not any(re.search(r"\.\d{3,}", s) for s in stamps):
-        ctx.fail(f"timestamps such as {stamps[0]!r}", pointer="/task/status/timestamp")
+    if not any(re.search(r"\.\d{3,}", stamp) for stamp, _ in stamps):
+        stamp, reply = stamps[0]
+        ctx.fail(f"timestamps such as {stamp!r}", pointer="/task/status/timestamp", replies=[reply])
 
 
 # -- parts --

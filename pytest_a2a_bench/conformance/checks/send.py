@@ -139,7 +139,7 @@ async def return_immediately_and_messages(ctx: Context) -> None:
     await ctx.message_reply()
     reply = await ctx.send(ctx.target.scenarios.get("message"), configuration={"returnImmediately": True})
     if ctx.expect_ok(reply) and message_in(reply.result) is None:
-        ctx.fail("with returnImmediately the answer is no longer a message", expected="the message")
+        ctx.fail("with returnImmediately the answer is no longer a message", expected="the message", replies=[reply])
 
 
 @check("SEND-007")
@@ -192,7 +192,7 @@ async def history_length(ctx: Context) -> None:
         history = task_or_skip(ctx, reply).get("history") or []
         if len(history) > most:
             found = f"historyLength {most} gave {len(history)} messages"
-            ctx.fail(found, pointer="/task/history", expected=f"at most {most}")
+            ctx.fail(found, pointer="/task/history", expected=f"at most {most}", replies=[reply])
 
 
 async def _last_of_two(ctx: Context) -> WireReply:
@@ -253,7 +253,8 @@ async def message_has_context(ctx: Context) -> None:
     """Look at a direct message."""
     message = await ctx.message_reply()
     if not message.get("contextId"):
-        ctx.fail("the message has no contextId", pointer="/message/contextId")
+        reply = await ctx.said(ctx.target.scenarios.get("message"))
+        ctx.fail("the message has no contextId", pointer="/message/contextId", replies=[reply])
 
 
 @check("SEND-014")
