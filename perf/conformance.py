@@ -30,8 +30,7 @@ from faulty_server import start_faulty
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
-from pytest_a2a_bench.conformance.cost.plan import Sum, make_plan
-from pytest_a2a_bench.conformance.engine import collect, plan
+from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
 from pytest_a2a_bench.conformance.session.target import Target, targets_of
 
@@ -49,8 +48,8 @@ PLANS: tuple[tuple[str, str, Scenarios, tuple[str, ...]], ...] = (
 )
 
 
-async def judge(url: str, scenarios: Scenarios, bindings: tuple[str, ...]) -> tuple[Counter[str], float, Sum]:
-    """Judge one agent once, its card and its interfaces; the last is what the plan says that it costs the agent."""
+async def judge(url: str, scenarios: Scenarios, bindings: tuple[str, ...]) -> tuple[Counter[str], float]:
+    """Judge one agent once, its card and its interfaces."""
     started = time.perf_counter()
     card, served, _ = await fetch_card_async(url)
     check_card(card, url=url, http=served)
@@ -62,10 +61,7 @@ async def judge(url: str, scenarios: Scenarios, bindings: tuple[str, ...]) -> tu
     ]
     results = await collect(found)
     seconds = time.perf_counter() - started
-    chosen = {(t.binding, t.version) for t in found}
-    planned = [p for p in plan(card or {}, url) if (p.binding, p.requirement.version) in chosen]
-    cost = make_plan(planned, found, profile="full").total
-    return Counter(result.outcome for result in results), seconds, cost
+    return Counter(result.outcome for result in results), seconds
 
 
 def measure(name: str, spec: str, scenarios: Scenarios, bindings: tuple[str, ...], repeat: int) -> Row:
@@ -74,7 +70,7 @@ def measure(name: str, spec: str, scenarios: Scenarios, bindings: tuple[str, ...
     with start_faulty() if spec == "faulty" else start_builtin(spec) as agent:
         for _ in range(repeat):
             before = resource.getrusage(resource.RUSAGE_SELF)
-            counts, seconds, cost = asyncio.run(judge(agent.url, scenarios, bindings))
+            counts, seconds = asyncio.run(judge(agent.url, scenarios, bindings))
             after = resource.getrusage(resource.RUSAGE_SELF)
             times.append(seconds)
             cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
@@ -84,8 +80,6 @@ def measure(name: str, spec: str, scenarios: Scenarios, bindings: tuple[str, ...
         "checks": made,
         "skipped": counts["skipped"],
         "found": counts["failed"] + counts["warned"] + counts["error"],
-        "messages": max(cost.messages.values(), default=0),
-        "refused": max(cost.refused.values(), default=0),
         "wall_s": round(statistics.median(times), 2),
         "cpu_s": round(statistics.median(cpu), 2),
         "checks_per_s": round(made / statistics.median(times)),
@@ -121,8 +115,6 @@ def command_line(spec: str, repeat: int) -> Row | None:
         "checks": made,
         "skipped": counts.get("skipped", 0),
         "found": sum(counts.get(status, 0) for status in ("failed", "warned", "error")),
-        "messages": None,
-        "refused": None,
         "wall_s": round(seconds, 2),
         "cpu_s": round(statistics.median(cpu), 2),
         "checks_per_s": round(made / seconds),
@@ -131,10 +123,9 @@ def command_line(spec: str, repeat: int) -> Row | None:
 
 def show(row: Row) -> None:
     """Print one line of the table."""
-    messages = "" if row["messages"] is None else f"{row['messages']}+{row['refused']}"
     cpu = "" if row["cpu_s"] is None else f"{row['cpu_s']:.2f}"
     print(
-        f"{row['what']:36} {row['checks']:7} {row['skipped']:8} {row['found']:6} {messages:>9} {row['wall_s']:8.2f} "
+        f"{row['what']:36} {row['checks']:7} {row['skipped']:8} {row['found']:6} {row['wall_s']:8.2f} "
         f"{cpu:>7} {row['checks_per_s']:9}"
     )
 
@@ -145,9 +136,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path(__file__).parent / "results" / "conformance.json")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each row; the median is shown")
     options = parser.parse_args()
-    titles = f"{'what':36} {'checks':>7} {'skipped':>8} {'found':>6} {'messages':>9} {'wall s':>8} {'CPU s':>7}"
+    titles = f"{'what':36} {'checks':>7} {'skipped':>8} {'found':>6} {'wall s':>8} {'CPU s':>7}"
     print(f"{titles} {'checks/s':>9}")
-    print("messages: most to one interface, and (+) those that a correct agent refuses unseen by its model")
     rows = []
     for row in PLANS:
         rows.append(measure(*row, options.repeat))

@@ -71,8 +71,6 @@ class Settings:
     :param card_jwks: file or URL of the keys that verify the agent card's signatures.
     :param webhook_bind: ``HOST:PORT`` where push notifications are received; the agent calls it ``webhook_url``.
     :param conformance_profile: which checks of the protocol are made, one of :data:`CHECK_PROFILES`.
-    :param conformance_budget: most messages that they may send; None for no limit.
-    :param conformance_plan: whether the messages are only told of, and no test runs.
     :param resume: take results from earlier runs where they answer the same question.
     :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
     :param record: directory that cassettes are written to.
@@ -191,8 +189,6 @@ class Settings:
     webhook_bind: str | None = None
     webhook_url: str | None = None
     conformance_profile: str = "standard"
-    conformance_budget: int | None = None
-    conformance_plan: bool = False
     resume: bool = False
     shard: str | None = None
     durations: str | None = None

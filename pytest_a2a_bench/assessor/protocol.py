@@ -86,7 +86,8 @@ class ProtocolRun:
             card_url=subject.card_url,
             strict=self._settings.strict,
             seconds=time.monotonic() - began,
-            planned=subject.planned,
+            planned=tuple(subject.planned),
+            profile="standard",
             tool={"name": "pytest-a2a-bench", "version": __version__},
         )
         if ended:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -28,21 +28,19 @@ from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.accepted import to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.causes import fold
-from pytest_a2a_bench.conformance.cost.plan import STANDARD_MESSAGES, CostPlan, make_plan
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS, CheckResult, Requirement
 from pytest_a2a_bench.conformance.judging import check_all
 from pytest_a2a_bench.conformance.report import Judgement, Report, judge
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
-from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line, redact_url
-from pytest_a2a_bench.reports import FORMATS, cost, matrix, render
+from pytest_a2a_bench.reports import FORMATS, matrix, render
 from pytest_a2a_bench.reports import text as text_report
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.secret import KNOWN
@@ -52,8 +50,8 @@ from pytest_a2a_bench.settings import CHECK_PROFILES
 TERMINATED = 143
 
 _PROFILES_HELP = (
-    "safe sends nothing malformed and no webhooks, for an agent in production; standard at most "
-    f"{STANDARD_MESSAGES} messages to an interface; full all that there are (standard)"
+    "safe sends nothing malformed and no webhooks, for an agent in production; standard tries each rule in one place; "
+    "full everywhere it holds (standard)"
 )
 _REASONS = 400
 _LEVELS = ("MUST", "SHOULD", "MAY")
@@ -85,11 +83,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
-    parser.add_argument("--dry-run", action="store_true", help="Say which messages would be sent, and send none")
     parser.add_argument("--profile", choices=CHECK_PROFILES, default="standard", help=_PROFILES_HELP)
-    parser.add_argument(
-        "--budget", metavar="N", type=int, help="Send at most N messages, for the checks that find most"
-    )
     parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
     _connection.add_arguments(parser)
 
@@ -99,8 +93,6 @@ def run(namespace: Namespace) -> int:
     try:
         with _terminable(), served(namespace.url) as namespace.url:
             _check_arguments(namespace)
-            if namespace.dry_run:
-                return show_plan(namespace)
             report = judge_agent(namespace)
     except Terminated:
         return TERMINATED
@@ -162,22 +154,6 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def show_plan(namespace: Namespace) -> int:
-    """Print what a run would send; only the card is fetched."""
-    config = read_config(namespace, namespace.url)
-    subject = look_at(config, timeout=namespace.timeout)
-    if subject.problem:
-        raise ConfigurationError(f"{redact_url(namespace.url)}: {subject.problem}")
-    planned = _planned(namespace, subject)
-    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace), namespace.profile)
-    print("\n".join(cost.lines(_cost(namespace, planned, targets))))
-    return 0
-
-
-def _cost(namespace: Namespace, planned: list[Planned], targets: Sequence[Target]) -> CostPlan:
-    return make_plan(planned, targets, profile=namespace.profile, budget=namespace.budget)
-
-
 def judge_agent(namespace: Namespace) -> Report:
     """Look at the card, run the checks, and apply waivers."""
     waivers = _waivers(namespace)
@@ -199,7 +175,8 @@ def judge_agent(namespace: Namespace) -> Report:
         waivers=waivers,
         strict=namespace.strict,
         seconds=time.monotonic() - begin,
-        planned=subject.planned,
+        planned=tuple(subject.planned),
+        profile=namespace.profile,
         tool={"name": "pytest-a2a-bench", "version": __version__},
     )
 
@@ -208,7 +185,9 @@ def _planned(namespace: Namespace, subject: Subject) -> list[Planned]:
     every = subject.plan()
     if namespace.loaded_acts is not None and not subject.problem:
         every += namespace.loaded_acts.plan(subject.card, subject.endpoint)
-    return [p for p in every if _is_wanted(namespace, p.requirement, p.binding)]
+    # Who names a requirement wants it judged; what is not safe stays out all the same.
+    profile = "full" if namespace.id and namespace.profile != "safe" else namespace.profile
+    return [p for p in every if p.requirement.is_in(profile) and _is_wanted(namespace, p.requirement, p.binding)]
 
 
 def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> list[CheckResult]:
@@ -218,12 +197,9 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
     if subject.problem:
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
     targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace), namespace.profile)
-    chosen = _cost(namespace, planned, targets)
-    # Before the first message, and not among the results: what is left out counts as not chosen.
-    print(f"a2a-bench: {cost.headline(chosen)}", file=sys.stderr)
     left: list[str] = []
     try:
-        return list(check_all(targets, chosen.chosen, namespace.concurrency, left, namespace.budget).values())
+        return list(check_all(targets, planned, namespace.concurrency, left).values())
     # Also after Ctrl-C: what stays behind on the agent is told even if nobody reads the report.
     finally:
         for text in left:
@@ -273,8 +249,6 @@ def _check_numbers(namespace: Namespace) -> None:
     wrong = []
     if not 0 < namespace.timeout < float("inf"):
         wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
-    if namespace.budget is not None and namespace.budget < 0:
-        wrong.append(f"--budget is {namespace.budget}; give a whole number of 0 or more")
     if namespace.concurrency < 1:
         wrong.append(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
     if wrong:
@@ -345,5 +319,5 @@ def _write(path: Path, text: str, option: str = "-o") -> None:
 
 
 def _brief(report: Report) -> str:
-    lines = [text_report.header(report), *matrix.lines(report.rows, report.planned), *text_report.tail(report)]
+    lines = [text_report.header(report), *matrix.lines(report.rows, report.levels), *text_report.tail(report)]
     return "\n".join(lines) + "\n"

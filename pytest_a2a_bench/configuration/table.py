@@ -298,21 +298,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "conformance_profile",
         "|".join(s.CHECK_PROFILES),
-        "Checks of the protocol: safe for agents in production, standard of at most 40 messages to an interface, full",
+        "Checks of the protocol: safe for agents in production, standard tries each rule in one place, full everywhere",
         one_of(*s.CHECK_PROFILES),
-    ),
-    Option(
-        "conformance_budget",
-        "N",
-        "Most messages that checks of the protocol send; those that find most go first",
-        whole(0),
-    ),
-    Option(
-        "conformance_plan",
-        "",
-        "Say which messages checks of the protocol would send, and run nothing",
-        read_switch,
-        flag=True,
     ),
     Option("resume", "", "Take results of earlier runs from the results directory", read_switch, flag=True),
     Option("shard", "I/N|auto", "Run one of N parts of the trials; auto asks the CI system's variables", read_shard),

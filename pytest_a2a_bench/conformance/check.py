@@ -34,16 +34,12 @@ CROSSED: dict[tuple[str, str], CheckFunction] = {}
 class Added(NamedTuple):
     """A check that is in no catalogue and was asked for by name, such as a test of ACTS.
 
-    :param messages: how many messages it sends at most that an agent works on.
-    :param risk: why it is not for an agent in production; empty where it is.
     :param is_rough: whether it may send what is malformed, so that it comes last.
     :param is_timed: whether its verdict depends on time.
     :param seconds: how long it may wait of its own accord, which is no time that the agent takes.
     """
 
     check: CheckFunction
-    messages: int
-    risk: str = ""
     is_rough: bool = False
     is_timed: bool = False
     seconds: float = 0.0

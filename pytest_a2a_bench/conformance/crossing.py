@@ -27,8 +27,6 @@ STATE_PROMPTS: Mapping[str, str] = {
 
 PAGE = 50
 """Tasks that a page has at most where no size is asked for."""
-FILLING: Mapping[str, int] = {"LIST-007": PAGE + 1}
-"""Rule -> most messages to an interface for tasks that its cell needs and that an agent may have already."""
 
 _TERMINAL = ("completed", "failed", "canceled", "rejected")
 _INTERRUPTED = ("input-required", "auth-required")

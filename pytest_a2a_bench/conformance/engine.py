@@ -17,7 +17,6 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.crossed import cross
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements, whose_pack
-from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import MORE_TIME, STOPPED, works
 from pytest_a2a_bench.conformance.session.presence import CARD_RULES
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, Session
@@ -94,7 +93,7 @@ def _plan_version(version: str, interfaces: Sequence[tuple[str, str]], wanted: S
 
 def _undeclared(version: str) -> Requirement:
     text = "The agent card declares this binding"
-    return Requirement(UNDECLARED, "binding", f"{version} §4.4.6", "MAY", text, version)
+    return Requirement(UNDECLARED, "binding", f"{version} §4.4.6", "MAY", text, version, profile="safe")
 
 
 async def run_checks(
@@ -104,7 +103,6 @@ async def run_checks(
     concurrency: int = CONCURRENCY,
     planned: Iterable[Planned] | None = None,
     left: list[str] | None = None,
-    allowance: Allowance | None = None,
     patience: Callable[[], float] = lambda: CLEANUP_SECONDS,
     elsewhere: Container[str] = (),
 ) -> AsyncGenerator[CheckResult, None]:
@@ -117,7 +115,6 @@ async def run_checks(
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
     :param left: gets what may still be on the agent when this has ended.
-    :param allowance: the messages that the checks may send; those that would send more are skipped.
     :param elsewhere: names of checks that another process makes for the same report.
     :param patience: asked at the end how many seconds there are for clearing away.
     """
@@ -128,7 +125,7 @@ async def run_checks(
     names = {p.name for p in chosen}
     for target in several:
         tells = f"{target.version}/{CARD_RULES[target.version]}[{target.binding}]"
-        session = Session(target, sessions, allowance)
+        session = Session(target, sessions)
         session.health.card_check = tells if tells in names or tells in elsewhere else ""
     tasks: list[asyncio.Task[CheckResult]] = []
     ending: list[asyncio.Task[None]] = []
@@ -313,8 +310,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     try:
         async with asyncio.timeout(limit_of(ctx.requirement)):
             await check_of(ctx.requirement)(ctx)
-        # Further cells are not what was planned for, so that a budget leaves them out.
-        if ctx.target.breadth == "full" and not ctx.findings and not ctx.session.is_limited:
+        if ctx.target.breadth == "full" and not ctx.findings:
             # In a time of their own: what a slow agent could not be asked any more is no finding.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_SECONDS):

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_a2a_bench.settings import CHECK_PROFILES
+
 Severity = Literal["error", "warning", "note"]
 Level = Literal["MUST", "SHOULD", "MAY"]
 CheckOutcome = Literal["passed", "failed", "warned", "skipped", "error", "inconclusive", "explained"]
@@ -76,6 +78,8 @@ class Requirement:
     :param version: ``1.0`` or ``0.3``.
     :param needs: what it takes to check it: a capability, a scenario, credentials; empty for nothing.
     :param bindings: the bindings that it applies to; ``("card",)`` for the card.
+    :param profile: the narrowest profile that makes its check: ``safe`` for an agent in production, as it sends nothing
+        malformed and leaves no webhook and no working task behind if it is stopped; ``standard``; or ``full``.
     """
 
     id: str
@@ -88,6 +92,11 @@ class Requirement:
     needs: str = ""
     bindings: tuple[str, ...] = BINDINGS
     note: str = ""
+    profile: str = "standard"
+
+    def is_in(self, profile: str) -> bool:
+        """Tell whether a profile makes its check."""
+        return CHECK_PROFILES.index(self.profile) <= CHECK_PROFILES.index(profile)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
-from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.presence import CARD_RULES
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target
@@ -36,7 +35,6 @@ class Judge:
 
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
-    :param most: messages that the checks may send together; None for no limit.
     :param fold: folds what was found under its causes; then what fails is told when all checks are over.
     :param elsewhere: names of checks that another process makes for the same report.
     """
@@ -46,15 +44,12 @@ class Judge:
         targets: Iterable[Target],
         concurrency: int = CONCURRENCY,
         *,
-        most: int | None = None,
         fold: Fold | None = None,
         elsewhere: Container[str] = (),
     ) -> None:
         self._fold, self._elsewhere = fold, elsewhere
         self._targets = tuple(targets)
         self._concurrency = concurrency
-        # One for all runs of these checks: tests may ask for more of them later.
-        self._allowance = Allowance(most) if most is not None else None
         self.left: list[str] = []
         self._is_hurried = False
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
@@ -124,7 +119,6 @@ class Judge:
                 planned=planned,
                 concurrency=self._concurrency,
                 left=self.left,
-                allowance=self._allowance,
                 patience=self._patience,
                 elsewhere=self._elsewhere,
             )
@@ -170,9 +164,7 @@ class Judge:
         missing = [p for p in planned if p.name in wanted]
         if not missing:
             return []
-        running = run_checks(
-            self._targets, planned=missing, left=self.left, allowance=self._allowance, patience=self._patience
-        )
+        running = run_checks(self._targets, planned=missing, left=self.left, patience=self._patience)
         async with contextlib.aclosing(running) as results:
             return [result async for result in results if result.outcome not in FOUND]
 
@@ -193,15 +185,13 @@ def check_all(
     planned: Iterable[Planned],
     concurrency: int = CONCURRENCY,
     left: list[str] | None = None,
-    most: int | None = None,
 ) -> Mapping[str, CheckResult]:
     """Run checks and return their results by name, in the order of the plan.
 
     :param left: gets what may still be on the agent in the end.
-    :param most: messages that the checks may send together; None for no limit.
     """
     every = list(planned)
-    judge = Judge(targets, concurrency, most=most)
+    judge = Judge(targets, concurrency)
     try:
         judge.start(every)
         return {p.name: judge.result(p) for p in every}

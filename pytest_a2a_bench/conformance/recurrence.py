@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_a2a_bench.conformance.check import TIMED, added_of
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.session.allowance import is_spent
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 
 TOO_LONG = "the check did not end within"
@@ -64,9 +63,6 @@ def conclude(first: CheckResult, second: CheckResult, asked: Sequence[Exchange])
     if second.outcome in FOUND:
         # What was found alone is the better evidence: nothing else was in flight that could have caused it.
         return dataclasses.replace(second, seconds=first.seconds + second.seconds)
-    if second.outcome == "skipped" and is_spent(second.reason):
-        # It could not be made again, which has nothing to do with the agent, and takes nothing back.
-        return first
     again = "passed" if second.outcome == "passed" else f"{second.outcome} ({second.reason})"
     reason = f"found once, and not again when it was repeated alone, which {again}: {first.findings[0].found}"
     softened = [dataclasses.replace(f, severity="note", found=f"the first time: {f.found}") for f in first.findings]

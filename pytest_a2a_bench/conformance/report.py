@@ -7,10 +7,15 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_a2a_bench.conformance.check import CROSSED
+from pytest_a2a_bench.conformance.crossing import RULES
 from pytest_a2a_bench.conformance.finding import ACTS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.engine import Planned
 
 Status = Literal["passed", "failed", "warned", "waived", "skipped", "error", "inconclusive", "explained"]
 
@@ -99,7 +104,8 @@ class Report:
     :param agent: name and version from its card, as it says.
     :param interfaces: what its card declares: ``1.0 JSONRPC``.
     :param waivers: every waiver of the run, used or not.
-    :param planned: how many checks there are for the agent, chosen or not, by version.
+    :param planned: all checks that there are for the agent, chosen or not.
+    :param profile: of the checks that were made.
     :param card_url: where its card was found; empty where that is not known.
     """
 
@@ -110,7 +116,8 @@ class Report:
     waivers: tuple[Waiver, ...] = ()
     strict: bool = False
     seconds: float = 0.0
-    planned: Mapping[str, int] = field(default_factory=dict)
+    planned: tuple[Planned, ...] = ()
+    profile: str = "full"
     card_url: str = ""
     tool: Mapping[str, str] = field(default_factory=dict)
 
@@ -129,6 +136,11 @@ class Report:
         """Whether the agent could be asked at all."""
         return any(j.status in ("passed", "failed", "warned", "waived", "inconclusive") for j in self.judgements)
 
+    @property
+    def levels(self) -> list[Compliance]:
+        """How much of each version of the protocol is kept."""
+        return compliance(self.rows, self.planned, self.profile)
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         return {
@@ -141,7 +153,7 @@ class Report:
             "strict": self.strict,
             "seconds": round(self.seconds, 3),
             "counts": counts(self.rows),
-            "levels": {level.version: level.text for level in compliance(self.rows, self.planned)},
+            "levels": {level.version: level.text for level in self.levels},
             "removable_waivers": [str(w) for w in removable(self.waivers, self.rows)],
             "results": [_judgement_json(j) for j in self.judgements],
         }
@@ -212,7 +224,9 @@ class Compliance:
     :param kept: (kept, checked) by level.
     :param scope: what alone a good verdict is about; empty where all was looked at.
     :param explained: how many checks found nothing but the consequence of what another found.
-    :param omitted: how many checks were not chosen.
+    :param omitted: how many checks were not chosen, though the profile has them.
+    :param judged: how many requirements were judged, where some need a wider profile.
+    :param wider: how many requirements need the profile ``full`` to be judged, or to be tried everywhere they hold.
     """
 
     version: str
@@ -223,12 +237,16 @@ class Compliance:
     explained: int = 0
     scope: str = ""
     omitted: int = 0
+    judged: int = 0
+    wider: int = 0
 
     @property
     def text(self) -> str:
         """One line."""
         levels = ", ".join(f"{level} {kept}/{checked}" for level, (kept, checked) in self.kept.items() if checked)
         counted = (
+            (self.judged, "requirements judged"),
+            (self.wider, "need --profile full to be judged wholly"),
             (self.explained, "explained"),
             (self.waived, "waived"),
             (self.skipped, "skipped"),
@@ -242,24 +260,25 @@ class Compliance:
 _GOOD = ("conformant", "fully conformant")
 
 
-def compliance(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = None) -> list[Compliance]:
+def compliance(rows: Iterable[CheckRow], planned: Iterable[Planned] = (), profile: str = "full") -> list[Compliance]:
     """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so.
 
-    :param planned: how many checks there are by version; what was not chosen cannot be vouched for.
+    :param planned: all checks that there are; what was not chosen cannot be vouched for.
+    :param profile: of the checks that were made.
     """
     by_version: dict[str, list[CheckRow]] = {}
     for row in rows:
         # A verdict of its own: what others' tests say must neither hide nor worsen what ours do.
         version = f"{row.version} by ACTS" if row.group == ACTS else row.version
         by_version.setdefault(version, []).append(row)
-    every = planned or {}
+    every = list(planned)
     return [
-        _compliance(version, by_version[version], max(0, every.get(version, 0) - len(by_version[version])))
+        _compliance(version, by_version[version], [p for p in every if p.requirement.version == version], profile)
         for version in sorted(by_version, reverse=True)
     ]
 
 
-def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
+def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], profile: str) -> Compliance:
     # What was skipped says nothing about the agent.
     # A consequence is counted with its cause.
     checked = [row for row in rows if row.status not in ("skipped", "explained")]
@@ -280,6 +299,16 @@ def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
         verdict = "not judged completely"
     else:
         verdict = "fully conformant" if all(row.status == "passed" for row in checked) else "conformant"
+    made = {(row.id, row.binding) for row in rows}
+    omitted = [p.requirement for p in planned if (p.requirement.id, p.binding) not in made]
+    judged = {row.id for row in checked}
+    wider = {r.id for r in omitted if not r.is_in(profile)} - judged
+    # Where not every rule is tried everywhere it holds.
+    wider |= (
+        {id for id in judged if id in RULES or (id, version) in CROSSED} if planned and profile != "full" else set()
+    )
+    is_card = all(row.binding == CARD for row in rows)
+    unchosen = sum(r.is_in(profile) for r in omitted)
     return Compliance(
         version,
         verdict,
@@ -288,8 +317,10 @@ def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
         explained=sum(row.status == "explained" for row in rows),
         waived=sum(row.status == "waived" for row in checked),
         # A verdict about a part must not read as one about the whole.
-        scope="its card alone" if all(r.binding == CARD for r in rows) else "what was chosen" if omitted else "",
-        omitted=omitted,
+        scope="its card alone" if is_card else "what was chosen" if unchosen else "what was judged" if wider else "",
+        omitted=unchosen,
+        judged=0 if is_card or not wider else len(judged),
+        wider=0 if is_card else len(wider),
     )
 
 

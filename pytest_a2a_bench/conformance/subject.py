@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +35,12 @@ OFFLINE_CARD: Mapping[str, Any] = {
 """Stands for a card that is not known yet: every binding of the newest version."""
 
 _UNREADABLE = Requirement(
-    "DECLARED", "binding", "1.0.1 §4.4.6", "MUST", "The agent card declares an interface that can be spoken to"
+    "DECLARED",
+    "binding",
+    "1.0.1 §4.4.6",
+    "MUST",
+    "The agent card declares an interface that can be spoken to",
+    profile="safe",
 )
 
 _NEED_KEYS = ("SIGN-004", "SIGN-005", "SIGN-006", "V03-SIGN-003")
@@ -91,10 +95,9 @@ class Subject:
         return plan(self.card, self.endpoint)
 
     @property
-    def planned(self) -> dict[str, int]:
-        """How many checks there are for this agent, of its card and its protocol, by version."""
-        entries = [*self.card_plan(), *(p.requirement for p in self.plan())]
-        return dict(Counter(entry.version for entry in entries))
+    def planned(self) -> list[Planned]:
+        """All checks that there are for this agent, of its card and its protocol."""
+        return [*(Planned(entry, CARD) for entry in self.card_plan()), *self.plan()]
 
     def targets(
         self,

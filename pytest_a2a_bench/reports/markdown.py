@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_a2a_bench.conformance.report import Judgement, Report, compliance, removable
+from pytest_a2a_bench.conformance.report import Judgement, Report, removable
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import evidence, matrix
 
@@ -17,7 +17,7 @@ def render(report: Report) -> str:
     lines = [f"# A2A conformance of {escape(report.endpoint)}", ""]
     if report.agent:
         lines += [f"Agent: {escape(report.agent)}", ""]
-    lines += [f"- **A2A {level.version}**: {level.text}" for level in compliance(report.rows, report.planned)]
+    lines += [f"- **A2A {level.version}**: {level.text}" for level in report.levels]
     lines += ["", matrix.count_line(report.rows), "", *_table(matrix.cells(report.rows)), ""]
     told = [j for j in report.judgements if j.is_finding]
     if told:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_a2a_bench.conformance.finding import BINDINGS
-from pytest_a2a_bench.conformance.report import CARD, STATUSES, CheckRow, compliance, counts
+from pytest_a2a_bench.conformance.report import CARD, STATUSES, CheckRow, Compliance, counts
 from pytest_a2a_bench.redact import one_line
 
 _MARKS = {"failed": "failed", "error": "error", "warned": "warned", "waived": "waived", "inconclusive": "inconclusive"}
@@ -41,21 +41,18 @@ def cell(rows: Sequence[CheckRow]) -> str:
     return " ".join([f"{found['passed']}/{checked}", *notes])
 
 
-def lines(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = None) -> list[str]:
-    """Return the table as aligned text, and under it the compliance level of each version.
-
-    :param planned: how many checks there are by version, chosen or not.
-    """
+def lines(rows: Iterable[CheckRow], levels: Iterable[Compliance]) -> list[str]:
+    """Return the table as aligned text, and under it the compliance level of each version."""
     every = list(rows)
     table = cells(every)
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
-    return [*text, *levels(every, planned)]
+    return [*text, *map(level_line, levels)]
 
 
-def levels(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = None) -> list[str]:
-    """Return the compliance level of each version in a line."""
-    return [f"A2A {level.version}: {level.text}" for level in compliance(rows, planned)]
+def level_line(level: Compliance) -> str:
+    """Return the compliance level of one version in a line."""
+    return f"A2A {level.version}: {level.text}"
 
 
 def count_line(rows: Iterable[CheckRow]) -> str:

@@ -18,7 +18,7 @@ def render(report: Report) -> str:
         lines += [f"{judgement.status.upper()} {first}", *rest, ""]
     if len(told) > _SHOWN:
         lines += [f"... and {len(told) - _SHOWN} more checks with findings", ""]
-    lines += matrix.lines(report.rows, report.planned)
+    lines += matrix.lines(report.rows, report.levels)
     lines += tail(report)
     return "\n".join(lines) + "\n"
 

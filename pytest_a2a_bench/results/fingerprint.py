@@ -36,8 +36,6 @@ WITHOUT_EFFECT = frozenset(
         "colleague",  # is among the parties
         "colleague_auth_env",
         "concurrency",
-        "conformance_budget",
-        "conformance_plan",
         "conformance_profile",
         "durations",
         "endpoint",  # is in the agent's identity

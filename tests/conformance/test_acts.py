@@ -384,16 +384,10 @@ def test_a_missing_artifact_excuses_nothing_else(files: Path, body: str, status:
     assert statuses(found) == {"MINE-DONE JSONRPC": status}
 
 
-def test_waivers_ids_and_the_plan_know_them(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_waivers_and_ids_know_them(url: str, files: Path) -> None:
     (files / "waivers.toml").write_text('[[waiver]]\nid = "MINE-UNKNOWN"\nreason = "why not"\n')
     options = ("--id", "MINE-UNKNOWN", "--waivers", files / "waivers.toml", "--binding", "JSONRPC")
     assert statuses(judged(url, files, UNKNOWN + DONE, *options)) == {"MINE-UNKNOWN JSONRPC": "passed"}
-    plan = ("conformance", url, "--acts", str(files / "mine.acts.yaml"), "--group", "acts", "--dry-run")
-    capsys.readouterr()
-    assert main.main([*plan]) == 0
-    assert "6 checks will send: 1 to 1.0 JSONRPC, 1 to 1.0 HTTP+JSON, 1 to 1.0 GRPC" in capsys.readouterr().out
-    assert main.main([*plan, "--budget", "2"]) == 0
-    assert "1 to 1.0 JSONRPC, 1 to 1.0 HTTP+JSON; 1 checks are left out" in capsys.readouterr().out
 
 
 def test_a_verdict_of_their_own(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:

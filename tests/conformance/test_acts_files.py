@@ -236,38 +236,38 @@ HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"
 
 
 @pytest.mark.parametrize(
-    ("step", "risk", "rough"),
+    ("step", "safe", "rough"),
     [
-        (f"operation: send_message, params: {{{HELLO}}}", "", False),
-        (f"operation: send_message, params: {{{HELLO}, taskId: '{{{{a.response.task.id}}}}'}}", "", False),
-        ("operation: get_task, params: {id: a, historyLength: 1}", "", False),
-        ("operation: get_agent_card", "", False),
+        (f"operation: send_message, params: {{{HELLO}}}", True, False),
+        (f"operation: send_message, params: {{{HELLO}, taskId: '{{{{a.response.task.id}}}}'}}", True, False),
+        ("operation: get_task, params: {id: a, historyLength: 1}", True, False),
+        ("operation: get_agent_card", True, False),
         (
             f"operation: send_message, params: {{{HELLO}, configuration: "
             "{taskPushNotificationConfig: {url: 'http://127.0.0.1/x'}}}",
-            "names a webhook",
+            False,
             False,
         ),
-        ("operation: list_push_configs, params: {taskId: a}", "names a webhook", False),
-        ("operation: send_message, params: {message: {role: 17, parts: 'no'}}", "may send what is malformed", True),
-        ("operation: send_message, params: {message: {parts: [{text: hi}]}}", "may send what is malformed", True),
+        ("operation: list_push_configs, params: {taskId: a}", False, False),
+        ("operation: send_message, params: {message: {role: 17, parts: 'no'}}", False, True),
+        ("operation: send_message, params: {message: {parts: [{text: hi}]}}", False, True),
         (
             "operation: send_message, params: {message: {role: ROLE_USER, parts: [{}]}}",
-            "may send what is malformed",
+            False,
             True,
         ),
-        ("operation: list_tasks, params: {pageSize: abc}", "may send what is malformed", True),
-        ("operation: get_task, params: {}", "may send what is malformed", True),
-        ("operation: get_task, params: {id: a}, expect_error: {}", "may send what is malformed", True),
-        ("raw: {method: GET, path: /x}", "sends requests by hand", True),
+        ("operation: list_tasks, params: {pageSize: abc}", False, True),
+        ("operation: get_task, params: {}", False, True),
+        ("operation: get_task, params: {id: a}, expect_error: {}", False, True),
+        ("raw: {method: GET, path: /x}", False, True),
     ],
 )
-def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, risk: str, rough: bool) -> None:
+def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, safe: bool, rough: bool) -> None:
     first = "- {id: a, operation: send_message, params: {" + HELLO + "}}"
-    load_acts(write(tmp_path, TEST.split("- id: get")[0] + first + "\n          - {id: b, " + step + "}\n"))
+    suite = load_acts(write(tmp_path, TEST.split("- id: get")[0] + first + "\n          - {id: b, " + step + "}\n"))
     added = ADDED["MINE-001", "1.0"]
     ADDED.clear()
-    assert (added.risk, added.is_rough) == (risk, rough)
+    assert (suite.requirements[0].is_in("safe"), added.is_rough) == (safe, rough)
 
 
 @pytest.mark.parametrize(
@@ -333,30 +333,6 @@ def test_pauses_add_up(backoff: Any) -> None:
     for attempts in (0, 1, 2, 17, 18, 19, 40):
         repeat = Repeat("a == b", attempts, 1000, backoff)
         assert repeat.seconds == sum(repeat.pauses)
-
-
-@pytest.mark.parametrize(
-    ("operation", "messages"),
-    [
-        ("operation: send_message", 1),
-        ("operation: send_message\n            repeat: {until: a == b, max_attempts: 6}", 6),
-        ("operation: send_message\n            repeat: {until: a == b, max_attempts: 0}", 1),
-        ("operation: get_task\n            repeat: {until: a == b, max_attempts: 6}", 0),
-    ],
-)
-def test_each_attempt_counts_as_a_message(tmp_path: Path, operation: str, messages: int) -> None:
-    load_acts(write(tmp_path, TEST.replace("operation: get_task", operation)))
-    added = ADDED["MINE-001", "1.0"]
-    ADDED.clear()
-    assert added.messages == messages
-
-
-def test_each_stream_counts_as_a_message(tmp_path: Path) -> None:
-    two = "expect_stream: {streams: [{}, {}]}"
-    load_acts(write(tmp_path, TEST.replace("get_task", "send_streaming_message").replace(ERROR, two)))
-    added = ADDED["MINE-001", "1.0"]
-    ADDED.clear()
-    assert (added.messages, added.is_timed) == (2, True)
 
 
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:

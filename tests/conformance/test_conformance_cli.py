@@ -41,7 +41,7 @@ def run(*arguments: str | Path) -> int:
 def test_a_correct_agent_is_clean(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(good_url) == 0
     out = capsys.readouterr().out
-    assert "A2A 1.0: fully conformant: MUST " in out
+    assert "A2A 1.0: fully conformant in what was judged: MUST " in out
     assert "no prompt for the scenario 'slow'" in out
     assert "FAILED" not in out
 

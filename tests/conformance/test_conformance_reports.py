@@ -10,6 +10,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import (
     CheckOutcome,
     CheckResult,
@@ -146,12 +147,26 @@ def test_compliance_levels(results: list[CheckResult], verdict: str) -> None:
 
 def test_a_selection_is_said_to_be_one() -> None:
     rows = report(result("passed"), result("failed", version="0.3")).rows
-    texts = [level.text for level in compliance(rows, {"1.0": 5, "0.3": 2})]
+    made = [Planned(requirement("SEND-003", version=version), "JSONRPC") for version in ("1.0", "0.3")]
+    further = [Planned(requirement(id), "JSONRPC") for id in ("SEND-001", "SEND-002")]
+    old = Planned(requirement("V03-SEND-001", version="0.3"), "JSONRPC")
+    texts = [level.text for level in compliance(rows, [*made, *further, old])]
     assert texts == [
-        "fully conformant in what was chosen: MUST 1/1; 4 not chosen",
+        "fully conformant in what was chosen: MUST 1/1; 2 not chosen",
         "not conformant: MUST 0/1; 1 not chosen",
     ]
-    assert compliance(rows, {"1.0": 1, "0.3": 1})[0].text == "fully conformant: MUST 1/1"
+    assert compliance(rows, made)[0].text == "fully conformant: MUST 1/1"
+
+
+def test_a_profile_says_how_much_needs_a_wider_one() -> None:
+    # The first holds in further places.
+    planned = [Planned(requirement(id), "JSONRPC") for id in ("SEND-003", "SEND-005")]
+    planned.append(Planned(dataclasses.replace(requirement("SEND-016"), profile="full"), "JSONRPC"))
+    rows = report(result("passed", "SEND-003"), result("passed", "SEND-005")).rows
+    (level,) = compliance(rows, planned, "standard")
+    wanted = "MUST 2/2; 2 requirements judged; 2 need --profile full to be judged wholly"
+    assert level.text == f"fully conformant in what was judged: {wanted}"
+    assert compliance(rows, planned[:2], "full")[0].text == "fully conformant: MUST 2/2"
 
 
 def test_a_waiver_hides_a_failure_but_does_not_make_an_agent_conformant() -> None:

@@ -144,12 +144,6 @@ def test_a_reference_that_never_comes_counts_for_good_and_is_not_waited_for_agai
     assert asked == [1], "each try would take the whole limit"
 
 
-def test_what_cannot_be_made_again_takes_nothing_back() -> None:
-    first = result(problem="no complete answer within 5 s")
-    spent = dataclasses.replace(first, outcome="skipped", findings=(), reason="the budget of 3 messages is spent")
-    assert recurrence.conclude(first, spent, ()) is first
-
-
 def test_what_is_skipped_the_second_time_has_not_recurred() -> None:
     first = result(problem="no complete answer within 5 s")
     busy = dataclasses.replace(first, outcome="skipped", findings=(), reason="agent or machine are too busy to tell")

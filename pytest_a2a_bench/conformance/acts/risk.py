@@ -12,13 +12,9 @@ from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
 _PUSH = "pushnotificationconfig"
 
 
-def risk_of(test: Test) -> str:
-    """Return why a test is not for an agent in production; empty where it is."""
-    if any(step.raw is not None for step in test.steps):
-        return "sends requests by hand"
-    if any(_names_webhook(step) for step in test.steps):
-        return "names a webhook"
-    return "" if all(map(_is_well_formed, test.steps)) else "may send what is malformed"
+def is_safe(test: Test) -> bool:
+    """Tell whether a test is for an agent in production: it sends nothing malformed and names no webhook."""
+    return not is_rough(test) and not any(map(_names_webhook, test.steps))
 
 
 def is_rough(test: Test) -> bool:

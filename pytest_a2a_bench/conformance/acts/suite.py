@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.asking import operation_of, sent_by
 from pytest_a2a_bench.conformance.acts.document import Step
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.making import TRANSPORTS, make
-from pytest_a2a_bench.conformance.acts.risk import is_rough, risk_of
+from pytest_a2a_bench.conformance.acts.risk import is_rough, is_safe
 from pytest_a2a_bench.conformance.check import ADDED, Added
 from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Requirement
-from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.target import declared
 from pytest_a2a_bench.errors import ConfigurationError
@@ -86,6 +84,7 @@ def _requirement(case: Case) -> Requirement:
         needs="scenario slow" if _slow(case) else "",
         bindings=tuple(b for b in BINDINGS if b in bindings or not bindings),
         note=case.where,
+        profile="safe" if is_safe(test) and not _slow(case) else "standard",
     )
 
 
@@ -98,18 +97,13 @@ def _added(case: Case, behaviors: frozenset[str]) -> Added:
     check = functools.partial(make, case, behaviors)
     # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
     timed = any(map(_is_timed, test.steps))
-    messages = sum(_attempts(step) for step in test.steps if _operation(step) in SENDING)
     seconds = min(sum(map(_waits, test.steps)), LONGEST_WAIT)
-    return Added(check, messages, risk_of(test), is_rough(test), timed or bool(_slow(case)), seconds)
+    return Added(check, is_rough(test), timed or bool(_slow(case)), seconds)
 
 
 def _is_timed(step: Step) -> bool:
     watched = (step.repeat, step.expect_stream, step.expect_webhook)
     return step.delay_ms > 0 or any(one is not None for one in watched)
-
-
-def _attempts(step: Step) -> int:
-    return max(step.repeat.max_attempts, 1) if step.repeat is not None else max(len(step.streams), 1)
 
 
 def _waits(step: Step) -> float:
@@ -118,9 +112,3 @@ def _waits(step: Step) -> float:
     webhook = step.expect_webhook.timeout_ms if step.expect_webhook is not None else None
     repeated = step.repeat.seconds if step.repeat is not None else 0.0
     return sum(max(ms or 0, 0) / 1000 for ms in (step.delay_ms, stream, webhook)) + repeated
-
-
-def _operation(step: Step) -> str:
-    if step.raw is not None:
-        return sent_by(step.raw)
-    return operation_of(step.operation, step.params) if step.operation is not None else ""

@@ -28,7 +28,7 @@ from pytest_a2a_bench.conformance.checks.notifications import (
 from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.checks.versioning import HEADER, VERSION
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.crossing import FILLING, PAGE, STATE_PROMPTS
+from pytest_a2a_bench.conformance.crossing import PAGE, STATE_PROMPTS
 from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, nothing_after_terminal, once, read_events
@@ -107,7 +107,7 @@ async def history_is_the_latest(ctx: Context) -> None:
 async def default_page_of_many(ctx: Context) -> None:
     """Of more tasks than a page has, at most a page comes."""
     total = member(await listed(ctx, pageSize=1), "totalSize")
-    lacking = max(0, FILLING["LIST-007"] - total) if isinstance(total, int) else 0
+    lacking = max(0, PAGE + 1 - total) if isinstance(total, int) else 0
     await asyncio.gather(*(ctx.send() for _ in range(lacking)))
     reply = await listed(ctx)
     if len(tasks_of(reply)) > PAGE:

@@ -19,7 +19,6 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_id_in,
     task_in,
 )
-from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import Health
 from pytest_a2a_bench.conformance.session.pace import Pace
 from pytest_a2a_bench.conformance.session.shared import SharedObjects
@@ -51,17 +50,14 @@ class Session:
     """Everything that the checks of one interface share.
 
     :param siblings: all sessions of the agent, by (binding, version); shared between them.
-    :param allowance: how many messages its run may send; None for no limit.
     """
 
     def __init__(
         self,
         target: Target,
         siblings: dict[tuple[str, str], Session] | None = None,
-        allowance: Allowance | None = None,
     ) -> None:
         self.target = target
-        self._allowance = allowance
         self.shared: SharedObjects = SharedObjects()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
@@ -76,11 +72,6 @@ class Session:
         self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether the messages of the run are counted."""
-        return self._allowance is not None
-
     def sibling(self, binding: str, version: str) -> Session | None:
         """Return the session of another interface, or None."""
         return self._siblings.get((binding, version))
@@ -88,7 +79,7 @@ class Session:
     async def call(self, request: WireRequest) -> WireReply:
         """Send a request; tasks and push configurations that it made are remembered.
 
-        :raises SkipCheck: if the binding has no form for the request, or the run may send no message more.
+        :raises SkipCheck: if the binding has no form for the request.
         """
         started = time.monotonic()
         reply = await self._call_noting(request)
@@ -96,8 +87,6 @@ class Session:
         return reply
 
     async def _call_noting(self, request: WireRequest) -> WireReply:
-        if self._allowance is not None and request.operation in SENDING:
-            self._allowance.take()
         try:
             reply = await self._call(request)
         except (SkipCheck, NoAnswer):

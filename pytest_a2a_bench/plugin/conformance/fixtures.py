@@ -31,8 +31,7 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
         result = verdicts.judge_card(_a2a_check, request.getfixturevalue("_a2a_card_results"))
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
-        left_out = verdicts.whole_plan(request.session.items, run, _a2a_subject).left_out
-        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge, left_out)
+        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge)
     return verdicts.receive(request.node, result, run)
 
 
@@ -45,11 +44,11 @@ def card_findings(_a2a_subject: Subject) -> list[Finding]:
 @pytest.fixture(scope="session")
 def conformance_findings(request: pytest.FixtureRequest, _a2a_subject: Subject, _a2a_judge: Judge) -> list[Finding]:
     """What the whole agent does wrong, its card and its protocol: every check of the profile is made, once for all."""
-    from pytest_a2a_bench.plugin.conformance import verdicts
     from pytest_a2a_bench.plugin.run import state
 
+    profile = state.of(request.config).settings.conformance_profile
     every = [] if _a2a_subject.problem else _a2a_subject.plan()
-    planned = verdicts.plan_of(every, state.of(request.config), _a2a_subject).chosen
+    planned = [p for p in every if p.requirement.is_in(profile)]
     _a2a_judge.start(planned)
     results = [_a2a_judge.result(p) for p in planned]
     # What another finding explains is no defect of its own.

@@ -5,18 +5,17 @@ Registered in every run that takes part; the room that judges is imported where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.outlet import say
-from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
+from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import CheckRow
+    from pytest_a2a_bench.conformance.report import CheckRow, Compliance
 
 _PREFIX = "a2a."
 _ROW = "check_"
@@ -47,29 +46,6 @@ class Summary:
             return "warned", "w", ("WARNED", {"yellow": True})
         return None
 
-    def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
-        """Say what the checks will cost the agent, before the first message."""
-        if self.run.plan.subject is None or state.nothing_will_run(self.config):
-            return []
-        if not any(CHECK in item.stash for item in items):
-            return []
-        from pytest_a2a_bench.conformance.subject import Subject
-        from pytest_a2a_bench.plugin.conformance import verdicts
-        from pytest_a2a_bench.reports import cost
-
-        plan = verdicts.whole_plan(items, self.run, Subject.from_json(self.run.plan.subject))
-        whole = self.run.settings.conformance_plan
-        return [f"a2a: {line}" for line in (cost.lines(plan) if whole else [cost.headline(plan)])]
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self) -> bool | None:
-        """Run nothing where only the plan is wanted."""
-        if not self.run.settings.conformance_plan:
-            return None
-        if self.config.pluginmanager.hasplugin("dsession"):
-            raise pytest.UsageError("--a2a-conformance-plan: give it without -n; nothing runs")
-        return True
-
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write the matrix."""
         # As pytest itself: -qq and --no-summary want nothing.
@@ -86,30 +62,29 @@ class Summary:
             return []
         from pytest_a2a_bench.reports import matrix
 
-        _, rows = self._rows()
-        return [*matrix.levels(rows, self._planned()), f"checks of the protocol: {matrix.count_line(rows)}"]
+        rows = self._rows
+        return [*map(matrix.level_line, self._levels(rows)), f"checks of the protocol: {matrix.count_line(rows)}"]
 
-    def _rows(self) -> tuple[list[CheckRow], list[CheckRow]]:
-        """Return every check, and those that were not left out."""
-        from pytest_a2a_bench.conformance.cost.plan import LEFT_OUT
+    @property
+    def _rows(self) -> list[CheckRow]:
         from pytest_a2a_bench.conformance.report import CheckRow
 
-        every = [CheckRow(**_members(values)) for values in self.reported.values()]
-        # What was left out counts as not chosen: no verdict may be about it.
-        return every, [row for row in every if not row.reason.startswith(LEFT_OUT)]
+        return [CheckRow(**_members(values)) for values in self.reported.values()]
 
-    def _planned(self) -> Mapping[str, int]:
+    def _levels(self, rows: list[CheckRow]) -> list[Compliance]:
+        from pytest_a2a_bench.conformance.report import compliance
         from pytest_a2a_bench.conformance.subject import Subject
 
         subject = self.run.plan.subject
-        return Subject.from_json(subject).planned if subject is not None else {}
+        planned = Subject.from_json(subject).planned if subject is not None else []
+        return compliance(rows, planned, self.run.settings.conformance_profile)
 
     def _lines(self) -> Iterator[str]:
         from pytest_a2a_bench.conformance.report import removable
         from pytest_a2a_bench.reports import matrix
 
-        every, rows = self._rows()
-        yield from matrix.lines(rows, self._planned())
+        rows = self._rows
+        yield from matrix.lines(rows, self._levels(rows))
         for waiver in removable(self.run.services.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = matrix.skip_lines(rows)
@@ -119,8 +94,6 @@ class Summary:
         if self.run.services.judge is not None:
             yield from (one_line(text) for text in self.run.services.judge.left)
         yield matrix.count_line(rows)
-        if len(every) > len(rows):
-            yield f"{len(every) - len(rows)} left out: --a2a-conformance-profile=full makes every check"
 
 
 def _values(report: Any) -> dict[str, Any]:

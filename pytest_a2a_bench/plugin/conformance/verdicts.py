@@ -16,7 +16,6 @@ from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.causes import fold
-from pytest_a2a_bench.conformance.cost.plan import CostPlan, make_plan
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
@@ -86,45 +85,15 @@ def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawW
 
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
-    whole = whole_plan(session.items, run, subject, config)
     every = {item.stash[CHECK].planned.name for item in session.items if CHECK in item.stash}
     run.services.judge = Judge(
         targets_of(run, subject, config),
-        most=_budget(run),
         fold=lambda results: _folded(results, run, session.items),
         elsewhere=every,
     )
-    run.services.judge.start(p for p in ahead(session.items, run) if p.name not in whole.left_out)
+    run.services.judge.start(ahead(session.items, run))
     judge: Judge = run.services.judge
     return judge
-
-
-def whole_plan(
-    items: Iterable[pytest.Item], run: BenchRun, subject: Subject, config: ClientConfig | None = None
-) -> CostPlan:
-    """Return the plan for all items, made once.
-
-    Of all in each worker, too: which ones it will be sent is not known in every way of distributing them.
-    """
-    if run.services.cost_plan is None:
-        run.services.cost_plan = plan_of(_protocol(items), run, subject, config)
-    plan: CostPlan = run.services.cost_plan
-    return plan
-
-
-def plan_of(
-    planned: Iterable[Planned], run: BenchRun, subject: Subject, config: ClientConfig | None = None
-) -> CostPlan:
-    """Return which checks profile and budget allow, and the messages that they will send."""
-    targets = targets_of(run, subject, config)
-    settings = run.settings
-    return make_plan(planned, targets, profile=settings.conformance_profile, budget=settings.conformance_budget)
-
-
-def _budget(run: BenchRun) -> int | None:
-    # No worker can ask another what it has spent.
-    most = run.settings.conformance_budget
-    return most // run.worker.workers if most is not None and run.worker is not None else most
 
 
 def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
@@ -198,14 +167,8 @@ def judge_card(check: ItemCheck, results: Mapping[str, CheckResult]) -> CheckRes
     return results.get(requirement.id) or CheckResult(requirement, "card", "skipped", reason=reason)
 
 
-def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge, left_out: Mapping[str, str]) -> CheckResult:
-    """Return the result of one check of the protocol.
-
-    :param left_out: name of a check -> why it is not made.
-    """
-    if check.planned.name in left_out:
-        reason = left_out[check.planned.name]
-        return CheckResult(check.planned.requirement, check.planned.binding, "skipped", reason=reason)
+def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge) -> CheckResult:
+    """Return the result of one check of the protocol."""
     if subject.problem:
         return CheckResult(check.planned.requirement, check.planned.binding, "error", reason=subject.problem)
     return judge.result(check.planned)

@@ -24,7 +24,6 @@ from pytest_a2a_bench.settings import Settings, without_query
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite
-    from pytest_a2a_bench.conformance.cost.plan import CostPlan
     from pytest_a2a_bench.conformance.judging import Judge
     from pytest_a2a_bench.conformance.waivers import Waiver
     from pytest_a2a_bench.gates.files import Missed
@@ -260,7 +259,6 @@ class Services:
     agent_processes: list[BuiltinAgent] = field(default_factory=list)
     schedule: Schedule | None = None
     judge: Judge | None = None
-    cost_plan: CostPlan | None = None
     tracing: Tracing | None = None
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None

@@ -1,1 +1,0 @@
-"""What judging an agent costs it, known before the first message: plans, profiles and budgets."""
