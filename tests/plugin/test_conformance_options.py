@@ -136,6 +136,6 @@ def test_a_profile_vouches_for_no_more_than_it_judged(bench: Bench) -> None:
         "--a2a-endpoint", "builtin:echo", "-m", "conformance and not acts", "-k", "a2a/protocol or a2a/card"
     )
     result.stdout.fnmatch_lines(
-        ["A2A 1.0: fully conformant in what was judged: * judged; * need --profile full to be judged wholly*"]
+        ["A2A 1.0: conformant in what was judged: * judged; * need --profile full to be judged wholly*"]
     )
     assert result.ret == 0
