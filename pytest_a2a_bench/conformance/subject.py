@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_objects
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
@@ -43,6 +44,7 @@ _UNREADABLE = Requirement(
     profile="safe",
 )
 
+_OLD_MEMBERS = ("url", "preferredTransport", "protocolVersion", "supportsAuthenticatedExtendedCard")
 _NEED_KEYS = ("SIGN-004", "SIGN-005", "SIGN-006", "V03-SIGN-003")
 _NO_KEYS = "no keys to verify the signatures with; give --a2a-card-jwks (a2a-bench conformance: --jwks)"
 
@@ -188,7 +190,22 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
         if isinstance(raw, Mapping):
             raw = narrow_to_endpoint(raw, config.endpoint, http.url)
             raw = run(with_spoken_versions(raw, config, timeout))
+            # Of the other view, too, only what the endpoint means.
+            with contextlib.suppress(CardError):
+                if http.other is not None:
+                    raw = _with_other_view(raw, narrow_to_endpoint(http.other, config.endpoint, http.url))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
+
+
+def _with_other_view(raw: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a card that declares the interfaces of its 0.3 view, too, as one for both versions does."""
+    if card_versions(other) != ("0.3",) or "0.3" in card_versions(raw):
+        return raw
+    first = {"url": other.get("url"), "transport": other.get("preferredTransport", "JSONRPC")}
+    entries = [first, *as_objects(other.get("additionalInterfaces"))]
+    old = [{"url": e.get("url"), "protocolBinding": e.get("transport"), "protocolVersion": "0.3"} for e in entries]
+    kept = {name: other[name] for name in _OLD_MEMBERS if name in other}
+    return {**raw, **kept, "supportedInterfaces": [*as_objects(raw.get("supportedInterfaces")), *old]}
 
 
 def _finding(data: Mapping[str, Any]) -> Finding:

@@ -11,6 +11,7 @@ from raw_agent import Request, raw_agent, response
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.card import fetch_card
+from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import CardError
 
 Connect = Callable[..., AgentConnection]
@@ -56,6 +57,24 @@ def test_the_card_is_asked_for_as_either_version_does(
     assert http.problem == ""
     assert agent.requests[-1].headers["if-none-match"] == '"1"'
     assert agent.requests[-1].headers.get("a2a-version", "0.3") == found
+
+
+def test_both_views_of_a_card_are_judged() -> None:
+    with raw_agent(serving("0.3", "1.0"), {}) as agent:
+        subject = look_at(ClientConfig(endpoint=agent.url))
+        alone = look_at(ClientConfig(endpoint=agent.url, protocol="0.3"))
+    assert subject.interfaces == ("1.0 JSONRPC", "0.3 JSONRPC")
+    assert {p.requirement.version for p in subject.planned} == {"1.0", "0.3"}
+    old = {(f.rule, f.found) for f in subject.findings if f.rule.startswith("V03-")}
+    assert old == {(f.rule, f"without A2A-Version: {f.found}") for f in alone.findings if f.rule.startswith("V03-")}
+    assert any(f.rule == "CARD-003" and not f.found.startswith("without") for f in subject.findings)
+
+
+def test_a_card_for_one_version_has_one_view() -> None:
+    with raw_agent(serving("1.0"), {}) as agent:
+        subject = look_at(ClientConfig(endpoint=agent.url))
+    assert subject.interfaces == ("1.0 JSONRPC",)
+    assert not any(f.rule.startswith("V03-") or f.found.startswith("without") for f in subject.findings)
 
 
 def test_a_card_that_is_refused_in_both_says_why(connect: Connect) -> None:

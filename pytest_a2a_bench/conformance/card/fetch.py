@@ -35,6 +35,7 @@ MAX_BYTES = 2 * 1024 * 1024
 _SHOWN = 4096
 _MAX_REDIRECTS = 3
 _REFUSALS = (401, 403)
+_VERSION = "a2a-version"
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 Fetched = tuple[Any | None, CardHttp, list[Finding]]
@@ -136,6 +137,7 @@ async def _find(
         if not http.problem:
             if isinstance(raw, Mapping):
                 narrow_to_endpoint(raw, url, http.url)  # another agent's card is judged by nobody
+            http = await _with_other_view(client, http, asked)
             # Only where there is an ETag can a conditional request be judged.
             etag = answer.headers.get("etag")
             if etag:
@@ -150,6 +152,19 @@ async def _find(
             break
     assert first is not None
     return None, first
+
+
+async def _with_other_view(client: httpx.AsyncClient, http: CardHttp, asked: Mapping[str, str]) -> CardHttp:
+    """Add the card that a client of 0.3 gets, where the server says that there may be another one for it."""
+    varies = [name.strip().lower() for name in http.headers.get("vary", "").split(",")]
+    if _VERSION not in varies or _VERSION not in map(str.lower, asked):
+        return http
+    with contextlib.suppress(EndpointUnreachableError):
+        headers = {name: value for name, value in asked.items() if name.lower() != _VERSION}
+        other, _ = _read(await get(client, http.url, headers), is_legacy=False)
+        # A server without a card for 0.3 may refuse.
+        return replace(http, other=other) if isinstance(other, Mapping) else http
+    return http
 
 
 async def _get_showing_token_if_asked(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import email.utils
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_a2a_bench.conformance.card import v0_3, v1_0
@@ -27,6 +27,7 @@ class CardHttp:
     :param is_legacy: found at 0.2's path only.
     :param conditional_status: status of a second request with ``If-None-Match``; None where none was made.
     :param problem: why there is no card; empty where there is one.
+    :param other: the card that is served without ``A2A-Version``, where the answer varies by it.
     """
 
     url: str
@@ -37,6 +38,7 @@ class CardHttp:
     duplicates: tuple[str, ...] = ()
     problem: str = ""
     exchange: Exchange | None = None
+    other: Mapping[str, Any] | None = None
 
 
 SERVED = ("CARD-001", "CARD-002", "CARD-013", "CARD-014", "CARD-015", "CARD-016", "V03-CARD-001", "V03-CARD-021")
@@ -152,7 +154,14 @@ def check_card(
         _check_versions(raw, versions, ledger, PlainHttp.of(url or (http.url if http else ""), everywhere=allow_http))
         # The signatures are over the card as it came, before any null or spelling was put right.
         check_signatures(raw, versions[0], ledger, jwks, algorithms)
-    return ledger.findings()
+    told = ledger.findings()
+    if http is not None and http.other is not None:
+        known = {(f.rule, f.pointer, f.found) for f in told}
+        others = check_card(http.other, url=url or http.url, jwks=jwks, algorithms=algorithms, allow_http=allow_http)
+        # A request without the header is one of 0.3 (section 3.6.2).
+        new = (f for f in others if (f.rule, f.pointer, f.found) not in known)
+        told += [replace(f, found=f"without A2A-Version: {f.found}") for f in new]
+    return told
 
 
 def card_versions(raw: Any) -> tuple[str, ...]:
