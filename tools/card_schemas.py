@@ -1,6 +1,6 @@
 """Writes the JSON Schemas of agent cards: 1.0 from a2a-sdk's protobuf descriptors, 0.3 from a table.
 
-Run ``python -m pytest_a2a_bench.conformance.card.generate`` after a2a-sdk changed; a test compares the files with what
+Run ``python tools/card_schemas.py`` after a2a-sdk changed; a test compares the files with what
 this writes. Unknown members are allowed everywhere, as the protocol demands.
 """
 
@@ -10,11 +10,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench import conformance
 from pytest_a2a_bench.conformance.card.schema import FILES, PRESENCE
 
 Schema = dict[str, Any]
 
-_FOLDER = Path(__file__).parents[1] / "data"
+_FOLDER = Path(conformance.__file__).parent / "data"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Numbers of protobuf's FieldDescriptor, which has no names for them in Python.
 _STRING, _BOOL, _MESSAGE, _REPEATED = 9, 8, 11, 3
@@ -42,7 +43,9 @@ def schema_v0_3() -> Schema:
 
     In it ``NAME!`` is required; ``text`` is a string that may not be empty; ``[X]`` is an array, ``{X}`` a map.
     """
-    table: dict[str, dict[str, str]] = json.loads((_FOLDER / "card_v0_3.fields.json").read_text(encoding="utf-8"))
+    table: dict[str, dict[str, str]] = json.loads(
+        Path(__file__).with_name("card_v0_3.fields.json").read_text(encoding="utf-8")
+    )
     definitions = {name: _v03_object(fields) for name, fields in table.items()}
     kinds = [
         {"if": {"properties": {"type": {"const": kind}}, "required": ["type"]}, "then": _reference(name)}
