@@ -280,7 +280,7 @@ def test_what_a_sandbox_leaves_is_removed(
 def searches(run_trials: RunTrials, wanted: Settings, *calls: Step) -> TrialResult:
     """Hold a trial whose agent looks for documents, and then says nothing of use."""
     steps = [*calls, *[say("One moment, please.")] * 9]
-    agents_model().play(lambda request: steps[sum(m["role"] == "assistant" for m in request["messages"])])
+    agents_model().play(lambda request: steps[sum(m["role"] == "assistant" for m in request["messages"][2:])])
     [result] = run_trials(agents_model().spec, wanted, [INTERLEAVED])
     assert result.status == "evaluated", result.error
     return result

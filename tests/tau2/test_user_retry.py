@@ -21,6 +21,9 @@ from pytest_a2a_bench.trials.runner import trial_seed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
+GREETED = 1
+"""Messages of the assistant's that a conversation begins with: tau2's greeting."""
+
 KEY = TrialKey("tau2", "mock", "create_task_1")
 OPENING = "Please create a task called Important Meeting for user_1."
 QUESTION = "I will create the task 'Important Meeting' for user_1. Do you want me to proceed?"
@@ -42,7 +45,7 @@ def hold(
 ) -> tuple[TrialResult, FakeLLM]:
     """Hold one trial: each of its conversations has a user that says these lines, and the same agent."""
     lines = work() if agent is None else list(agent)
-    agents_model().play(lambda request: lines[_count(request, "assistant") % len(lines)])
+    agents_model().play(lambda request: lines[(_count(request, "assistant") - GREETED) % len(lines)])
     steps = iter([step for user in users for step in user])
     with FakeLLM(lambda request: next(steps, status(500))) as llm:
         args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
