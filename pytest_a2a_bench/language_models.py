@@ -22,8 +22,6 @@ _REFUSALS = (401, 402, 403, 404)
 # Where there is no key at all, LiteLLM tells of an internal server error whose text names the variable.
 _NO_KEY = re.compile(r"missing credentials|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_API_KEY\b", re.IGNORECASE)
 
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
-
 
 def import_litellm(who: str) -> Any:
     """Return the module.
@@ -57,12 +55,6 @@ def usage_of(litellm: Any, response: Any) -> Usage:
     used = getattr(response, "usage", None)
     cost = cost_of(litellm, response)
     return Usage(getattr(used, "prompt_tokens", None), getattr(used, "completion_tokens", None), cost)
-
-
-def unfence(text: str) -> str:
-    """Return the inside of a Markdown code fence, or the text itself: models like to wrap their JSON in one."""
-    match = _FENCE.match(text)
-    return match[1] if match else text
 
 
 def describe_failure(error: BaseException) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.registry import LLMRegistry
 
-from pytest_a2a_bench.adk.options import NO_MODEL
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.language_models import import_litellm
 
@@ -34,14 +33,12 @@ def missing_key(name: str, environ: Mapping[str, str]) -> str:
     )
 
 
-def resolve(name: str) -> BaseLlm | None:
-    """Return the model; None for ``none``.
+def resolve(name: str) -> BaseLlm:
+    """Return the model.
 
     :raises ConfigurationError: if the name is none that either knows.
     :raises MissingExtraError: if it takes LiteLLM, and that is not installed.
     """
-    if name == NO_MODEL:
-        return None
     if _GOOGLE.match(name):
         if told := missing_key(name, os.environ):
             log.warning("%s", told)
@@ -52,7 +49,7 @@ def resolve(name: str) -> BaseLlm | None:
     if "/" not in name:
         raise ConfigurationError(
             f"A2A_ADK_MODEL is {name!r}; expected a model of Gemini (gemini-2.5-flash), LiteLLM's PROVIDER/NAME "
-            f"(openai/gpt-4.1, ollama_chat/qwen3), or {NO_MODEL} for a workflow without one"
+            "(openai/gpt-4.1, ollama_chat/qwen3)"
         )
     import_litellm("the ADK agent's model")  # as everywhere here: it fetches nothing and reads no .env
     from google.adk.models.lite_llm import LiteLlm  # imports LiteLLM

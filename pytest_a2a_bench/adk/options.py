@@ -14,8 +14,6 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.errors import ConfigurationError
 
 DEFAULT_MODEL = "gemini-2.5-flash"
-NO_MODEL = "none"
-"""As a model: the workflow's steps without any."""
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
@@ -91,7 +89,7 @@ VARIABLES = (
 class AdkOptions:
     """The settings.
 
-    :param model: of the agent itself; ``none`` for a workflow without one.
+    :param model: of the agent itself.
     :param wait: seconds that a question for the status waits for the end, so that a model need not ask so often.
     """
 

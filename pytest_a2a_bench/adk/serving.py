@@ -22,9 +22,8 @@ from pytest_a2a_bench.adk.folder import card_of
 from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.assessor.asgi import App
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, guarded
+from pytest_a2a_bench.assessor.gateway import Limit, bounded, called_by_name, guarded
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.rates import Limit
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.quiet_server import QuietServer
 
@@ -47,7 +46,7 @@ def make_runner(agent: BaseAgent, results: Path) -> Runner:
 def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = None) -> App:
     """Return the ASGI application that answers for an agent over A2A, in 1.0 and 0.3.
 
-    :param agent: as :func:`~.agent.make_evaluator` or :func:`~.workflow.make_workflow` made it, over the same ``runs``.
+    :param agent: as :func:`~.agent.make_evaluator` made it, over the same ``runs``.
     :param url: at which callers reach it.
     :param callers: who may call, each for its own evaluations; None for everybody on this machine, who see all.
     :raises ConfigurationError: if the results directory cannot be written.
@@ -70,7 +69,7 @@ def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = No
 
     app = to_a2a(
         agent,
-        agent_card=card_of(agent.name, url, needs_token=callers is not None),
+        agent_card=card_of(url, needs_token=callers is not None),
         runner=runner,
         task_store=DatabaseTaskStore(engine),
         lifespan=live,

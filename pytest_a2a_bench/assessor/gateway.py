@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+import ipaddress
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +19,6 @@ from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.assessor.asgi import App, Receive, Scope, Send
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.rates import Limit
 from pytest_a2a_bench.assessor.strict import BODY
 
 MAX_BODY = 1024 * 1024
@@ -24,8 +27,51 @@ MAX_BODY = 1024 * 1024
 OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
 """What anybody may see: how to call us, and whether we live."""
 
+_MINUTE = 60
+
 _UNLIMITED = "/healthz"
 """What is answered however often it is asked for: who is told too seldom that we live ends us."""
+
+
+class Limit:
+    """Lets requests through, as many in each minute as one may send. Belongs to one event loop.
+
+    :param per_minute: None lets all of them through.
+    """
+
+    def __init__(self, per_minute: int | None, monitor: Monitor, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute, self._monitor, self._clock = per_minute, monitor, clock
+        self._minute, self._sent = -1, Counter[str]()
+
+    async def check(self, app: App, scope: Scope, receive: Receive, send: Send, caller: str | None = None) -> None:
+        """Hand a request on, or answer that it comes too early.
+
+        :param caller: who asks; None for somebody unknown, whose address counts.
+        """
+        minute, second = divmod(self._clock(), _MINUTE)
+        if minute != self._minute:
+            self._minute, self._sent = int(minute), Counter()
+        who = f"address {address_of(scope)}" if caller is None else f"caller {caller}"
+        self._sent[who] += 1
+        if self._per_minute is None or self._sent[who] <= self._per_minute:
+            await app(scope, receive, send)
+            return
+        self._monitor.note_limited("address" if caller is None else "caller")
+        seconds = math.ceil(_MINUTE - second)
+        told = f"more than {self._per_minute} requests in a minute; ask again in {seconds} s"
+        await JSONResponse({"error": told}, 429, {"Retry-After": str(seconds)})(scope, receive, send)
+
+
+def address_of(scope: Scope) -> str:
+    """Return where a request comes from; of IPv6 the network, since one machine has all addresses of it."""
+    host = str((scope.get("client") or ("",))[0])
+    try:
+        found = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
 def counted(app: App, monitor: Monitor) -> App:

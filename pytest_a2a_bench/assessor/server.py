@@ -29,11 +29,10 @@ from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import ENDED, Desk, Look
-from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, counted, guarded
+from pytest_a2a_bench.assessor.gateway import Limit, bounded, called_by_name, counted, guarded
 from pytest_a2a_bench.assessor.handler import AssessorHandler
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.page import page_routes
-from pytest_a2a_bench.assessor.rates import Limit, Rates
 from pytest_a2a_bench.assessor.retention import keep_removing
 from pytest_a2a_bench.assessor.routes import further_routes
 from pytest_a2a_bench.assessor.strict import StrictContextBuilder
@@ -150,7 +149,7 @@ async def assessor(
         *page_routes(desk, terms),
         *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
     ]
-    limit = Limit(Rates(terms.per_minute) if terms.per_minute else None, monitor)
+    limit = Limit(terms.per_minute or None, monitor)
     app = bounded(Starlette(routes=routes))
     beside = [asyncio.create_task(_keep_taking_up(handler, desk, look))]
     if terms.keep is not None:

@@ -1,5 +1,5 @@
-"""The ADK agent: ``a2a-bench adk new DIR`` writes agents for ``adk run``, ``adk web`` and ``adk api_server`` to load,
-and ``a2a-bench adk serve`` is such an agent, called over A2A.
+"""The ADK agent: ``a2a-bench adk new DIR`` writes it for ``adk run``, ``adk web`` and ``adk api_server`` to load, and
+``a2a-bench adk serve`` serves it over A2A.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     kinds = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    new = kinds.add_parser("new", help="write a directory of agents, and say how to start them")
-    new.add_argument("directory", metavar="DIR", type=Path, help="Directory to make them in")
+    new = kinds.add_parser("new", help="write a directory with the agent, and say how to start it")
+    new.add_argument("directory", metavar="DIR", type=Path, help="Directory to make it in")
     new.add_argument(
         "--url", default="http://127.0.0.1:8000", help="Where adk api_server --a2a will answer (http://127.0.0.1:8000)"
     )
     serve = kinds.add_parser("serve", help="serve the agent over A2A")
-    serve.add_argument("--workflow", action="store_true", help="Serve the workflow of fixed steps")
     serve.add_argument("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1)")
     serve.add_argument("--port", type=int, default=8001, help="Port to listen on; 0 for any free one (8001)")
     serve.add_argument("--card-url", metavar="URL", help="URL by which callers reach it, where that is another one")
@@ -44,7 +43,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    """Write the agents, or serve one."""
+    """Write the agent, or serve it."""
     if find_spec("google") is None or find_spec("google.adk") is None:
         raise MissingExtraError("google-adk", "adk", detail="it runs the agent")
     given = {one.name: value for one in VARIABLES if (value := getattr(namespace, one.name)) is not None}
@@ -59,11 +58,11 @@ def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
     # Else it would depend on where adk is started.
     results = Path(given.get("A2A_ADK_RESULTS") or directory / "results").absolute()
     folder.write(directory, {**given, "A2A_ADK_RESULTS": str(results)}, namespace.url)
-    print(f"wrote {', '.join(str(directory / name) for name in (folder.EVALUATOR, folder.WORKFLOW))}")
-    print(f"  talk to it:      adk run {directory / folder.EVALUATOR}")
+    print(f"wrote {directory / folder.NAME}")
+    print(f"  talk to it:      adk run {directory / folder.NAME}")
     print(f"  in a browser:    adk web {directory}")
     print(f"  over HTTP, A2A:  adk api_server --a2a {directory}")
-    print("settings are in each one's .env; a key for its model belongs there or in the environment")
+    print("settings are in its .env; a key for its model belongs there or in the environment")
     return 0
 
 
@@ -76,7 +75,6 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
     from pytest_a2a_bench.adk.models import missing_key
     from pytest_a2a_bench.adk.runs import Runs
     from pytest_a2a_bench.adk.serving import serve
-    from pytest_a2a_bench.adk.workflow import make_workflow
     from pytest_a2a_bench.assessor.callers import Callers
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
@@ -84,7 +82,7 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
         raise ConfigurationError(told)
     runs = Runs(options)
     serve(
-        lambda: make_workflow(runs=runs) if namespace.workflow else make_evaluator(runs=runs),
+        lambda: make_evaluator(runs=runs),
         runs,
         namespace.host,
         namespace.port,

@@ -20,7 +20,7 @@ def oracle() -> Iterator[str]:
 
 @pytest.fixture
 def options(tmp_path: Path) -> AdkOptions:
-    return AdkOptions(model="none", results=tmp_path / "results", tag_trials=True, wait=30)
+    return AdkOptions(results=tmp_path / "results", tag_trials=True, wait=30)
 
 
 @pytest.fixture

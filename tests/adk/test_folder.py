@@ -29,38 +29,36 @@ def _needs_adk() -> None:
 def test_adk_loads_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     folder = tmp_path / "agents"
     monkeypatch.setattr(os, "environ", dict(os.environ))  # ADK puts an agent's .env there, for good
-    assert main(["adk", "new", str(folder), "--model", "none", "--wait", "7", "--crm-data", "it's here"]) == 0
+    given = ("--model", "gemini-2.5-flash", "--wait", "7", "--crm-data", "it's here")
+    assert main(["adk", "new", str(folder), *given]) == 0
     assert f"adk run {folder / 'tau2_evaluator'}" in capsys.readouterr().out
     from google.adk.cli.utils.agent_loader import AgentLoader
 
     loader = AgentLoader(str(folder))
-    assert loader.list_agents() == ["tau2_evaluator", "tau2_workflow"]
-    workflow = loader.load_agent("tau2_workflow")
-    assert workflow.name == "tau2_workflow"
-    options = workflow.evaluations.runs.options
-    assert (options.wait, options.crm_data, options.results) == (7.0, "it's here", folder / "results")
-    with pytest.raises(Exception, match="nobody can be talked to without a model"):
-        loader.load_agent("tau2_evaluator")
+    assert loader.list_agents() == ["tau2_evaluator"]
+    assert loader.load_agent("tau2_evaluator").name == "tau2_evaluator"
     # Agents of one process are over the same evaluations.
     from pytest_a2a_bench.adk.agent import runs_of
+    from pytest_a2a_bench.adk.options import AdkOptions
 
-    assert runs_of(options) is workflow.evaluations.runs
-    workflow.evaluations.runs.close()
+    options = AdkOptions.from_environment(os.environ)
+    assert (options.wait, options.crm_data, options.results) == (7.0, "it's here", folder / "results")
+    assert runs_of(options) is runs_of(AdkOptions.from_environment(os.environ))
+    runs_of(options).close()
 
 
-def test_its_cards_keep_the_protocol(tmp_path: Path) -> None:
-    assert main(["adk", "new", str(tmp_path), "--model", "none", "--url", "https://adk.example.com/"]) == 0
-    for name in ("tau2_evaluator", "tau2_workflow"):
-        card = json.loads((tmp_path / name / "agent.json").read_text())
-        assert [one["protocolVersion"] for one in card["supportedInterfaces"]] == ["1.0", "0.3"]
-        assert card["supportedInterfaces"][0]["url"] == f"https://adk.example.com/a2a/{name}"
-        assert [one for one in check_card(card) if one.severity == "error"] == []
+def test_its_card_keeps_the_protocol(tmp_path: Path) -> None:
+    assert main(["adk", "new", str(tmp_path), "--url", "https://adk.example.com/"]) == 0
+    card = json.loads((tmp_path / "tau2_evaluator" / "agent.json").read_text())
+    assert [one["protocolVersion"] for one in card["supportedInterfaces"]] == ["1.0", "0.3"]
+    assert card["supportedInterfaces"][0]["url"] == "https://adk.example.com/a2a/tau2_evaluator"
+    assert [one for one in check_card(card) if one.severity == "error"] == []
 
 
 def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["adk", "new", str(tmp_path)]) == 0
     capsys.readouterr()
-    assert "has tau2_evaluator and tau2_workflow already" in refusal(capsys, "new", str(tmp_path))
+    assert "has tau2_evaluator already" in refusal(capsys, "new", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -73,10 +71,10 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("new", "{}/x", "--credentials", "sk-live-123"), "expected NAME@ORIGIN"),
         (("new", "{}/x", "--allow-cidr", "10.0.0.0/99"), "A2A_ADK_ALLOW_CIDR"),
         (("new", "/proc/nowhere"), "cannot be written"),
-        (("serve", "--model", "none"), "nobody can be talked to without a model"),
-        (("serve", "--model", "none", "--workflow", "--host", "0.0.0.0"), "give tokens with --auth-file"),
+        (("serve", "--model", "none"), "A2A_ADK_MODEL is 'none'; expected a model"),
+        (("serve", "--host", "0.0.0.0"), "give tokens with --auth-file"),
         (("serve", "--port", "-1", "--card-url", "x"), "--port is -1"),
-        (("serve", "--workflow", "--model", "none", "--results", "/proc/nowhere"), "cannot be written"),
+        (("serve", "--model", "openai/x", "--results", "/proc/nowhere"), "cannot be written"),
     ],
 )
 def test_what_is_refused(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import httpx
 import pytest
 from assessor_server import served
 
-from pytest_a2a_bench.assessor import rates, server
+from pytest_a2a_bench.assessor import server
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.rates import Rates, address_of
+from pytest_a2a_bench.assessor.gateway import Limit, address_of
 from pytest_a2a_bench.assessor.terms import Terms
 
 ADA, BOB = "ada-7c1e5f6b2d9a4830", "bob-99d0b3c4a1e2f756"
@@ -24,32 +25,11 @@ class Clock:
 
 
 @pytest.fixture
-def still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no time pass for the assessor's rates."""
-    monkeypatch.setattr(server, "Rates", lambda per_minute: Rates(per_minute, Clock()))
-
-
-def test_a_bucket_is_emptied_and_filled_again() -> None:
-    clock = Clock()
-    found = Rates(3, clock)
-    assert [found.take("ada") for _ in range(3)] == [0, 0, 0]
-    assert found.take("ada") == 20
-    assert found.take("bob") == 0
-    clock.now += 15
-    assert found.take("ada") == pytest.approx(5)
-    clock.now += 5.001
-    assert (found.take("ada"), found.take("ada") > 19) == (0, True)
-    clock.now += 1000  # no more than the bucket holds
-    assert [found.take("ada") > 0 for _ in range(4)] == [False, False, False, True]
-
-
-def test_no_more_callers_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "_MOST", 2)
-    found = Rates(1, Clock())
-    for who in ("a", "b", "c"):
-        assert found.take(who) == 0
-    assert found.take("b") > 0
-    assert found.take("a") == 0
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time for the assessor's limit."""
+    found = Clock()
+    monkeypatch.setattr(server, "Limit", functools.partial(Limit, clock=found))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -68,8 +48,7 @@ def test_one_machine_is_one_address(client: tuple[str, int] | None, address: str
     assert address_of({"client": client}) == address
 
 
-@pytest.mark.usefixtures("still")
-def test_each_caller_has_their_own_and_strangers_their_addresss(tmp_path: Path) -> None:
+def test_each_caller_has_their_own_and_strangers_their_addresss(tmp_path: Path, clock: Clock) -> None:
     file = tmp_path / "tokens"
     file.write_text(f"ada={ADA}\nbob={BOB}\n")
     with served(Terms(tmp_path / "results", per_minute=3), Callers(file)) as url, httpx.Client(base_url=url) as client:
@@ -93,8 +72,9 @@ def test_each_caller_has_their_own_and_strangers_their_addresss(tmp_path: Path) 
     assert 'a2a_assessor_requests_total{method="POST",status="429"} 1.0' in numbers
 
 
-@pytest.mark.usefixtures("still")
-def test_without_tokens_addresses_are_counted(tmp_path: Path) -> None:
+def test_without_tokens_addresses_are_counted(tmp_path: Path, clock: Clock) -> None:
     with served(Terms(tmp_path / "results", per_minute=2)) as url, httpx.Client(base_url=url) as client:
         assert [client.get(path).status_code for path in ("/", "/metrics", "/", "/healthz")] == [200, 200, 429, 200]
         assert client.post("/", json={}, headers={"Host": "elsewhere.test"}).status_code == 429
+        clock.now += 20  # the next minute
+        assert client.get("/metrics").status_code == 200
