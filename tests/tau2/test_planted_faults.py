@@ -39,9 +39,10 @@ FOUND: dict[str, tuple[str, ...]] = {
     "instruction-dropped": ("never-instructed",),
     "instruction-wrong": ("misinstructed",),
     "no-query": ("no-query",),
-    "never-asks-object": ("never-queried",),
     # What was counted wrongly, or found to be nothing, may be the filter's fault as well.
-    **dict.fromkeys(("filter-dates", "filter-status"), ("wrong-filter", "wrong-result", "said-none")),
+    **dict.fromkeys(
+        ("never-asks-object", "filter-dates", "filter-status"), ("wrong-filter", "wrong-result", "said-none")
+    ),
     "picks-another": ("wrong-choice", "wrong-result", "wrong-words"),
     "answers-none": ("said-none",),
     "two-ids": ("more-than-asked",),
