@@ -144,6 +144,15 @@ def _on_the_phone(*said: Call | str, **more: Any) -> TrialResult:
             "users-words",
             "the user said 'Priya'",
         ),
+        (
+            result(
+                [("book_reservation", {"passengers": [{"first_name": "Mia"}]})],
+                "Who flies?", "user:Mia, and Priya.",
+                ("book_reservation", {"passengers": [{"first_name": "Mia"}, {"first_name": "Priya"}]}),
+            ),
+            "users-words",
+            "the user said 'Priya'",
+        ),
         (_on_the_phone(LOOK, "Done.", errors=["reseat_sim_card"]), "users-tool", "needed: reseat_sim_card"),
     ],
 )  # fmt: skip
@@ -173,6 +182,12 @@ def test_a_write_is_unconfirmed_only_where_nobody_can_have_agreed(said: list[Cal
 def test_what_the_task_itself_put_there_is_nobodys_doing() -> None:
     written = result([BAGS], CANCEL, "What now?", provenance={"given_messages": 3})
     assert told(written) == ("never-called", "update_reservation_baggages")
+
+
+def test_a_value_that_the_user_named_beside_the_needed_one_is_the_agents_choice() -> None:
+    cabin = ("update_reservation_flights", {"cabin": "economy"})
+    said = result([cabin], "Yes?", "user:Not business, make it economy.", without(cabin, cabin="business"))
+    assert told(said) == ("wrong-argument", "update_reservation_flights with a wrong cabin")
 
 
 def test_what_comes_first_in_the_conversation_is_told() -> None:

@@ -218,7 +218,9 @@ def _wrong(result: TrialResult, wanted: _Call, made: _Call) -> Diagnosis:
         return Diagnosis("other-order", made.name, f"same members, other order: {found}", made.turn)
     before = result.transcript[: made.turn]
     unseen = [n for n, (a, _) in zip(names, pairs, strict=True) if not _is_shown(a, before)]
-    said = [v for a, b in pairs for v in _leaves(b) if v not in set(_leaves(a)) and _is_users(v, before)]
+    # Who names two cabins has not said which of them to write; what is added to a list, or stands alone, was meant.
+    meant = [(a, b) for a, b in pairs if isinstance(a, list) or not _is_shown(a, before)]
+    said = [v for a, b in meant for v in _leaves(b) if v not in _leaves(a) and _is_users(v, before)]
     hint = f" (nothing that it had read or heard says the needed {', '.join(unseen)})" if unseen else ""
     if said:
         what = f"the user said {', '.join(map(repr, said))}; {found}{hint}"
