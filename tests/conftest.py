@@ -23,11 +23,19 @@ pytest_plugins = ["pytester"]
 collect_ignore_glob = [] if importlib.util.find_spec("hypothesis") else ["*"]
 
 
+SECONDS_FOR_A_TEST = 900
+"""No test takes a tenth of it on a busy machine."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="Also run tests marked slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A run that hangs names the test. Not in pyproject.toml: README's first command is run from here without
+    # pytest-timeout, and strict configuration refuses an option that no plugin knows.
+    if getattr(config.option, "timeout", 0) is None:
+        config.option.timeout = SECONDS_FOR_A_TEST
     if not collect_ignore_glob:
         from hypothesis import HealthCheck, settings
 
