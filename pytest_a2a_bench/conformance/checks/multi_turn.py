@@ -63,8 +63,11 @@ async def given_context_is_kept(ctx: Context) -> None:
 @check("MT-003")
 async def task_ids_are_unique(ctx: Context) -> None:
     """Each new task has an id of its own."""
-    replies = [await ctx.send() for _ in range(3)]
-    ids = [ctx.task_of(reply, "the scenario task", "SEND-001").get("id") for reply in replies]
+    replies = [await ctx.send()]
+    context_id = str(ctx.task_of(replies[0], "the scenario task", "SEND-001").get("contextId") or "")
+    # In its context, where there is one: an id that was made of the context's would be the same.
+    replies += [await ctx.send(context_id=context_id) for _ in range(2)]
+    ids = [ctx.task_of(reply, "a message in a known context", "MT-007").get("id") for reply in replies]
     if len(set(ids)) != len(ids):
         found = f"{len(ids)} messages gave tasks {ids}"
         ctx.fail(found, pointer="/task/id", expected="a new id for each task", replies=replies)
