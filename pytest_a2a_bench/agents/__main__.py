@@ -34,13 +34,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(options: AgentOptions) -> None:
     # After the watch over the parent has begun: these imports take a second, in which the parent may die.
-    from pytest_a2a_bench.agents.behind_chaos import serve_agent
-    from pytest_a2a_bench.agents.server import Served
+    from pytest_a2a_bench.agents.server import Served, serve
 
     def announce(served: Served) -> None:
         print(json.dumps(served._asdict()), flush=True)
 
-    asyncio.run(serve_agent(options, announce))
+    asyncio.run(serve(options, announce))
 
 
 def _end_with_parent(parent: int) -> None:

@@ -25,13 +25,13 @@ def run(namespace: Namespace) -> int:
     """Serve the agent."""
     options = from_namespace(namespace)
     require_server("the built-in agents")
-    from pytest_a2a_bench.agents.behind_chaos import serve_agent  # what it imports is an extra
+    from pytest_a2a_bench.agents.server import serve  # what it imports is an extra
 
     def announce(served: Served) -> None:
         print(greeting(options, served), flush=True)
 
     try:
-        asyncio.run(serve_agent(options, announce))
+        asyncio.run(serve(options, announce))
     except KeyboardInterrupt:
         pass
     print("stopped", file=sys.stderr)

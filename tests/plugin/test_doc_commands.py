@@ -12,7 +12,7 @@ from harness import Bench
 
 EXTENSIONS = ROOT / "example_suites" / "extensions"
 
-ELSEWHERE = (" -n ", "chaos=", "a2a-user/")
+ELSEWHERE = (" -n ", "a2a-user/")
 """What is in commands with a built-in agent that take long: ``.ci/run`` or another test runs their like."""
 
 CHOOSING = ("-k", "-m", "--a2a-suite", "--a2a-split")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chaos_oracle import harried
 from fake_llm import FakeLLM, say
 from harness import Bench
 
@@ -216,9 +217,10 @@ def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(
     pytester.makeconftest("")
     write(pytester, '@pytest.mark.a2a_scenario("Hello")\ndef test_it(trial):\n    assert trial.turns\n')
     rejecting = Bench(pytester, "--a2a-endpoint=builtin:oracle")
-    failing = Bench(pytester, "--a2a-endpoint=builtin:noop?chaos=500=1", "--a2a-redeliver=0")
 
     rejected = rejecting("--a2a-no-tag-trials")
     rejected.assert_outcomes(failed=1)
     rejected.stdout.fnmatch_lines(["*the agent ended the conversation: *rejected*"])
-    failing.apart().assert_outcomes(errors=1)
+    with harried({"500-late": 1.0}, "noop") as agent:
+        failing = Bench(pytester, f"--a2a-endpoint={agent.url}", "--a2a-redeliver=0")
+        failing.apart().assert_outcomes(errors=1)

@@ -1,44 +1,111 @@
-"""The built-in oracle behind chaos, in this process: one cell of fault, binding, protocol version and streaming."""
+"""A built-in agent behind faults, in this process: one cell of fault, binding, protocol version and streaming."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from fault_proxy import Fault, fault_proxy
+from faulty_server import serve_app
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.agents.behind_chaos import behind_chaos
-from pytest_a2a_bench.agents.options import parse_spec
-from pytest_a2a_bench.chaos.journal import Journal
+from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
+from pytest_a2a_bench.agents.server import running
+from pytest_a2a_bench.chaos.faults import Call, Draws
+from pytest_a2a_bench.chaos.proxy import Faults, proxy_before
+
+GRPC: Mapping[str, Fault] = {"after-delivery": "reset", "half-close": "cut", "hang-before": "hang"}
+"""The faults that a proxy of gRPC's bytes injects, and its own names for them."""
 
 
 @dataclass(frozen=True)
 class Harried:
-    """An agent that chaos stands before.
+    """An agent behind a proxy.
 
-    :param journal: what was done so far.
+    :param injected: fault -> how often it was injected so far.
+    :param draws: which count requests.
     """
 
     url: str
-    journal: Journal
+    injected: Counter[str]
+    draws: Draws
 
 
 @contextlib.contextmanager
-def harried(chaos: str, spec: str = "oracle") -> Iterator[Harried]:
-    """Serve an agent behind chaos, on the loop thread of the client.
+def harried(
+    rates: Mapping[str, float],
+    spec: str = "oracle",
+    *,
+    seed: int = 3,
+    kinds: tuple[str, ...] = ("send", "task"),
+) -> Iterator[Harried]:
+    """Serve an agent behind faults, on the loop thread of the client.
 
-    :param chaos: as ``--chaos`` takes it.
+    :param rates: fault -> probability.
     :param spec: the agent with its options, such as ``oracle?protocol=0.3&transport=rest``.
     """
-    journal = Journal()
-    options = parse_spec(f"{spec}{'&' if '?' in spec else '?'}chaos={chaos}")
-    context = behind_chaos(options, journal)
+    options, draws = parse_spec(spec), Draws(dict(rates), seed, kinds)
+    faults = Faults(draws, retry_after=0)
+    if options.transport == "grpc":
+        with _before_grpc(options, draws, faults.injected) as url:
+            yield Harried(url, faults.injected, draws)
+    else:
+        with _entered(harried_agent(options, faults)) as served:
+            yield Harried(served.url, faults.injected, draws)
 
+
+@dataclass(frozen=True)
+class Shown:
+    """What a proxy shows of an agent.
+
+    :param url: of the card.
+    """
+
+    url: str
+
+
+@contextlib.asynccontextmanager
+async def harried_agent(options: AgentOptions, faults: Faults) -> AsyncIterator[Shown]:
+    """Serve an agent behind an HTTP proxy, in the running loop."""
+    async with running(options) as served, proxy_before(served.card_url, faults) as url:
+        yield Shown(url)
+
+
+@contextlib.contextmanager
+def _before_grpc(options: AgentOptions, draws: Draws, injected: Counter[str]) -> Iterator[str]:
+    def choose(_: int) -> Fault | None:
+        fault = draws(Call("", "send"))
+        if fault is not None:
+            injected[fault] += 1
+        return GRPC[fault] if fault is not None else None
+
+    with _entered(running(options)) as served:
+        card = httpx.get(served.card_url, trust_env=False).json()
+        target = urlsplit(card["supportedInterfaces"][0]["url"]).port
+        with fault_proxy(target, choose, grpc=True) as proxy:
+            shown = json.loads(json.dumps(card).replace(f":{target}", f":{proxy.port}"))
+            app = Starlette(routes=[Route(CARD_PATH, lambda _: JSONResponse(shown))])
+            with _entered(serve_app(app)) as url:
+                yield url
+
+
+@contextlib.contextmanager
+def _entered(context: contextlib.AbstractAsyncContextManager[Any]) -> Iterator[Any]:
     async def leave() -> None:
         await context.__aexit__(None, None, None)
 
-    served = loop.run(context.__aenter__())
+    entered = loop.run(context.__aenter__())
     try:
-        yield Harried(served.url, journal)
+        yield entered
     finally:
         loop.run(leave())

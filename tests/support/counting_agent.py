@@ -1,31 +1,24 @@
-"""An agent that counts what reaches it, over every binding, and a proxy of chaos before it."""
+"""An agent that counts the messages that reach it over HTTP, behind a proxy that injects faults."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import grpc
-import grpc.aio
 import httpx
-from a2a.types import a2a_pb2, a2a_pb2_grpc
 from faulty_server import serve_app
-from google.protobuf import json_format
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from pytest_a2a_bench.a2a.card import CARD_PATH, AgentCard, load_card, parse_card
-from pytest_a2a_bench.chaos.journal import Journal
-from pytest_a2a_bench.chaos.proxy import Listen, standing_before
-from pytest_a2a_bench.chaos.spec import parse_chaos
+from pytest_a2a_bench.a2a.card import CARD_PATH, AgentCard, load_card
+from pytest_a2a_bench.chaos.faults import Draws
+from pytest_a2a_bench.chaos.proxy import Faults, proxy_before
 
 _STATES = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_COMPLETED")
 
@@ -38,7 +31,7 @@ def _task(state: str) -> dict[str, Any]:
 
 
 @dataclass
-class CountingAgent(a2a_pb2_grpc.A2AServiceServicer):
+class CountingAgent:
     """What reached it.
 
     :param worked: ids of the messages that it answered.
@@ -76,68 +69,47 @@ class CountingAgent(a2a_pb2_grpc.A2AServiceServicer):
         events = "".join(f"data: {json.dumps(answer)}\n\n" for answer in answers)
         return StreamingResponse(iter([events]), media_type="text/event-stream")
 
-    async def SendMessage(self, request: Any, context: Any) -> Any:
-        self.worked.append(request.message.message_id)
-        return json_format.ParseDict(_task(_STATES[-1]), a2a_pb2.SendMessageResponse())
-
-    async def SendStreamingMessage(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        self.worked.append(request.message.message_id)
-        for state in _STATES:
-            yield json_format.ParseDict(_task(state), a2a_pb2.StreamResponse())
-
-    async def GetTask(self, request: Any, context: Any) -> None:
-        await context.abort(grpc.StatusCode.NOT_FOUND, f"no task {request.id}", (("reason", "forgotten"),))
-
 
 @dataclass
 class Scene:
     """An agent, and the proxy before it.
 
     :param url: the proxy's.
+    :param injected: each fault that was injected, with the number of its request.
     """
 
     agent: CountingAgent
     url: str
     card_url: str
-    journal: Journal
-    log: Path | None
+    faults: Faults
+    injected: list[tuple[int, str]]
 
     async def card(self) -> AgentCard:
         """Return the card that the proxy shows."""
         async with httpx.AsyncClient() as client:
             return load_card((await client.get(self.card_url)).content, self.card_url)
 
-    async def grpc_address(self) -> str:
-        """Return the proxy's gRPC address, ``host:port``."""
-        return next(i.url for i in (await self.card()).interfaces if i.transport == "grpc").removeprefix("http://")
-
-    def logged(self) -> list[dict[str, Any]]:
-        """Return the lines of the log."""
-        assert self.log is not None
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
 
 @contextlib.asynccontextmanager
-async def under_chaos(spec: str, log: Path | None = None) -> AsyncIterator[Scene]:
+async def behind_faults(
+    rates: dict[str, float],
+    *,
+    seed: int = 1,
+    kinds: tuple[str, ...] = ("send", "task"),
+    hang: float = 600.0,
+    retry_after: int = 1,
+) -> AsyncIterator[Scene]:
     """Serve an agent that counts, with a proxy before it."""
-    agent = CountingAgent()
+    agent, draws = CountingAgent(), Draws(rates, seed, kinds)
     broken: list[dict[str, Any]] = []
+    injected: list[tuple[int, str]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
-    async with contextlib.AsyncExitStack() as stack:
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        a2a_pb2_grpc.add_A2AServiceServicer_to_server(agent, server)  # type: ignore[no-untyped-call]
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        stack.push_async_callback(server.stop, 0)
-        listener = socket.create_server(("127.0.0.1", 0))
-        url = await stack.enter_async_context(serve_app(agent.app(), listener))
-        places = {"JSONRPC": url, "HTTP+JSON": f"{url}rest", "GRPC": f"http://127.0.0.1:{port}"}
+    faults = Faults(draws, hang, retry_after, lambda fault, _: injected.append((draws.requests, fault)))
+    async with serve_app(agent.app()) as url:
+        places = {"JSONRPC": url, "HTTP+JSON": f"{url}rest", "GRPC": "http://127.0.0.1:9"}
         interfaces = [{"url": u, "protocolBinding": b, "protocolVersion": "1.0"} for b, u in places.items()]
         agent.card = {"name": "counting", "supportedInterfaces": interfaces, "signatures": [{"signature": "x"}]}
-        journal = Journal(log)
-        stack.callback(journal.close)
-        card = parse_card(agent.card, url + CARD_PATH[1:])
-        standing = await stack.enter_async_context(standing_before(card, parse_chaos(spec), journal, Listen()))
-        yield Scene(agent, standing.url, standing.card_url, journal, log)
+        async with proxy_before(url + CARD_PATH[1:], faults) as card_url:
+            yield Scene(agent, card_url.removesuffix(CARD_PATH[1:]), card_url, faults, injected)
     # What a task of the proxy's dies of is seen by nobody else.
     assert not broken

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from chaos_oracle import harried
+from chaos_oracle import GRPC, harried
 from trials import run_against
 
 from pytest_a2a_bench.a2a.config import ClientConfig
@@ -43,11 +43,11 @@ PUT_UP, REPEATED, AGAIN, ASKED = "put up with", "repeated", "held again", "task 
 NONE = "-"
 
 # A connection of HTTP/1.1 carries one conversation at a time; gRPC's carries all, and a fault of it hits all of them.
-_SHARED = ("reset", "after-delivery", "half-close", "refuse")
+_SHARED = ("after-delivery", "half-close")
 _STREAM_ONLY = ("duplicate", "reorder")
 BLOCKING = (
-    *("refuse", "reset", "after-delivery", "half-close", "hang-before", "hang-after", "dribble"),
-    *("429", "429-retry", "500-late", "502-late", "503", "503-retry-late", "504-late"),
+    *("reset", "after-delivery", "half-close", "hang-before", "hang-after"),
+    *("429", "500-late", "503", "503-late", "504-late"),
     *("truncate", "wrong-id", "wrong-context", "wrong-task"),
 )
 STREAMING = (
@@ -75,6 +75,8 @@ class Cell:
     @property
     def exists(self) -> bool:
         """Whether there is something that the fault can be done to."""
+        if self.transport == "grpc":
+            return self.fault in GRPC
         return self.fault != "wrong-id" or self.transport == "jsonrpc"
 
     @property
@@ -88,26 +90,28 @@ class Cell:
         return self.fault.startswith("hang")
 
     @property
-    def chaos(self) -> str:
-        """What is done, so often that most trials meet it."""
-        settings = "hang=600,dribble-delay=0,retry-after=0,refuse-for=0.05,seed=3"
+    def rates(self) -> dict[str, float]:
+        """The fault's probability, so high that most trials meet it."""
         # Only the second answer of these short conversations can be of another one.
-        rate = {"wrong-context": 0.9, "refuse": 0.6}.get(self.fault, 0.1 if self.is_shared else 0.4)
+        return {self.fault: 0.9 if self.fault == "wrong-context" else 0.1 if self.is_shared else 0.4}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of requests that may meet it."""
         # A stalled stream's task is asked for: that it can be told of is what the cell is about.
-        return f"{self.fault}={rate},{'on=sends,' * (self.fault == 'hang-after')}{settings}"
+        return ("send",) if self.fault == "hang-after" else ("send", "task")
 
     def agent(self, name: str) -> str:
         """The agent's spec."""
         reply = "task" if self.mode == "streaming" or self.fault == "wrong-task" else "message"
-        return f"{name}?dedupe=off&reply={reply}"
+        return f"{name}?dedupe=off&reply={reply}&transport={self.transport}&protocol={self.protocol}"
 
     @property
     def settings(self) -> Settings:
         """How its trials are held."""
         return Settings(
             tag_trials=True,
-            # A connection is only ended where nobody else uses it.
-            concurrency=2 if self.fault == "refuse" and self.transport == "grpc" else 8,
+            concurrency=8,
             transport=self.transport,
             protocol=self.protocol,
             streaming="on" if self.mode == "streaming" else "off",
@@ -145,8 +149,7 @@ class Tried:
     def others(self, cell: Cell) -> list[str]:
         """What else came of trials and is not what the table says."""
         # Of those that share a broken connection some were just being sent, and others just answered.
-        # And a connection may be closed just when it is used again.
-        also = {REPEATED, AGAIN, ASKED} if cell.is_shared or cell.fault == "refuse" else set()
+        also = {REPEATED, AGAIN, ASKED} if cell.is_shared else set()
         return sorted({_told(o) for o in self.outcomes} - {PUT_UP, self.told} - also)
 
 
@@ -167,7 +170,7 @@ def keys(times: int) -> list[TrialKey]:
 @functools.cache
 def reference(name: str) -> dict[str, tuple[str, float | None]]:
     """Return status and reward of every task without faults, by task."""
-    with tempfile.TemporaryDirectory() as folder, harried("reset=0", f"{name}?dedupe=off") as agent:
+    with tempfile.TemporaryDirectory() as folder, harried({}, f"{name}?dedupe=off") as agent:
         settings = Settings(tag_trials=True, concurrency=8)
         return {r.key.task_id: (r.status, r.reward) for r in run_against(agent.url, settings, keys(1), Path(folder))}
 
@@ -179,22 +182,20 @@ def try_cell(cell: Cell) -> Tried:
     met = 0
     for name, times in AGENTS.items():
         usual = reference(name)
-        with tempfile.TemporaryDirectory() as folder, harried(cell.chaos, cell.agent(name)) as agent:
+        with tempfile.TemporaryDirectory() as folder, harried(cell.rates, cell.agent(name), kinds=cell.kinds) as agent:
             # Only how long is waited is another than a user's: milliseconds instead of up to half a minute.
             with mock.patch.object(redelivery, "_PAUSE", RetryPolicy(base=0.01, maximum=0.1)):
                 results = run_against(agent.url, cell.settings, keys(times), Path(folder))
             harm += [f"{name} {r.key}: {wrong}" for r in results if (wrong := _wrong(r, usual, Path(folder)))]
             harm += [f"no result of {name} {key}" for key in set(keys(times)) - {r.key for r in results}]
         found = [_outcome(r) for r in results]
-        injected = agent.journal.injected.total()
+        injected = agent.injected.total()
         spoilt = sum(r.status == "infrastructure_error" for r in results)
         # Where silence is the fault, a slow machine gives the same outcome as one.
         is_counted = not (cell.is_shared or cell.is_silent)
         if spoilt and (not injected or (is_counted and spoilt > injected)):
             harm.append(f"{name}: {injected} faults spoilt {spoilt} trials")
-        # Who is refused is whoever connects next, and whether somebody must is a matter of time.
-        by_journal = is_counted or cell.fault == "refuse"
-        met += min(injected, len(found)) if by_journal else sum(o != PUT_UP for o in found)
+        met += min(injected, len(found)) if is_counted else sum(o != PUT_UP for o in found)
         outcomes.update(found)
     return Tried(outcomes, tuple(harm), met)
 

@@ -28,17 +28,18 @@ from a2a.server.agent_execution import RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import Part as WirePart
+from chaos_oracle import harried_agent
 from in_thread import served_in_thread
 from planted_tau2 import Fails, Planted
 from trials import run_against
 
 from pytest_a2a_bench.agents import server
-from pytest_a2a_bench.agents.behind_chaos import behind_chaos
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, RefusalError, bench_task_key, number_calls
 from pytest_a2a_bench.agents.executor import BrainExecutor
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks.tau2 import benchmark, index, scripted, upstream
-from pytest_a2a_bench.chaos.journal import Journal
+from pytest_a2a_bench.chaos.faults import Draws
+from pytest_a2a_bench.chaos.proxy import Faults
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
 
@@ -60,7 +61,7 @@ class Kind:
     :param of_tau2: plants it in a tau2 task, or says None where it cannot exist; ``of_crm`` likewise.
     :param domains: where it is tried.
     :param options: settings of its trials that differ.
-    :param chaos: what is done to the agent's answers, as ``--chaos`` takes it.
+    :param chaos: the fault that every message meets on its way to the agent.
     :param around: what else is broken while its trials are held.
     """
 
@@ -150,9 +151,9 @@ KINDS = (
     ),
     Kind("evaluator-raises", tau2.evaluator_raises, around=_raising_evaluator),
     Kind("mock-evaluator-raises", tau2.mock_evaluator_raises, domains=("mock",)),
-    Kind("connection-reset", tau2.infrastructure, crm.infrastructure, _ALL, chaos="reset=1,on=sends,seed=1"),
-    Kind("answer-lost", tau2.infrastructure, crm.infrastructure, _ALL, chaos="after-delivery=1,on=sends,seed=1"),
-    Kind("unavailable", tau2.infrastructure, crm.infrastructure, _ALL, chaos="503=1,on=sends,seed=1"),
+    Kind("connection-reset", tau2.infrastructure, crm.infrastructure, _ALL, chaos="reset"),
+    Kind("answer-lost", tau2.infrastructure, crm.infrastructure, _ALL, chaos="after-delivery"),
+    Kind("unavailable", tau2.infrastructure, crm.infrastructure, _ALL, chaos="503"),
     Kind("no-query", None, crm.no_query, ("mini",)),
     Kind("never-asks-object", None, crm.never_asks_object, ("mini",)),
     Kind("filter-dates", None, crm.filter_dates, ("mini",)),
@@ -212,11 +213,12 @@ class PlantedExecutor(BrainExecutor):
 @contextlib.contextmanager
 def planted_agent(plays: Mapping[str, Planted], chaos: str | None = None) -> Iterator[str]:
     """Serve one in a thread of its own, and return its URL."""
-    options = AgentOptions("noop", transport="jsonrpc", chaos=chaos)
+    options = AgentOptions("noop", transport="jsonrpc")
+    faults = Faults(Draws({chaos: 1.0} if chaos else {}, kinds=("send",)))
     with (
         mock.patch.object(server, "make_brain", return_value=PlantedBrain(plays)),
         mock.patch.object(server, "BrainExecutor", PlantedExecutor),
-        served_in_thread(lambda: behind_chaos(options, Journal()) if chaos else server.running(options)) as url,
+        served_in_thread(lambda: harried_agent(options, faults)) as url,
     ):
         yield url
 

@@ -12,13 +12,13 @@ from examples import sampled
 from fault_matrix import Cell, Tried, cells, documented, explain, try_cell
 from rotating import rotating
 
-# asyncio forgets a connection that it accepted at the moment at which chaos closes the door.
+# asyncio forgets a connection that it accepted at the moment at which the proxy ends.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 # One of each way to end, and of each binding: in CI always, whichever part of the others is tried.
 QUICK = [
     Cell("blocking", "after-delivery", "jsonrpc", "1.0"),
-    Cell("blocking", "504-late", "grpc", "0.3"),
+    Cell("blocking", "half-close", "grpc", "0.3"),
     Cell("streaming", "wrong-context", "rest", "1.0"),
 ]
 

@@ -79,9 +79,9 @@ def test_a_spec_may_have_options() -> None:
         ("oracle?players=shop", "players='shop' is not NAME=MODULE"),
         ("oracle?crm_data=hub:", "crm_data: 'hub:' is no source on the hub"),
         ("oracle?contexts=0", "contexts=0 must be at least 1"),
-        ("llm?llm_args=[1]", "llm_args must be a JSON object"),
-        ("llm?llm_args={", "llm_args is not JSON"),
-        ('llm?llm_args={"api_key": "sk-1"}', "llm_args must not hold the api_key; set OPENAI_API_KEY"),
+        ("llm?llm_args=[1]", "llm_args: '[1]' is not a JSON object"),
+        ("llm?llm_args={", "llm_args: not JSON"),
+        ('llm?llm_args={"api_key": "sk-1"}', "llm_args: must not hold api_key; set the environment variable"),
     ],
 )
 def test_a_wrong_spec_names_the_valid_ones(spec: str, complaint: str) -> None:

@@ -62,7 +62,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         (["agent", "oracle", "--port", "70000"], "port=70000 is not a port"),
         (["agent", "oracle", "--latency", "-1"], "latency=-1.0 must be"),
         (["agent", "oracle", "--auth-env", "NOT_SET_AT_ALL"], "export NOT_SET_AT_ALL=TOKEN first"),
-        (["agent", "llm", "--llm-args", "[]"], "llm_args must be a JSON object"),
+        (["agent", "llm", "--llm-args", "[]"], "llm_args: '[]' is not a JSON object"),
         (["agent", "llm"], "set A2A_AGENT_LLM"),
     ],
 )

@@ -103,6 +103,14 @@ def test_what_an_agent_says_proves_nothing(details: str) -> None:
         assert calls == [1]
 
 
+def test_a_deadline_of_somebody_else_is_a_gateways() -> None:
+    with refusing(lambda _, context: context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "late")) as (port, calls):
+        with connected(port, timeout=600.0) as connection, pytest.raises(DeliveryUncertain) as caught:
+            connection.session().send(HELLO)
+        assert caught.value.reason == "gRPC DEADLINE_EXCEEDED"
+        assert calls == [1]
+
+
 def test_too_many_requests_are_repeated() -> None:
     with refusing(lambda _, context: context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "slowly")) as (port, calls):
         with connected(port, max_retries=2) as connection:
