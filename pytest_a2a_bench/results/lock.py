@@ -76,6 +76,10 @@ def take(directory: Path, what: str) -> Lock:
         path.write_text(json.dumps(lock._holder), encoding="utf-8")
     except Timeout:
         raise InUseError(_refusal(path, _read(path))) from None
+    except FileExistsError:
+        raise StoreError(
+            f"results directory {directory} cannot be written: it is a file; name a directory (--a2a-results)"
+        ) from None
     except OSError as error:
         guard.release()
         raise StoreError(f"results directory {directory} cannot be written or locked: {error}") from error

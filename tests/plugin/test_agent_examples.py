@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow  # each starts a server from nothing
 def think(request: dict[str, Any]) -> Step:
     """Do what the first message asks for, in the form that it shows; then talk."""
     said = [m["content"] if isinstance(m["content"], str) else json.dumps(m["content"]) for m in request["messages"]]
-    if "Tool result" in said[-1]:
+    if "Tool Result" in said[-1]:
         return say("It is done.")
     if re.search(r"task_1|complete", said[-1]) and "<available_tools>" in "".join(said):
         call = {"name": "update_task_status", "arguments": {"task_id": "task_1", "status": "completed"}}

@@ -199,7 +199,6 @@ def test_own_requirements(own: Bench) -> None:
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "a2a: messages that 2 checks will send: none; and those of 2 checks of others, which nobody has measured",
             "*HOUSE-001 [[]JSONRPC[]] the card names no provider (SHOULD, our handbook, 4.2)",
             "PASSED a2a/protocol::test_protocol[[]HOUSE-002-JSONRPC[]]",
         ],

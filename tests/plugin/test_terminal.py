@@ -106,7 +106,7 @@ def test_progress_with_workers(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("DESK_TASKS", "ok-0-a bad-0 ok-0-b ok-1 ok-1-b ok-1-c")
     monkeypatch.setattr(Reporting, "interval_in_logs", 0.1)
     result = desk("-n2", "--a2a-concurrency=4", "-pno:cacheprovider")
-    result.stdout.fnmatch_lines(["a2a: * of 6 trials, * passed (*%), up to * in flight, $*, *s, about *s left"])
+    result.stdout.fnmatch_lines(["a2a: * of 6 trials, * passed (*%), up to * in flight, cost $*, *s, about *s left"])
 
 
 def test_quiet_has_no_progress(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

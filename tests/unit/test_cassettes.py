@@ -55,7 +55,7 @@ TASKS = st.builds(
     OBJECT,
 )
 UPDATES = st.builds(StatusUpdate, MAYBE, MAYBE, MAYBE, st.none() | MESSAGES, st.booleans(), OBJECT)
-PIECES = st.builds(ArtifactUpdate, MAYBE, MAYBE, ARTIFACTS, st.booleans(), st.booleans(), OBJECT)
+PIECES = st.builds(ArtifactUpdate, MAYBE, MAYBE, ARTIFACTS, st.booleans(), OBJECT, st.booleans())
 
 
 @given(MESSAGES | TASKS | UPDATES | PIECES)

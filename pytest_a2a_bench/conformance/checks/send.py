@@ -229,8 +229,10 @@ async def accepted_output_modes(ctx: Context) -> None:
             continue
         got[mode] = _media_types(reply)
     if not got:
-        found = f"each of the output modes that the card declares is refused: {', '.join(modes[:_MODES])}"
-        ctx.fail(found, expected="a result", replies=ctx.replies[-len(modes[:_MODES]) :])
+        found = f"no result for any output mode that the card declares ({', '.join(modes[:_MODES])})"
+        ctx.fail(
+            f"{found}: {ctx.replies[-1].describe()}", expected="a result", replies=ctx.replies[-len(modes[:_MODES]) :]
+        )
         return
     kinds = set(got.values())
     # The same whatever was asked for: the parameter is not read.
