@@ -126,7 +126,11 @@ class Turn:
     @property
     def delivered(self) -> dict[str, tuple[Part, ...]]:
         """The parts of every artifact of this a2a_task, by id, that this turn or an earlier one has delivered."""
-        return {**(self._seen if self._seen_in == self.task_id else {}), **self.artifacts}
+        return {**self._delivered_before(), **self.artifacts}
+
+    def _delivered_before(self) -> dict[str, tuple[Part, ...]]:
+        """Return what earlier turns delivered of this a2a_task; an artifact's id means nothing in another one."""
+        return self._seen if self._seen_in == self.task_id else {}
 
     def feed(self, event: InEvent) -> None:
         """Take one event."""
@@ -215,7 +219,7 @@ class Turn:
 
     def _fresh(self) -> tuple[Part, ...]:
         """Return what no earlier turn has delivered."""
-        seen = self._seen if self._seen_in == self.task_id else {}
+        seen = self._delivered_before()
         found = []
         for key, artifact in self._artifacts.items():
             old = seen.get(key, ())
