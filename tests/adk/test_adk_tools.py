@@ -272,7 +272,7 @@ def test_a_credential_reaches_its_agent_and_nobody_else(
 @pytest.mark.slow
 def test_nothing_of_google_is_needed_for_the_tools() -> None:
     program = (
-        "import sys, pytest_a2a_bench.adk.tools, pytest_a2a_bench.adk.cases, pytest_a2a_bench.adk.folder;"
+        "import sys, pytest_a2a_bench.adk.tools, pytest_a2a_bench.adk.folder;"
         "import pytest_a2a_bench.cli.adk;"
         "print([m for m in sys.modules if m.startswith(('google.adk', 'google.genai'))])"
     )

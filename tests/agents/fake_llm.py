@@ -80,7 +80,7 @@ class FakeLLM(HttpServer):
         return f"{self.url}/v1"
 
     def next_step(self, request: dict[str, Any], headers: dict[str, str]) -> Step:
-        if self.greets and request["messages"][-1]["content"] == GREETING:
+        if self.greets and [one["content"] for one in request["messages"][-1:]] == [GREETING]:
             return say("ready")
         with self._lock:
             self.requests.append(request)

@@ -197,9 +197,11 @@ def test_the_fake_model_runs_alone(tmp_path: Path) -> None:
         [sys.executable, str(program), "--script", str(script), "--repeat"], stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["api_base"] + "/chat/completions"
-        replies = [httpx.post(url, json={"messages": []}) for _ in range(3)]
-        process.terminate()
+        try:
+            url = json.loads(process.stdout.readline())["api_base"] + "/chat/completions"
+            replies = [httpx.post(url, json={"messages": []}) for _ in range(3)]
+        finally:
+            process.terminate()
 
     assert [r.status_code for r in replies] == [200, 429, 200]
     assert replies[2].json()["choices"][0]["message"]["content"] == "Hi."
