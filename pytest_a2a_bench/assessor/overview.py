@@ -14,11 +14,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.assessor.progress import Progress
 from pytest_a2a_bench.model import dollars
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.reports.html.markup import Html, el, seconds, verbatim
+from pytest_a2a_bench.reports.html.markup import el, seconds
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 
@@ -57,7 +59,7 @@ def render(shown: Shown) -> str:
         el("meta", name="color-scheme", content="light dark"),
         el("meta", name="robots", content="noindex"),
         el("title", f"{_title(running)} \u2013 pytest-a2a-bench"),
-        el("style", verbatim(_style())),
+        el("style", Markup(_style())),
     )
     main = el(
         "main",
@@ -88,7 +90,7 @@ def render(shown: Shown) -> str:
         el("a", "To the assessments", href="#main", class_="skip"),
         main,
         el("div", class_="hidden", role="status", id="told"),
-        el("script", verbatim(_script())),
+        el("script", Markup(_script())),
     )
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
@@ -127,7 +129,7 @@ def _title(running: Sequence[Record]) -> str:
     return f"{len(running)} under way" if running else "Assessments"
 
 
-def _figures(running: Sequence[Record], ended: Sequence[Record], shown: Shown) -> Html:
+def _figures(running: Sequence[Record], ended: Sequence[Record], shown: Shown) -> Markup:
     states = Counter(record.state for record in shown.found)
     costs = [record.cost for record in ended if record.cost is not None]
     costs += [p.cost for p in shown.running.values() if p.cost is not None]
@@ -147,14 +149,14 @@ def _figures(running: Sequence[Record], ended: Sequence[Record], shown: Shown) -
 # --- what runs --------------------------------------------------------------------------------------------------------
 
 
-def _running(running: Sequence[Record], shown: Shown) -> Html:
+def _running(running: Sequence[Record], shown: Shown) -> Markup:
     nothing = el("p", "Nothing runs. Requests come over A2A; this page follows them.", class_="empty")
     cards = [_card(record, shown) for record in running]
     heading = el("h2", "Running", id="running")
     return el("section", heading, el("ul", cards, class_="cards") if cards else nothing, aria_labelledby="running")
 
 
-def _card(record: Record, shown: Shown) -> Html:
+def _card(record: Record, shown: Shown) -> Markup:
     told = progress_of(record, shown.running.get(record.name))
     title = f"t-{record.name}"
     return el(
@@ -172,7 +174,7 @@ def _card(record: Record, shown: Shown) -> Html:
     )
 
 
-def _bar(told: Mapping[str, Any]) -> Html:
+def _bar(told: Mapping[str, Any]) -> Markup:
     """Return how far it is: passed, failed, errors, and what is to come."""
     total = told["total"] or 1
     parts, x = [], 0.0
@@ -196,7 +198,7 @@ def _bar(told: Mapping[str, Any]) -> Html:
 # --- what has ended ---------------------------------------------------------------------------------------------------
 
 
-def _patterns(ended: Sequence[Record]) -> Html | None:
+def _patterns(ended: Sequence[Record]) -> Markup | None:
     """Return how trials failed, over all assessments of a domain."""
     domains: dict[str, Counter[str]] = {}
     for record in ended:
@@ -222,11 +224,11 @@ def _patterns(ended: Sequence[Record]) -> Html | None:
     )
 
 
-def _chip(reason: str, many: int) -> Html:
+def _chip(reason: str, many: int) -> Markup:
     return el("span", el("b", many), f" {reason}", class_="chip")
 
 
-def _ended(ended: Sequence[Record], shown: Shown) -> Html:
+def _ended(ended: Sequence[Record], shown: Shown) -> Markup:
     more = el("p", f"The newest {SHOWN} of {len(ended)} are shown.", class_="note") if len(ended) > SHOWN else None
     rows = [_row(record, shown) for record in ended[:SHOWN]]
     nothing = el("p", "None has ended yet.", class_="empty")
@@ -234,7 +236,7 @@ def _ended(ended: Sequence[Record], shown: Shown) -> Html:
     return el("section", heading, el("ul", rows, class_="ended") if rows else nothing, more, aria_labelledby="ended")
 
 
-def _row(record: Record, shown: Shown) -> Html:
+def _row(record: Record, shown: Shown) -> Markup:
     first, *rest = (record.summary or "no summary").splitlines() or [""]
     what = _what(record)
     report = None
@@ -259,13 +261,13 @@ def _row(record: Record, shown: Shown) -> Html:
     )
 
 
-def _score(record: Record) -> Html:
+def _score(record: Record) -> Markup:
     if record.score is None or not record.max_score:
         return el("div", el("b", "\u2013"), class_="score")
     return el("div", el("b", f"{record.score:g}"), el("small", f"of {record.max_score:g}"), class_="score")
 
 
-def _details(record: Record, rest: Sequence[str]) -> Html | None:
+def _details(record: Record, rest: Sequence[str]) -> Markup | None:
     if not rest:
         return None
     return el("details", el("summary", "More"), el("pre", "\n".join(rest)), id=f"d-{record.name}")
@@ -281,7 +283,7 @@ def _facts(record: Record) -> list[str]:
 # --- in words ---------------------------------------------------------------------------------------------------------
 
 
-def _pill(record: Record) -> Html:
+def _pill(record: Record) -> Markup:
     return el("span", record.state, class_=f"pill {_PILLS[record.state]}")
 
 

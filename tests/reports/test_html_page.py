@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import made_error, made_trial
+from markupsafe import Markup
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.reports.html import Contents, explorer, records, render, write
 from pytest_a2a_bench.reports.html.contents import cautions
-from pytest_a2a_bench.reports.html.markup import Html, el
+from pytest_a2a_bench.reports.html.markup import el
 
 
 class Reader(HTMLParser):
@@ -78,7 +79,7 @@ def test_markup_stays_and_text_is_escaped() -> None:
     assert el("p", el("b", "x"), "<&>", None, [1, "y"], class_="a", hidden=False, data_x=True) == (
         '<p class="a" data-x><b>x</b>&lt;&amp;&gt;1y</p>'
     )
-    assert isinstance(el("p"), Html)
+    assert isinstance(el("p"), Markup)
 
 
 json_values = st.recursive(

@@ -9,8 +9,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.model import percentile
-from pytest_a2a_bench.reports.html.markup import Html, el
+from pytest_a2a_bench.reports.html.markup import el
 
 WIDTH, HEIGHT = 400, 216
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 12, 22, 28
@@ -103,7 +105,7 @@ def _log_ticks(axis: Axis) -> list[float]:
     return inside if len(inside) <= 5 else [value for value in inside if f"{value:e}".startswith("1.0")]
 
 
-def bar(rate: float, low: float, high: float, label: str) -> Html:
+def bar(rate: float, low: float, high: float, label: str) -> Markup:
     """Return a bar from 0 to 1 with its interval, as wide as the place that it is put into.
 
     :param rate: 0 to 1, as are both limits.
@@ -124,7 +126,7 @@ def bar(rate: float, low: float, high: float, label: str) -> Html:
     )
 
 
-def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Html:
+def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Markup:
     """Return one line for each name: a rate of 0 to 1 for each k.
 
     :param series: name -> k -> rate; at least one name, and at least one k of 2 or more.
@@ -133,7 +135,7 @@ def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Html:
     axis = Axis(1, most)
     # All of a few, and some of many.
     marks = [k for k in range(1, most + 1) if most <= 8 or k in (1, most) or k % (most // 4 or 1) == 0]
-    parts: list[Html] = [*_rate_grid(), *(_tick(axis, k, f"{k}") for k in marks)]
+    parts: list[Markup] = [*_rate_grid(), *(_tick(axis, k, f"{k}") for k in marks)]
     for i, points in enumerate(series.values()):
         places = [(_x(axis, k), _y(v)) for k, v in sorted(points.items())]
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
@@ -143,7 +145,7 @@ def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Html:
     return _figure(title, told, parts)
 
 
-def histogram(values: Sequence[float], form: Callable[[float], str], title: str) -> Html:
+def histogram(values: Sequence[float], form: Callable[[float], str], title: str) -> Markup:
     """Return how values are distributed, with their median and their 95th percentile.
 
     :param values: none of them negative, at least one.
@@ -174,7 +176,7 @@ def histogram(values: Sequence[float], form: Callable[[float], str], title: str)
     return _figure(title, told, parts)
 
 
-def _figure(title: str, told: str, parts: Sequence[Html]) -> Html:
+def _figure(title: str, told: str, parts: Sequence[Markup]) -> Markup:
     return el(
         "svg",
         el("title", title),
@@ -187,7 +189,7 @@ def _figure(title: str, told: str, parts: Sequence[Html]) -> Html:
     )
 
 
-def _rate_grid() -> list[Html]:
+def _rate_grid() -> list[Markup]:
     found = []
     for value in (0.0, 0.5, 1.0):
         y = _y(value)
@@ -195,14 +197,14 @@ def _rate_grid() -> list[Html]:
     return found
 
 
-def _tick(axis: Axis, value: float, label: str) -> Html:
+def _tick(axis: Axis, value: float, label: str) -> Markup:
     x = _x(axis, value)
     # Labels at the ends must not be cut off.
     anchor = "end" if x > WIDTH - _RIGHT - 12 else "start" if x < _LEFT + 6 else "middle"
     return _text(x, HEIGHT - 8, label, anchor)
 
 
-def _marker(axis: Axis, value: float, label: str) -> list[Html]:
+def _marker(axis: Axis, value: float, label: str) -> list[Markup]:
     x = _x(axis, value)
     anchor = "end" if x > WIDTH - _RIGHT - 14 else "middle"
     return [_line(x, _TOP - 4, x, _y(0), "marker"), *([_text(x, _TOP - 9, label, anchor)] if label else [])]
@@ -216,9 +218,9 @@ def _y(rate: float) -> float:
     return HEIGHT - _BOTTOM - rate * (HEIGHT - _TOP - _BOTTOM)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
+def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
     return el("line", x1=round(x1, 2), y1=round(y1, 2), x2=round(x2, 2), y2=round(y2, 2), class_=class_)
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> Html:
+def _text(x: float, y: float, text: str, anchor: str) -> Markup:
     return el("text", text, x=round(x, 1), y=round(y, 1), text_anchor=anchor)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.benchmarks.registry import label_of
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports.html.markup import Html, el, points, rate
+from pytest_a2a_bench.reports.html.markup import el, points, rate
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.stats import count
@@ -17,7 +19,7 @@ _OPEN = 12
 """So many changed tasks are shown at once; more are folded."""
 
 
-def section(comparison: Comparison, baseline: str) -> Html:
+def section(comparison: Comparison, baseline: str) -> Markup:
     """Return the comparison.
 
     :param baseline: what it is compared with, as people call it.
@@ -36,12 +38,12 @@ def section(comparison: Comparison, baseline: str) -> Html:
     )
 
 
-def agents_section(compared: Sequence[AgentComparison]) -> Html:
+def agents_section(compared: Sequence[AgentComparison]) -> Markup:
     """Return how each further agent of a run did against the first."""
     return el("section", el("h2", "Agents against each other"), [_agents(found) for found in compared], id="agents")
 
 
-def _agents(found: AgentComparison) -> Html:
+def _agents(found: AgentComparison) -> Markup:
     moved = [task for task in found.comparison.tasks if task.drop]
     return el(
         "div",
@@ -83,7 +85,7 @@ def _interval(comparison: Comparison) -> str:
     return f"{100 * (1 - 2 * comparison.level):.3g} % interval"
 
 
-def _groups(comparison: Comparison, sides: tuple[str, str] = ("Before", "Now")) -> Html:
+def _groups(comparison: Comparison, sides: tuple[str, str] = ("Before", "Now")) -> Markup:
     groups = [*comparison.domains]
     # A total of one domain would repeat it.
     if comparison.overall and len(groups) > 1:
@@ -99,7 +101,7 @@ def _groups(comparison: Comparison, sides: tuple[str, str] = ("Before", "Now")) 
     )
 
 
-def _group(group: GroupComparison) -> Html:
+def _group(group: GroupComparison) -> Markup:
     cells = (
         f"{group.tasks:,}",
         rate(group.before.rate),
@@ -123,7 +125,7 @@ def _chance(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _moved(moved: Sequence[TaskComparison], sides: tuple[str, str] = ("Before", "Now")) -> Html:
+def _moved(moved: Sequence[TaskComparison], sides: tuple[str, str] = ("Before", "Now")) -> Markup:
     more = len(moved) - _SHOWN
     return el(
         "details",
@@ -134,7 +136,7 @@ def _moved(moved: Sequence[TaskComparison], sides: tuple[str, str] = ("Before", 
     )
 
 
-def _task(task: TaskComparison) -> Html:
+def _task(task: TaskComparison) -> Markup:
     opener = el("button", task.name, class_="link open-task", data_task=one_line(task.name, 1_000), type="button")
     return el(
         "tr",
@@ -145,7 +147,7 @@ def _task(task: TaskComparison) -> Html:
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Html]) -> Html:
+def _table(head: Sequence[str], rows: Sequence[Markup]) -> Markup:
     titles = [el("th", text, scope="col", class_="num" if i else None) for i, text in enumerate(head)]
     return el("table", el("thead", el("tr", titles)), el("tbody", rows), class_="versus")
 

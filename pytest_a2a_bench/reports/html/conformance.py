@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
 from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.conformance.stored import StoredCheck, StoredReport
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import evidence, matrix
-from pytest_a2a_bench.reports.html.markup import Html, el
+from pytest_a2a_bench.reports.html.markup import el
 from pytest_a2a_bench.reports.html.overview import pill
 from pytest_a2a_bench.results.stats import count
 
@@ -27,7 +29,7 @@ _TONES = {
 _FINDINGS = 200
 
 
-def section(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html:
+def section(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Markup:
     """Return the matrix of groups and bindings, and what was found."""
     head, *body = matrix.cells(rows)
     table = el(
@@ -53,7 +55,7 @@ def name_of(row: CheckRow) -> str:
     return f"{row.id} {row.version} [{row.binding}]"
 
 
-def _cell(text: str) -> Html:
+def _cell(text: str) -> Markup:
     tone = "muted"
     if "failed" in text or "error" in text:
         tone = "bad"
@@ -64,7 +66,7 @@ def _cell(text: str) -> Html:
     return el("td", text, class_=f"cell {tone}" if text else None)
 
 
-def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html | None:
+def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Markup | None:
     told = [row for row in rows if row.status in ("failed", "error", "warned", "inconclusive", "waived")]
     if not told:
         return None
@@ -81,7 +83,7 @@ def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html
     )
 
 
-def _finding(row: CheckRow, text: str) -> Html:
+def _finding(row: CheckRow, text: str) -> Markup:
     name = el("span", f"{row.id} [{row.binding}] {row.level}", class_="mono")
     said = text or row.reason or "nothing more is known here; the conformance report has it"
     return el("details", el("summary", pill(_TONES[row.status], row.status), name, f" {_about(row)}"), el("pre", said))

@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.html import records
-from pytest_a2a_bench.reports.html.markup import Html, el, verbatim
+from pytest_a2a_bench.reports.html.markup import el
 
 _COLUMNS = (
     ("s", "Result", False),
@@ -43,7 +45,7 @@ CHUNK = 256 * 1024
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def section(trials: Sequence[TrialResult]) -> Html:
+def section(trials: Sequence[TrialResult]) -> Markup:
     """Return the controls and the empty table."""
     # A column of dashes tells nothing.
     columns = [c for c in _COLUMNS if c[0] != "u" or any(r.cost is not None for r in trials)]
@@ -66,7 +68,7 @@ def section(trials: Sequence[TrialResult]) -> Html:
     )
 
 
-def viewer() -> Html:
+def viewer() -> Markup:
     """Return the empty dialogs: one trial, and the keys."""
     keys = [el("div", el("dt", el("kbd", key)), el("dd", what)) for key, what in _KEYS]
     return el(
@@ -101,7 +103,7 @@ def viewer() -> Html:
     )
 
 
-def _controls(trials: Sequence[TrialResult]) -> Html:
+def _controls(trials: Sequence[TrialResult]) -> Markup:
     found = Counter(records.state(r) for r in trials)
     chips = [
         el(
@@ -137,7 +139,7 @@ def _controls(trials: Sequence[TrialResult]) -> Html:
     )
 
 
-def _choice(id: str, name: str, values: Sequence[str]) -> Html | None:
+def _choice(id: str, name: str, values: Sequence[str]) -> Markup | None:
     # With a single value there is nothing to choose.
     if len(values) < 2:
         return None
@@ -145,7 +147,7 @@ def _choice(id: str, name: str, values: Sequence[str]) -> Html | None:
     return el("label", el("span", name), el("select", options, id=id))
 
 
-def _title(name: str, text: str, is_wide: bool) -> Html:
+def _title(name: str, text: str, is_wide: bool) -> Markup:
     classes = " ".join(c for c, wanted in (("num", name in _NUMBERS), ("wide", is_wide)) if wanted)
     button = el("button", text, type="button", data_sort=name)
     return el("th", button, scope="col", class_=classes or None, data_column=name, aria_sort="none")
@@ -160,9 +162,9 @@ def safe_json(value: Any) -> str:
     return json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":")).translate(_UNSAFE)
 
 
-def data_element(id: str, value: Any) -> Html:
+def data_element(id: str, value: Any) -> Markup:
     """Return an element that holds JSON and is never run."""
-    return el("script", verbatim(safe_json(value)), type="application/json", id=id)
+    return el("script", Markup(safe_json(value)), type="application/json", id=id)
 
 
 def chunks(records: Iterable[Any]) -> Iterator[tuple[str, int]]:
@@ -185,9 +187,9 @@ def _packed(texts: list[str]) -> str:
     return base64.b64encode(zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 6)).decode()
 
 
-def chunk_element(packed: str, id: str) -> Html:
+def chunk_element(packed: str, id: str) -> Markup:
     """Return an element that holds a chunk and is never run."""
-    return el("script", verbatim(packed), type="text/plain", id=id)
+    return el("script", Markup(packed), type="text/plain", id=id)
 
 
 def _finite(value: Any) -> Any:

@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import TrialResult, dollars, percentile
 from pytest_a2a_bench.reports.html import charts, records
-from pytest_a2a_bench.reports.html.markup import Html, el, number, rate, seconds
+from pytest_a2a_bench.reports.html.markup import el, number, rate, seconds
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.inference import wilson
@@ -25,7 +27,7 @@ class Group:
     inner: bool = False
 
 
-def by_domain(trials: Sequence[TrialResult]) -> Html:
+def by_domain(trials: Sequence[TrialResult]) -> Markup:
     """Return the table of domains."""
     head = ("Domain", "Passed, with 95 % interval", "Rate", "Passed", "Mean reward", "Errors", "Skipped")
     wide = (False, False, False, False, True, False, True)
@@ -65,7 +67,7 @@ def groups(trials: Iterable[TrialResult]) -> list[Group]:
     return found
 
 
-def _row(group: Group) -> Html:
+def _row(group: Group) -> Markup:
     judged = [r for r in group.trials if r.status == "evaluated"]
     # Errors stay in the denominator.
     counted = sum(r.status != "skipped" for r in group.trials)
@@ -73,7 +75,7 @@ def _row(group: Group) -> Html:
     mean = mean_reward(group.trials)
     errors = sum(r.status not in ("evaluated", "skipped") for r in group.trials)
     skipped = sum(r.status == "skipped" for r in group.trials)
-    chart: Html | str = "all were skipped"
+    chart: Markup | str = "all were skipped"
     if counted:
         low, high = wilson(passed, counted)
         said = f"{rate(passed / counted)} passed, 95 % interval {rate(low)} to {rate(high)}"
@@ -95,7 +97,7 @@ def _classes(index: int, is_wide: bool) -> str | None:
     return " ".join(name for name, wanted in (("num", index > 1), ("wide", is_wide)) if wanted) or None
 
 
-def reliability_and_cost(trials: Sequence[TrialResult]) -> Html:
+def reliability_and_cost(trials: Sequence[TrialResult]) -> Markup:
     """Return pass^k, turn times, trial times and costs."""
     cards = [_reliability(_curves(trials))]
     for name in agent_names(trials) or (None,):
@@ -103,7 +105,7 @@ def reliability_and_cost(trials: Sequence[TrialResult]) -> Html:
     return el("section", el("h2", "Reliability, time and cost"), el("div", cards, class_="cards"), id="figures")
 
 
-def _distributions(trials: Sequence[TrialResult], whose: str) -> list[Html]:
+def _distributions(trials: Sequence[TrialResult], whose: str) -> list[Markup]:
     turns = [s for r in trials for s in r.turn_latencies]
     costs = [r.cost for r in trials if r.cost is not None]
     lengths = [r.duration for r in trials if r.duration > 0]
@@ -119,7 +121,7 @@ def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:
     return {label_of(s): s.pass_hat_k for s in summarise(trials, registry.variant_of) if s.pass_hat_k}
 
 
-def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Html:
+def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Markup:
     title = "pass^k: all of k trials succeed"
     most = max((k for points in curves.values() for k in points), default=0)
     # pass^1 is the rate, which has its bar already.
@@ -139,7 +141,7 @@ def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Html:
     )
 
 
-def _distribution(title: str, values: Sequence[float], form: Callable[[float | None], str], empty: str) -> Html:
+def _distribution(title: str, values: Sequence[float], form: Callable[[float | None], str], empty: str) -> Markup:
     if not values:
         return _card(title, el("p", empty, class_="empty"))
     ordered = sorted(values)
@@ -149,11 +151,11 @@ def _distribution(title: str, values: Sequence[float], form: Callable[[float | N
     return _card(title, charts.histogram(ordered, form, title), _numbers(title, ["", title.lower()], rows))
 
 
-def _card(title: str, *children: Html) -> Html:
+def _card(title: str, *children: Markup) -> Markup:
     return el("article", el("h3", title), children, class_="card")
 
 
-def _numbers(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
+def _numbers(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
     titles = [el("th", t, scope="col") if t else el("td") for t in head]
     body = [el("tr", el("th", row[0], scope="row"), [el("td", c, class_="num") for c in row[1:]]) for row in rows]
     table = el("table", el("thead", el("tr", titles)), el("tbody", body), class_="small")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
-from pytest_a2a_bench.reports.html.markup import Html, el, join, rate, seconds
+from pytest_a2a_bench.reports.html.markup import el, join, rate, seconds
 from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
@@ -17,7 +19,7 @@ _TONES = {"pass": "good", "inconclusive": "unsure"}
 _WORDS = {"pass": "Pass", "failed": "Failed", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}
 
 
-def header(contents: Contents) -> Html:
+def header(contents: Contents) -> Markup:
     """Return the page's title."""
     return el(
         "header",
@@ -27,7 +29,7 @@ def header(contents: Contents) -> Html:
     )
 
 
-def conditions(contents: Contents) -> Html:
+def conditions(contents: Contents) -> Markup:
     """Return how the numbers were measured, and the notes to read before they are compared with others, folded."""
     notes = [el("li", note) for note in cautions(contents)]
     facts = [el("div", el("dt", name), el("dd", value)) for name, value in provenance(contents)]
@@ -39,10 +41,10 @@ def conditions(contents: Contents) -> Html:
     return el("section", folded if notes else None, el("dl", facts, class_="facts"), aria_label="Conditions")
 
 
-def verdict(contents: Contents) -> Html:
+def verdict(contents: Contents) -> Markup:
     """Return the verdict, its gates and the headline numbers."""
     found = contents.verdict
-    parts: list[Html] = []
+    parts: list[Markup] = []
     if found is not None:
         parts.append(_banner(found))
         if found.gates:
@@ -57,12 +59,12 @@ def verdict(contents: Contents) -> Html:
     return el("section", el("h2", "Verdict" if found else "Result"), parts, id="verdict")
 
 
-def pill(tone: str, text: str) -> Html:
+def pill(tone: str, text: str) -> Markup:
     """Return a word with a mark before it, so that its colour is not all that it has."""
     return el("span", text, class_=f"pill {tone}")
 
 
-def _banner(found: StoredVerdict) -> Html:
+def _banner(found: StoredVerdict) -> Markup:
     word = _WORDS.get(found.verdict, found.verdict)
     if found.verdict == "inconclusive":
         # What it meant for the exit code.
@@ -70,7 +72,7 @@ def _banner(found: StoredVerdict) -> Html:
     return el("p", word, class_=f"banner {_TONES.get(found.verdict, 'bad')}")
 
 
-def _gate(gate: StoredGate) -> Html:
+def _gate(gate: StoredGate) -> Markup:
     # What fails nothing is not shown as if it did.
     tone = "unsure" if gate.tier == "advisory" and gate.verdict != "pass" else _TONES.get(gate.verdict, "bad")
     word = gate.word.capitalize() or _WORDS.get(gate.verdict, gate.verdict)
@@ -79,7 +81,7 @@ def _gate(gate: StoredGate) -> Html:
     return el("li", pill(tone, word), el("strong", gate.name), el("span", gate.sentence, details))
 
 
-def _headline(trials: Sequence[TrialResult]) -> Html:
+def _headline(trials: Sequence[TrialResult]) -> Markup:
     counted = [r for r in trials if r.status != "skipped"]
     passed = sum(r.success for r in counted)
     low, high = wilson(passed, len(counted)) if counted else (0.0, 1.0)
@@ -114,5 +116,5 @@ def _cost_note(cost: Cost, known: int, trials: int) -> str:
     return "; ".join(filter(None, (cost.parts, of))) or "agent, user and judge"
 
 
-def _figure(name: str, value: str, note: str) -> Html:
+def _figure(name: str, value: str, note: str) -> Markup:
     return el("div", el("dt", name), el("dd", join([el("b", value), el("small", note)])))

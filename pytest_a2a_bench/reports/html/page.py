@@ -14,13 +14,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from markupsafe import Markup
+
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.again import hold_again
 from pytest_a2a_bench.reports.diagnosis import clusters
 from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, over_time, overview, records, why
 from pytest_a2a_bench.reports.html.contents import Contents
-from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
+from pytest_a2a_bench.reports.html.markup import el, join
 
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
 _CHUNK_SCRIPT = ("chunk.js",)
@@ -54,10 +56,10 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
         el("meta", name="robots", content="noindex"),
         el("meta", name="generator", content=f"pytest-a2a-bench {__version__}"),
         el("title", f"{name} \u2013 pytest-a2a-bench"),
-        el("style", verbatim(style)),
+        el("style", Markup(style)),
     )
     # At the end of the body: the elements that it fills are there then.
-    body = el("body", _body(contents, keep), el("script", verbatim(script)))
+    body = el("body", _body(contents, keep), el("script", Markup(script)))
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
@@ -72,7 +74,7 @@ def render_chunk(packed: str) -> str:
         el("title", "Transcripts"),
     )
     told = el("p", "Transcripts, packed: ", el("a", "index.html", href="../index.html"), " shows them.")
-    body = el("body", told, explorer.chunk_element(packed, "chunk"), el("script", verbatim(script)))
+    body = el("body", told, explorer.chunk_element(packed, "chunk"), el("script", Markup(script)))
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
@@ -94,8 +96,8 @@ def policy(script: str, style: str = "", *more: str) -> str:
     return "; ".join(rules)
 
 
-def _body(contents: Contents, keep: Callable[[str], str] | None) -> Html:
-    sections: list[tuple[str, str, Html]] = [("verdict", "Verdict", overview.verdict(contents))]
+def _body(contents: Contents, keep: Callable[[str], str] | None) -> Markup:
+    sections: list[tuple[str, str, Markup]] = [("verdict", "Verdict", overview.verdict(contents))]
     if contents.comparison is not None:
         compared = comparison.section(contents.comparison, contents.baseline_name)
         sections.append(("baseline", "Baseline", compared))
@@ -127,7 +129,7 @@ def _body(contents: Contents, keep: Callable[[str], str] | None) -> Html:
     )
 
 
-def _bar(links: Iterable[tuple[str, str]]) -> Html:
+def _bar(links: Iterable[tuple[str, str]]) -> Markup:
     return el(
         "div",
         el("nav", [el("a", name, href=f"#{id}") for id, name in links], aria_label="Sections"),
@@ -137,9 +139,9 @@ def _bar(links: Iterable[tuple[str, str]]) -> Html:
     )
 
 
-def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Html]:
+def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Markup]:
     rows = [records.row(r) for r in contents.trials]
-    here: list[Html] = []
+    here: list[Markup] = []
     counts: list[int] = []
     elsewhere: list[str] = []
     # Each chunk is made while records are read: they are not all held as JSON at once.

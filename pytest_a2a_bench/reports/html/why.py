@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.diagnosis import Cluster
-from pytest_a2a_bench.reports.html.markup import Html, el
+from pytest_a2a_bench.reports.html.markup import el
 from pytest_a2a_bench.results.stats import count
 
 # All of it is in verdict.json and in what a2a-bench diagnose prints.
@@ -16,7 +18,7 @@ _OPEN = 8
 _TASKS = 12
 
 
-def section(reasons: Sequence[Cluster]) -> Html:
+def section(reasons: Sequence[Cluster]) -> Markup:
     """Return the table of reasons, the most frequent first."""
     missed = sum(len(cluster.trials) for cluster in reasons)
     folded = reasons[_OPEN:_SHOWN]
@@ -36,7 +38,7 @@ def section(reasons: Sequence[Cluster]) -> Html:
     )
 
 
-def _table(reasons: Sequence[Cluster]) -> Html:
+def _table(reasons: Sequence[Cluster]) -> Markup:
     titles = ("Trials", "Whose", "What happened", "Example", "Likely fix")
     head = el("tr", [el("th", title, scope="col") for title in titles])
     return el(
@@ -49,7 +51,7 @@ def _table(reasons: Sequence[Cluster]) -> Html:
     )
 
 
-def _row(cluster: Cluster) -> Html:
+def _row(cluster: Cluster) -> Markup:
     result, told = cluster.example
     tasks = list(cluster.tasks)
     more = f" and {len(tasks) - _TASKS} more" if len(tasks) > _TASKS else ""

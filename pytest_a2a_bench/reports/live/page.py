@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports.html.markup import Html, el, verbatim
+from pytest_a2a_bench.reports.html.markup import el
 from pytest_a2a_bench.reports.html.page import asset, policy
 
 _SCRIPTS = ("dom.js", "transcript.js", "live.js")
@@ -33,20 +35,20 @@ def shell(told: Mapping[str, Any]) -> tuple[str, str]:
         el("meta", name="referrer", content="no-referrer"),
         el("title", f"{name} - a2a-bench view"),
         el("noscript", el("meta", http_equiv="refresh", content="5")) if told["running"] else None,
-        el("style", verbatim(style)),
+        el("style", Markup(style)),
     )
     body = el(
         "body",
         _header(name, told),
         el("main", _tabs(), _now(told), _report(told)),
-        el("script", verbatim(script)),
+        el("script", Markup(script)),
         class_="live",
         data_done=told["done"],
     )
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n", policy(script, style, *_POLICY)
 
 
-def _header(name: str, told: Mapping[str, Any]) -> Html:
+def _header(name: str, told: Mapping[str, Any]) -> Markup:
     most = max(1, told["total"])
     return el(
         "header",
@@ -59,7 +61,7 @@ def _header(name: str, told: Mapping[str, Any]) -> Html:
     )
 
 
-def _tabs() -> Html:
+def _tabs() -> Markup:
     return el(
         "div",
         el("button", "Now", type="button", role="tab", id="tab-now", aria_controls="now", aria_selected="true"),
@@ -74,7 +76,7 @@ def _tabs() -> Html:
     )  # fmt: skip
 
 
-def _now(told: Mapping[str, Any]) -> Html:
+def _now(told: Mapping[str, Any]) -> Markup:
     held = [f"{each['key']}: {each['messages']} messages, {each['seconds']:.0f} s" for each in told["now"]]
     return el(
         "section",
@@ -104,13 +106,13 @@ def _now(told: Mapping[str, Any]) -> Html:
     )
 
 
-def _list(title: str, id: str, texts: Sequence[str], empty: str) -> Html:
+def _list(title: str, id: str, texts: Sequence[str], empty: str) -> Markup:
     return el(
         "div", el("h2", title), el("ul", [el("li", text) for text in texts], id=id), el("p", empty, class_="none")
     )
 
 
-def _report(told: Mapping[str, Any]) -> Html:
+def _report(told: Mapping[str, Any]) -> Markup:
     return el(
         "section",
         el("button", type="button", id="more", hidden=True),
@@ -129,7 +131,7 @@ def waiting(why: str) -> str:
         el("meta", charset="utf-8"),
         el("meta", http_equiv="Content-Security-Policy", content=policy("", style)),
         el("title", "No report yet"),
-        el("style", verbatim(style)),
+        el("style", Markup(style)),
     )
     body = el("body", el("main", el("p", one_line(why), class_="note")))
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
