@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench import reports
+from pytest_a2a_bench import __version__, reports
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
-from pytest_a2a_bench.conformance.card.document import Ledger
-from pytest_a2a_bench.conformance.card.fetch import MAX_BYTES as _MAX_BYTES
+from pytest_a2a_bench.conformance.card.document import Ledger, lines_of
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
 from pytest_a2a_bench.conformance.card.judge import check_served
 from pytest_a2a_bench.conformance.card.online import declared_interfaces
-from pytest_a2a_bench.conformance.card.places import lines_of
-from pytest_a2a_bench.conformance.card.render import render, to_sarif, to_text
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.report import Judgement, Report, judge
+from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.subject import Subject
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.secret import KNOWN
-
-_FORMATS = ("text", "json", "junit", "sarif", "markdown")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -48,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--online", action="store_true", help="Check that the agent keeps what the card promises")
     parser.add_argument("--allow-http", action="store_true", help="Accept interfaces without TLS on any host")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For fetching the card (10)")
-    parser.add_argument("--format", choices=_FORMATS, default="text", help="Output (text)")
+    parser.add_argument("--format", choices=reports.FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write it there")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
@@ -64,7 +57,8 @@ def run(namespace: Namespace) -> int:
 def _judge(namespace: Namespace) -> int:
     _check_arguments(namespace)
     config = _config(namespace)
-    raw, http, duplicates = _load(namespace, config)
+    card = _load(namespace, config)
+    raw, http = card.raw, card.http
     versions = card_versions(raw) if namespace.version == "auto" else (namespace.version,)
     findings: list[Finding] = []
     if http is None or not http.problem:
@@ -74,7 +68,7 @@ def _judge(namespace: Namespace) -> int:
             http=http,
             jwks=_jwks(namespace, config),
             allow_http=namespace.allow_http,
-            duplicates=duplicates,
+            duplicates=card.duplicates,
             **_algorithms(namespace.algorithms),
         )
     else:
@@ -83,7 +77,7 @@ def _judge(namespace: Namespace) -> int:
         found_at = http.url if http is not None else namespace.source
         meant = narrow_to_endpoint(raw, namespace.source, found_at) if isinstance(raw, Mapping) else raw
         findings += check_online(meant, namespace.source, config=config, timeout=namespace.timeout)
-        # Else a card that is true looks like one that nobody has asked about.
+        # Without this line, a card without findings looks like a card that was not checked online.
         asked = [f"{i.binding} {i.version} at {i.url}" for i in declared_interfaces(meant)]
         print(
             f"a2a-bench: asked {one_line(KNOWN.hide(', '.join(asked) or 'no interface: none is declared'), 600)}",
@@ -94,42 +88,23 @@ def _judge(namespace: Namespace) -> int:
     subject = Subject(shown, raw, tuple(findings), bool(namespace.jwks), http.url if http is not None else "")
     waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
     results = subject.card_results(versions, served=http is not None)
-    judged = tuple(judge(results, waivers=waivers, strict=namespace.strict))
-    if namespace.format == "junit":
-        text = reports.render(Report(shown, judged, subject.agent, waivers=waivers), "junit")
-    else:
-        text = _text(namespace, versions, _waived(findings, judged))
+    report = Report(
+        endpoint=shown,
+        judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),
+        agent=subject.agent,
+        interfaces=subject.interfaces,
+        card_url=subject.card_url,
+        waivers=waivers,
+        strict=namespace.strict,
+        tool={"name": "pytest-a2a-bench", "version": __version__},
+        lines=lines_of(card.text) if namespace.format == "sarif" else {},
+    )
+    text = reports.render(report, namespace.format)
     if namespace.output:
         _write(namespace.output, text)
     else:
         sys.stdout.write(text)
-    return int(any(j.status == "failed" for j in judged))
-
-
-def _waived(findings: Sequence[Finding], judged: Sequence[Judgement]) -> list[Finding]:
-    """Return the findings, those that are waived as notes with the reason."""
-    waived = {j.result.requirement.id: j.waiver.reason for j in judged if j.status == "waived" and j.waiver is not None}
-    return [
-        dataclasses.replace(f, severity="note", found=f"waived ({waived[f.rule]}): {f.found}")
-        if f.rule in waived and f.severity != "note"
-        else f
-        for f in findings
-    ]
-
-
-def _text(namespace: Namespace, versions: Sequence[str], findings: Sequence[Finding]) -> str:
-    source = _shown(namespace.source)
-    if namespace.format == "text":
-        colour = not namespace.output and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        return to_text(source, versions, findings, colour=colour)
-    if namespace.format == "sarif" and not is_url(namespace.source):
-        lines: Mapping[str, int] = {}
-        # Standard input and pipes have been read, and cannot be read again.
-        if (path := Path(namespace.source)).is_file():
-            with contextlib.suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as file:
-                lines = lines_of(file.read(_MAX_BYTES))
-        return to_sarif(source, versions, findings, lines)
-    return render(namespace.format, source, versions, findings)
+    return int(not report.is_clean)
 
 
 def _write(path: str, text: str) -> None:
@@ -165,15 +140,23 @@ def _config(namespace: Namespace) -> ClientConfig:
     return read_config(namespace, namespace.source if is_url(namespace.source) else "http://localhost")
 
 
-def _load(namespace: Namespace, config: ClientConfig) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Card:
+    raw: Any
+    http: CardHttp | None = None
+    duplicates: tuple[str, ...] = ()
+    text: str = ""
+
+
+def _load(namespace: Namespace, config: ClientConfig) -> _Card:
     if is_url(namespace.source):
         raw, http, _ = fetch_card(namespace.source, config=config, timeout=namespace.timeout)
-        return raw, http, ()
+        return _Card(raw, http)
     try:
         document = read_card_file(namespace.source)
     except ProtocolError as error:
-        return None, CardHttp(namespace.source, 200, problem=f"the card is not JSON: {error}"), ()
-    return document.raw, None, document.duplicates
+        return _Card(None, CardHttp(namespace.source, 200, problem=f"the card is not JSON: {error}"))
+    return _Card(document.raw, None, document.duplicates, document.text)
 
 
 def _jwks(namespace: Namespace, config: ClientConfig) -> Mapping[str, Any] | None:

@@ -107,6 +107,7 @@ class Report:
     :param planned: all checks that there are for the agent, chosen or not.
     :param profile: of the checks that were made.
     :param card_url: where its card was found; empty where that is not known.
+    :param lines: JSON pointer -> line of the card's file, for SARIF; empty for an agent.
     """
 
     endpoint: str
@@ -120,6 +121,7 @@ class Report:
     profile: str = "full"
     card_url: str = ""
     tool: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> tuple[CheckRow, ...]:

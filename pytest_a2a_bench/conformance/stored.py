@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.conformance import report
-from pytest_a2a_bench.conformance.card import render
 from pytest_a2a_bench.conformance.finding import Finding, Level
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model.fields import Count, Seconds
@@ -65,25 +64,6 @@ class StoredReport:
     removable_waivers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCounts:
-    """How many findings of each severity there are."""
-
-    error: Count
-    warning: Count
-    note: Count
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCardReport:
-    """What an agent card was found to be."""
-
-    source: str
-    versions: tuple[str, ...]
-    counts: StoredCounts
-    findings: tuple[Finding, ...]
-
-
 REPORT = StoredForm(
     StoredReport,
     " is not a conformance report",
@@ -91,12 +71,4 @@ REPORT = StoredForm(
     ConfigurationError,
     version=report.SCHEMA_VERSION,
     schema=report.SCHEMA,
-)
-CARD_REPORT = StoredForm(
-    StoredCardReport,
-    " is not the report of a card",
-    "make one with: a2a-bench card URL --format json",
-    ConfigurationError,
-    version=render.SCHEMA_VERSION,
-    schema=render.SCHEMA,
 )

@@ -117,12 +117,16 @@ def _level(judgement: Judgement, finding: Finding) -> str:
 
 def _location(judgement: Judgement, finding: Finding, report: Report) -> dict[str, Any]:
     result = judgement.result
+    # A missing member is shown where its object begins.
+    at = finding.pointer
+    while at and at not in report.lines:
+        at = at.rpartition("/")[0]
     pointer = one_line(finding.pointer, 200)
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": one_line(report.endpoint)},
-            # Code scanning wants a line; an agent has none.
-            "region": {"startLine": 1},
+            # Code scanning wants a line; an agent has none, and a card's file has one for each member.
+            "region": {"startLine": report.lines.get(at, 1)},
         },
         "logicalLocations": [
             {"fullyQualifiedName": f"{result.requirement.version}/{result.binding}{pointer}", "kind": "member"}

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from pytest_a2a_bench.cassettes.form import CASSETTE
-from pytest_a2a_bench.conformance.stored import CARD_REPORT, REPORT
+from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.gates.files import VERDICT
 from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE
@@ -31,7 +31,6 @@ FORMS: Mapping[str, StoredForm[Any]] = {
     "decided": SETTLED,
     "baseline": BASELINE,
     "cassette": CASSETTE,
-    "card": CARD_REPORT,
     "conformance": REPORT,
     "assessment": RECORD,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,11 @@ from cards import minimal_0_3, minimal_1_0
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench import reports
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.card.document import to_pointer
-from pytest_a2a_bench.conformance.card.places import lines_of
-from pytest_a2a_bench.conformance.card.render import FORMATS, render, to_text
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
+from pytest_a2a_bench.conformance.stored import REPORT
 
 
 @pytest.fixture
@@ -40,25 +40,29 @@ def bad() -> dict[str, Any]:
     return card
 
 
-def test_a_good_card_is_one_line(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_good_card_is_fully_conformant(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(minimal_1_0())
     assert main.main(["card", path]) == 0
-    assert capsys.readouterr().out == f"{path}: A2A 1.0 card, no findings\n"
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"conformance of {path} (Router 1.2.0), 1.0 JSONRPC\n")
+    assert "A2A 1.0: fully conformant in its card alone: MUST 14/14, SHOULD 11/11" in printed
     assert main.main(["card", write(minimal_0_3())]) == 0
-    assert "A2A 0.3 card" in capsys.readouterr().out
+    assert "A2A 0.3: fully conformant in its card alone" in capsys.readouterr().out
 
 
 def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["card", write(bad())]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0:4] == [
-        "error   CARD-004     /skills/0/tags",
-        "        found     tags is empty",
-        "        expected  Required arrays have at least one element  [1.0.1 §5.7]",
-        "        fix       fill it in",
+    assert lines[2:7] == [
+        "FAILED CARD-004 [card] MUST (1.0.1 §5.7): Required arrays have at least one element",
+        "  error: tags is empty",
+        "  expected: Required arrays have at least one element",
+        "  at: /skills/0/tags",
+        "  fix: fill it in",
     ]
-    assert lines[5] == "error   CARD-009     /supportedInterfaces/0/url"
-    assert lines[-1].endswith("card.json: A2A 1.0 card, 2 errors, 1 warning")
+    assert lines[8].startswith("FAILED CARD-009 [card] MUST")
+    assert "  at: /supportedInterfaces/0/url" in lines
+    assert lines[-1].startswith("2 failed, 1 warned, 22 passed, 14 skipped")
 
 
 def test_warnings_fail_only_when_strict(write: Any) -> None:
@@ -129,17 +133,19 @@ def test_a_card_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["card", noop_url, "--online"]) == 0
     printed = capsys.readouterr()
-    assert "A2A 1.0 and 0.3 card, 1 warning" in printed.out
-    assert "CARD-013" in printed.out
+    assert "A2A 1.0: conformant in its card alone" in printed.out
+    assert "A2A 0.3: fully conformant in its card alone" in printed.out
+    assert "WARNED CARD-013" in printed.out
     assert f"a2a-bench: asked JSONRPC 1.0 at {noop_url}" in printed.err
 
 
 def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["card", write(bad()), "--format", "json"]) == 1
-    document = json.loads(capsys.readouterr().out)
-    assert document["versions"] == ["1.0"]
-    assert document["counts"] == {"error": 2, "warning": 1, "note": 0}
-    assert [f["rule"] for f in document["findings"]] == ["CARD-004", "CARD-009", "CARD-028"]
+    report = REPORT.parse(capsys.readouterr().out.encode(), Path("report.json"))
+    assert report.interfaces == ("1.0 JSONRPC",)
+    assert report.counts == {"failed": 2, "warned": 1, "passed": 22, "skipped": 14}
+    broken = [check.id for check in report.results if check.findings]
+    assert broken == ["CARD-004", "CARD-009", "CARD-028"]
 
 
 def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +156,7 @@ def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[
     first = run["results"][0]
     assert first["level"] == "error"
     assert first["locations"][0]["physicalLocation"] == {"artifactLocation": {"uri": path}, "region": {"startLine": 1}}
-    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "/skills/0/tags"
+    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "1.0/card/skills/0/tags"
 
 
 def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None:
@@ -228,31 +234,22 @@ def test_a_known_defect_is_told_and_fails_nothing(
     waivers.write_text("".join(entries))
     assert main.main(["card", path, "--waivers", str(waivers)]) == 0
     printed = capsys.readouterr().out
-    assert "found     waived (until 2.4): tags is empty" in printed
-    assert "1 warning, 2 notes" in printed
+    assert "waived: CARD-004 [card]: until 2.4" in printed
+    assert "1 warned, 2 waived" in printed
     waivers.write_text(entries[0] + "expires = 2026-01-31\n" + entries[1])
     assert main.main(["card", path, "--waivers", str(waivers)]) == 1
-    assert "1 error, 1 warning, 1 note" in capsys.readouterr().out
+    assert "1 failed, 1 warned, 1 waived" in capsys.readouterr().out
 
 
-def test_foreign_text_is_harmless_in_every_format() -> None:
+@pytest.mark.parametrize("name", reports.FORMATS)
+def test_foreign_text_is_harmless_in_every_format(name: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     card = minimal_1_0()
     card["skills"][0]["id\x1b[2J|<script>"] = 1
     card["defaultInputModes"] = ["\x1b[31m|<b>`x`"]
     card["documentationUrl"] = "|\x1b]0;owned\x07"
-    findings = check_card(card)
-    assert {f.rule for f in findings} == {"CARD-021", "CARD-031"}
-    for name in FORMATS:
-        printed = render(name, "a\x1b[2Jb", ["1.0"], findings)
-        assert "\x1b" not in printed
-    assert "<b>" not in render("markdown", "x", ["1.0"], findings)
-    rows = [r for r in render("markdown", "x", ["1.0"], findings).splitlines() if r.startswith("| error")]
-    assert all(r.replace("\\|", "").count("|") == 7 for r in rows)
-
-
-def test_colour_is_only_painted_when_asked_for() -> None:
-    findings = check_card(bad())
-    assert "\x1b[31merror" in to_text("x", ["1.0"], findings, colour=True)
-    assert "\x1b" not in to_text("x", ["1.0"], findings)
-    with pytest.raises(ConfigurationError, match="no format 'xml'; use one of text, json, sarif, markdown"):
-        render("xml", "x", ["1.0"], findings)
+    assert {f.rule for f in check_card(card)} == {"CARD-021", "CARD-031"}
+    assert main.main(["card", write(card), "--format", name]) == 1
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    if name == "markdown":
+        assert "<b>" not in "".join(re.split("```.*?```", printed, flags=re.DOTALL))

@@ -88,7 +88,7 @@ def test_what_the_conformance_command_writes(
     main(["conformance", noop_url, "--format", "json"])
     (tmp_path / "report.json").write_text(capsys.readouterr().out)
     check("conformance", tmp_path / "report.json")
-    check("card", tmp_path / "card-report.json")
+    check("conformance", tmp_path / "card-report.json")
 
 
 def test_files_are_checked_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.cassettes.form import Cassette, Exchange
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.conformance.card.render import to_json as card_report
 from pytest_a2a_bench.gates.files import VERDICT_FILE, write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import Thresholds, Trials
@@ -56,7 +55,7 @@ def write_files(root: Path) -> dict[str, Path]:
     agent = {"endpoint": "http://127.0.0.1:1", "name": "A 1", "interface": "1.0"}
     told = {"agent": agent, "trials": counts, "missed": missed, "quarantined": [], "left_out": {}, "reasons": []}
     write_verdict(directory, {"run_id": "run-1", **verdict.to_json(), **told})
-    baseline, cassette, report, card = (root / f"{name}.json" for name in ("baseline", "cassette", "report", "card"))
+    baseline, cassette, report = (root / f"{name}.json" for name in ("baseline", "cassette", "report"))
     assert run("promote", str(directory), "-o", str(baseline))[0] == 0
     exchange = Exchange(
         {"operation": "get_task", "task_id": "t"}, [{"kind": "task", "task_id": "t"}], None, 1, "G", 200
@@ -69,7 +68,6 @@ def write_files(root: Path) -> dict[str, Path]:
     found = {"interfaces": [], "tool": {}, "strict": False, "seconds": 0.1, "counts": {"failed": 1}, "levels": {}}
     results_of_checks = [{**check, "cause": "", "explains": [], "findings": [{**finding, "exchanges": []}]}]
     report.write_text(json.dumps({**head, **found, "removable_waivers": [], "results": results_of_checks}))
-    card.write_text(card_report("card.json", ["1.0"], []))
     Record("a1", "ada", {"messageId": "m"}, {"evaluation": "tau2"}, submitted=1.5).write(root / "a1")
     return {
         "trial": Store(directory).path(results[0].key),
@@ -78,7 +76,6 @@ def write_files(root: Path) -> dict[str, Path]:
         "baseline": baseline,
         "cassette": cassette,
         "conformance": report,
-        "card": card,
         "assessment": root / "a1" / "assessment.json",
     }
 

@@ -35,7 +35,6 @@ READ_BY = {
     "baseline": ("promote over", "report --baseline", "compare file"),
     "conformance": ("report --conformance",),
     "cassette": (),
-    "card": (),
     "assessment": (),
 }
 """The commands that read each kind of file, beside ``schema --check``, which reads all."""
@@ -47,7 +46,6 @@ WRONG = {
     "baseline": ("tasks.tau2/mock/create_task_1.errors", "run_ids.0"),
     "conformance": ("seconds", "results.0.status"),
     "cassette": ("exchanges.0.attempt", "turn_seconds.0"),
-    "card": ("counts.error", "source"),
     "assessment": ("submitted", "name"),
 }
 """Two places in each kind of file."""

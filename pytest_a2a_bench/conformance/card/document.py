@@ -137,13 +137,15 @@ def _printable(text: str) -> str:
 # Far deeper than the schema goes; extensions may have levels of their own.
 MAX_DEPTH = 64
 _MAX_DUPLICATES = 20
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 
 
 class Document(NamedTuple):
-    """A card's JSON, and the names that an object in it has twice."""
+    """A card's JSON, the names that an object in it has twice, and its text."""
 
     raw: Any
     duplicates: tuple[str, ...]
+    text: str
 
 
 def read_document(body: bytes | str) -> Document:
@@ -167,7 +169,49 @@ def read_document(body: bytes | str) -> Document:
         json.loads(text, object_pairs_hook=note)
     except (ValueError, RecursionError) as error:  # parse_json accepted it, so that only depth can be the reason
         raise ProtocolError("nested too deeply") from error
-    return Document(raw, tuple(duplicates[:_MAX_DUPLICATES]))
+    return Document(raw, tuple(duplicates[:_MAX_DUPLICATES]), text)
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """Return JSON pointer -> line, from 1, on which the member (or element) of a JSON text begins.
+
+    Malformed JSON, and JSON nested deeper than a card may be, has places up to that point.
+    """
+    found = {"": 1}
+    # The name (or index) of the next value, in each object (or array) that is open.
+    path: list[str | int] = []
+    line, at = 1, 0
+    is_name = False
+    for token in _TOKEN.finditer(text):
+        line, at = line + text.count("\n", at, token.start()), token.start()
+        word = token[0]
+        if word in "}]":
+            path = path[:-1]
+            is_name = False
+        elif word == ",":
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+            is_name = bool(path) and isinstance(path[-1], str)
+        elif word == ":":
+            is_name = False
+        elif is_name:
+            path[-1] = _name(word)
+            found.setdefault(to_pointer(tuple(path)), line)
+        else:
+            found.setdefault(to_pointer(tuple(path)), line)
+            if word in "{[":
+                if len(path) >= MAX_DEPTH:
+                    return found
+                path.append("" if word == "{" else 0)
+                is_name = word == "{"
+    return found
+
+
+def _name(word: str) -> str:
+    try:
+        return str(json.loads(word))
+    except ValueError:
+        return word
 
 
 def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
