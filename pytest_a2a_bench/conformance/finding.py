@@ -17,6 +17,8 @@ FOUND: Sequence[CheckOutcome] = ("failed", "error", "warned")
 
 BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 VERSIONS = ("1.0", "0.3")
+CARD = "card"
+"""The binding of what is judged of the card."""
 ACTS = "acts"
 """The group of checks that come from ACTS files: other people's, about the same protocol."""
 
@@ -107,7 +109,7 @@ class CheckResult:
         ``reason``, ``error`` where the agent could not be asked at all, ``inconclusive`` where it was found once and
         not when it was asked again alone, ``explained`` where another result is its cause.
     :param cause: :attr:`name` of the result that explains this one, else empty.
-    :param explains: what this one explains: a line for each (see :mod:`.causes`).
+    :param explains: what this one explains: a line for each (see :mod:`.grouping`).
     """
 
     requirement: Requirement

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_a2a_bench.conformance.check import CROSSED
 from pytest_a2a_bench.conformance.crossing import RULES
-from pytest_a2a_bench.conformance.finding import ACTS, CheckOutcome, CheckResult, Finding, Requirement
+from pytest_a2a_bench.conformance.finding import ACTS, CARD, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ STATUSES: tuple[Status, ...] = (
     "explained",
     "skipped",
 )
-CARD = "card"
 SCHEMA = "a2a-bench/conformance"
 SCHEMA_VERSION = 1
 

@@ -17,8 +17,8 @@ from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_c
 from pytest_a2a_bench.conformance.card.judge import SERVED
 from pytest_a2a_bench.conformance.card.online import with_spoken_versions
 from pytest_a2a_bench.conformance.engine import Planned, plan
-from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.report import CARD, card_results
+from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.report import card_results
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of

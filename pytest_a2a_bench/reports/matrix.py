@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_a2a_bench.conformance.finding import BINDINGS
-from pytest_a2a_bench.conformance.report import CARD, STATUSES, CheckRow, Compliance, counts
+from pytest_a2a_bench.conformance.finding import BINDINGS, CARD
+from pytest_a2a_bench.conformance.report import STATUSES, CheckRow, Compliance, counts
 from pytest_a2a_bench.redact import one_line
 
 _MARKS = {"failed": "failed", "error": "error", "warned": "warned", "waived": "waived", "inconclusive": "inconclusive"}

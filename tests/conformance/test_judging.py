@@ -12,9 +12,9 @@ from raw_agent import Request, raw_agent, response, scripted
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance import judging
-from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.judging import Judge, RawWire, check_all
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target

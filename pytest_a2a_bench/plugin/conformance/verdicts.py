@@ -15,8 +15,8 @@ from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
-from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios

@@ -1,0 +1,343 @@
+"""Group check results that have one cause: the worst is reported, the others are listed beneath it (pure).
+
+Two results have one cause where the answers that they rest on have one shape: the same status, error or message, or the
+same header or member ignored. The first of a group, the worst one, is the cause and names what it explains; the others
+become ``explained`` and count nowhere. A waived result stands alone: a defect must not disappear behind the waiver of
+another check.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench.conformance.finding import ACTS, CARD, FOUND, CheckResult, Exchange, Finding
+from pytest_a2a_bench.model.json_object import json_object
+
+Key = tuple[Any, ...]
+
+# What differs between two findings of one defect: ids, numbers and times, addresses.
+_VARIABLE = re.compile(
+    r"https?://[^\s'\"),]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z?|\b[0-9a-f]{16,}\b|\d+",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(r"status \S+ with .*", re.DOTALL)
+_ERROR = re.compile(r"\berror (?:(\w+Error)|-?\d{3,}|[A-Z][A-Z_]+)\b.*", re.DOTALL)
+_REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
+_CALL_ID = re.compile(r'"id": ?(?:\d+|"[^"]*"), ?(?="method")')
+_SHORTENED = re.compile(r"\.\.\. \(\d+ more characters\)$")
+_METHOD_URL = re.compile(r'the URL "([^"]+)" is the path of one method')
+_METHOD_PATH = re.compile(r"(.*?/message:(?:send|stream))(?:/|$)")
+_LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
+_UNTRUE = ("CARD-007", "V03-CARD-022")
+"""Requirements that a card breaks whose interface is not as it says."""
+
+
+class _Kind(NamedTuple):
+    """One way in which results can have the same cause.
+
+    :param words: begins the finding of the cause.
+    :param leaders: one of these requirements must be in the group, and is its cause; one such finding of it is enough.
+    :param least: different requirements that it takes.
+    """
+
+    words: str = ""
+    leaders: tuple[str, ...] = ()
+    least: int = 1
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "no JSON": _Kind("what is answered is not JSON", _UNTRUE),
+    "no JSON-RPC": _Kind("what is there does not speak JSON-RPC", _UNTRUE),
+    "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
+    "no method": _Kind("operations are not there at all", ("JR-002", "V03-RPC-001")),
+    "breakdown": _Kind("valid requests are answered with an internal error"),
+    "server error": _Kind("the server fails on bad input instead of refusing it"),
+    "version": _Kind("the header A2A-Version is not looked at"),
+    "a2a-extensions": _Kind("the header A2A-Extensions is not looked at"),
+    "x-a2a-extensions": _Kind("the header X-A2A-Extensions is not looked at"),
+    "task id": _Kind("the taskId of a message is not looked at"),
+    "lost artifacts": _Kind("GetTask has lost the artifacts", ("SEND-003",)),
+    "refusal": _Kind("one refusal, whatever is asked", least=2),
+    "validation": _Kind("messages are not validated", least=3),
+    "kind": _Kind("", ("DM-012",)),
+    "member": _Kind(),
+    "place": _Kind(),
+    "words": _Kind(),
+}
+"""From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding."""
+
+
+def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
+    """Yield the kinds of cause that a finding shows, each with what it shares with others of the same cause."""
+    rule, version, pointer = result.requirement.id, result.requirement.version, finding.pointer
+    here = version, result.binding
+    if result.binding == CARD:
+        if found := _METHOD_URL.search(finding.found):
+            yield "method path", (version, found[1])
+        # A leaked secret is shown, whatever else is wrong with that member.
+        if pointer and rule != "CARD-017":
+            yield "member", (pointer,)
+    elif pointer.endswith("/kind"):
+        yield "kind", here
+    # How the answer looked on the wire differs from binding to binding.
+    text = _VARIABLE.sub("#", _ANSWER.sub("an answer", _ERROR.sub(r"error \1", finding.found)))
+    # An error is the same whatever was to be checked; a defect is one of a requirement.
+    about = "" if result.outcome == "error" else rule
+    yield "words", (version, about, text, _VARIABLE.sub("#", pointer))
+    if not finding.exchanges:
+        return
+    last = finding.exchanges[-1]
+    if rule in _UNTRUE and (found := _METHOD_PATH.match(last.url)):
+        yield "method path", (version, found[1])
+    if pointer and result.binding != CARD:
+        yield "place", (*here, finding.found, pointer, last.request)
+    if _is_not_json(last):
+        yield "no JSON", here
+    document = json_object(last.response)
+    if last.binding == "JSONRPC" and document and not {"jsonrpc", "result", "error"} & set(document):
+        yield "no JSON-RPC", here
+    if _error_of(last).get("code") == -32601:
+        yield "no method", here
+    if _is_server_error(last):
+        yield "breakdown", (version, *_said(last))
+        if _REFUSAL.search(finding.expected):
+            yield "server error", (version,)
+    # A pointer is into the error itself: that is about its form. An unknown task is the answer to an accepted request.
+    elif not pointer and not _is_unknown_task(last) and _said(last)[1]:
+        yield "refusal", (version, *_said(last))
+    if rule.startswith("VAL-") and _is_accepted(last):
+        yield "validation", (version,)
+    if _is_other_task(last):
+        yield "task id", here
+    if rule in ("SEND-003", "STREAM-016") and "/artifacts" in pointer and last.method in ("GetTask", "tasks/get"):
+        task = _result_in(last.response)
+        if isinstance(task, Mapping) and "status" in task and not task.get("artifacts"):
+            yield "lost artifacts", here
+    own = [e for e in finding.exchanges if e.binding == result.binding]
+    # 0.3 knows no such header: there it is missing everywhere. 1.0.1 is 1.0 (section 3.6).
+    versions = [".".join(_header(e, "a2a-version").split(".")[:2]) for e in own]
+    if version != "0.3" and set(versions) - {"1.0"} and not _is_error(own[-1]):
+        yield "version", here
+    header = "x-a2a-extensions" if version == "0.3" else "a2a-extensions"
+    if result.requirement.group == "extensions" and any(_header(e, header) for e in own):
+        yield header, here
+
+
+def _keys(result: CheckResult) -> dict[str, Key]:
+    """Return what a result shares with others of the same cause, by the kind of cause."""
+    found = [dict(_shapes(result, finding)) for finding in weighty(result)]
+    kinds = {kind for shapes in found for kind in shapes}
+    # What the tests of others find neither hides nor worsens what ours do.
+    is_acts = result.requirement.group == ACTS
+    return {
+        kind: (is_acts, *sorted({shapes[kind] for shapes in found if kind in shapes}))
+        for kind in kinds
+        if all(kind in shapes for shapes in found) or result.requirement.id in _KINDS[kind].leaders
+    }
+
+
+def _is_cause(kind: str, result: CheckResult) -> bool:
+    """Return whether a result shows the cause itself; a group in which none does has another cause."""
+    if _KINDS[kind].leaders:
+        return result.requirement.id in _KINDS[kind].leaders
+    if kind == "breakdown":
+        return not all(_REFUSAL.search(f.expected) for f in weighty(result))
+    # A server that takes a missing version for its own, or 1.5 for 1.0, may well read the header.
+    values = [_header(e, "a2a-version") for f in weighty(result) for e in f.exchanges]
+    return kind != "version" or any(value and value.partition(".")[0] != "1" for value in values)
+
+
+def fold(
+    results: Iterable[CheckResult], stands_alone: Callable[[CheckResult], bool] = lambda result: False
+) -> list[CheckResult]:
+    """Return the results with consequences folded beneath their causes, in the order in which they came.
+
+    :param stands_alone: returns whether a result may neither be a cause nor be explained, such as a waived one.
+    """
+    every = list(results)
+    keys = [_keys(r) if r.outcome in FOUND and not stands_alone(r) else {} for r in every]
+    for kind in _KINDS:
+        groups: dict[Key, list[int]] = {}
+        for number, result in enumerate(every):
+            if kind in keys[number] and result.outcome in FOUND:
+                groups.setdefault(keys[number][kind], []).append(number)
+        for numbers in groups.values():
+            ids = {every[n].requirement.id for n in numbers}
+            if len(numbers) > 1 and len(ids) >= _KINDS[kind].least and any(_is_cause(kind, every[n]) for n in numbers):
+                _fold_group(every, kind, numbers)
+    _fold_differences(every, stands_alone)
+    by_name = {result.name: result for result in every}
+    shown = [_confirmed(_with_last_cause(result, by_name), by_name, stands_alone) for result in every]
+    # Checks that were not run because of a cause have no findings of their own.
+    not_run = Counter(result.cause for result in shown if result.cause and not result.findings)
+    return [_with_not_run(result, not_run[result.name]) for result in shown]
+
+
+def weighty(result: CheckResult) -> list[Finding]:
+    """Return the findings that are more than notes."""
+    return [f for f in result.findings if f.severity != "note"]
+
+
+def line_of(result: CheckResult) -> str:
+    """Return the line that names a consequence under its cause."""
+    what = result.findings[0].found if result.findings else result.reason
+    return f"{result.requirement.id} [{result.binding}] {what if len(what) <= 100 else what[:97] + '...'}"
+
+
+def _fold_group(every: list[CheckResult], kind: str, numbers: list[int]) -> None:
+    # The cause itself first, a MUST before a SHOULD (the verdict goes by what is shown), then the worst.
+    def order(n: int) -> Key:
+        is_must = every[n].requirement.level == "MUST"
+        return not _is_cause(kind, every[n]), not is_must, FOUND.index(every[n].outcome), n
+
+    first, *others = sorted(numbers, key=order)
+    if words := _KINDS[kind].words:
+        head, *rest = every[first].findings
+        every[first] = replace(every[first], findings=(replace(head, found=f"{words}: {head.found}"), *rest))
+    for number in sorted(others):
+        _explain(every, first, number)
+
+
+def _explain(every: list[CheckResult], first: int, number: int) -> None:
+    """Fold one result beneath another, which becomes as bad: a MUST must not hide behind a SHOULD."""
+    cause, result = every[first], every[number]
+    worst = min(cause.outcome, result.outcome, key=FOUND.index)
+    every[first] = replace(cause, outcome=worst, explains=(*cause.explains, line_of(result), *result.explains))
+    reason = f"explained by {cause.requirement.id} [{cause.binding}]"
+    every[number] = replace(result, outcome="explained", reason=reason, cause=cause.name)
+
+
+def _fold_differences(every: list[CheckResult], stands_alone: Callable[[CheckResult], bool]) -> None:
+    """Fold a difference between two bindings under the finding about one of them: the very request that differs."""
+    judged = (r for r in every if r.outcome in (*FOUND, "explained") and r.requirement.group != ACTS)
+    found = [r for r in judged if r.findings and not stands_alone(r)]
+    about = {_request(f.exchanges[-1]): r.name for r in found if not _differs(r) for f in weighty(r) if f.exchanges}
+    places = {result.name: number for number, result in enumerate(every)}
+    for result in found:
+        causes = [next((about[r] for e in f.exchanges if (r := _request(e)) in about), "") for f in weighty(result)]
+        if not _differs(result) or result.outcome == "explained" or not causes or not all(causes):
+            continue
+        place = places[causes[0]]
+        while every[place].cause in places:
+            place = places[every[place].cause]
+        # No MUST disappears behind a SHOULD.
+        levels = every[place].requirement.level, result.requirement.level
+        if every[place].name != result.name and levels not in _LOWER:
+            _explain(every, place, places[result.name])
+
+
+def _confirmed(
+    result: CheckResult, by_name: Mapping[str, CheckResult], stands_alone: Callable[[CheckResult], bool]
+) -> CheckResult:
+    """Return the result of a check that was not run because of a cause which its own check did not find."""
+    cause = by_name.get(result.cause)
+    if result.outcome != "explained" or result.findings or cause is None:
+        return result
+    if cause.outcome in FOUND:  # Behind a waived cause there is no defect that could be judged.
+        return replace(result, outcome="skipped", cause="") if stands_alone(cause) else result
+    reason = f"{result.reason}; but {cause.requirement.id} {cause.outcome}, so that this was not judged"
+    return replace(result, outcome="error", reason=reason, cause="")
+
+
+def _with_last_cause(result: CheckResult, by_name: Mapping[str, CheckResult]) -> CheckResult:
+    """Name the cause that is shown, where that of a result was explained in turn."""
+    while (above := by_name.get(result.cause)) is not None and above.cause:
+        result = replace(result, cause=above.cause, reason=above.reason)
+    return result
+
+
+def _with_not_run(result: CheckResult, count: int) -> CheckResult:
+    """Add the checks that could not be run because of a cause that was known before, such as a dead interface."""
+    if result.outcome not in FOUND or not count:
+        return result
+    return replace(result, explains=(*result.explains, f"{count} checks of {result.binding} could not be made"))
+
+
+def _differs(result: CheckResult) -> bool:
+    return result.requirement.group == "equivalence"
+
+
+def _request(exchange: Exchange) -> Key:
+    return exchange.binding, exchange.method, _CALL_ID.sub("", exchange.request or exchange.url)
+
+
+# -- exchanges --
+
+
+def _header(exchange: Exchange, name: str) -> str:
+    return next((value for key, value in exchange.request_headers.items() if key.lower() == name), "")
+
+
+def _error_of(exchange: Exchange) -> Mapping[str, Any]:
+    error = json_object(exchange.response).get("error")
+    return error if isinstance(error, Mapping) else {}
+
+
+def _said(exchange: Exchange) -> tuple[str, str]:
+    """Return the operation that was refused, and the message without what varies."""
+    # A server that has no webhooks refuses all four operations.
+    topic = "push" if "pushnotification" in exchange.method.lower() else exchange.method.rpartition("/")[2]
+    message = (_error_of(exchange) or json_object(exchange.response)).get("message")
+    return topic, _VARIABLE.sub("#", message) if isinstance(message, str) else ""
+
+
+def _is_server_error(exchange: Exchange) -> bool:
+    if exchange.binding == "GRPC":
+        return exchange.status in (2, 13)  # UNKNOWN, INTERNAL
+    code = _error_of(exchange).get("code") if exchange.binding == "JSONRPC" else None
+    return code == -32603 if code is not None else (exchange.status or 0) >= 500
+
+
+def _is_unknown_task(exchange: Exchange) -> bool:
+    return _error_of(exchange).get("code") in (-32001, 404) or "TASK_NOT_FOUND" in exchange.response
+
+
+def _is_error(exchange: Exchange) -> bool:
+    """Return whether a request was refused, other than for a task that does not exist."""
+    if exchange.problem or exchange.binding == "GRPC":
+        return bool(exchange.problem) or exchange.status not in (0, 5)  # OK, NOT_FOUND
+    return bool(_error_of(exchange)) and not _is_unknown_task(exchange)
+
+
+def _is_accepted(exchange: Exchange) -> bool:
+    refused = exchange.status != 0 if exchange.binding == "GRPC" else (exchange.status or 0) >= 400
+    first = json_object(next(iter(exchange.events), ""))
+    return not (refused or exchange.problem or _error_of(exchange) or "error" in first)
+
+
+def _is_not_json(exchange: Exchange) -> bool:
+    """Return whether an answer is no JSON; a server that fails may send none."""
+    if exchange.binding == "GRPC" or (exchange.status or 500) >= 500 or exchange.problem:
+        return False
+    text = next(iter(exchange.events), "") or exchange.response
+    try:
+        json.loads(text)
+    except RecursionError:
+        return False
+    except ValueError:
+        # Of a long one only the beginning is kept.
+        return bool(text) and not _SHORTENED.search(text)
+    return False
+
+
+def _is_other_task(exchange: Exchange) -> bool:
+    """Return whether a message that names a task was answered with another one."""
+    asked: Any = json_object(exchange.request)
+    asked = asked.get("params", asked)
+    message = asked.get("message") if isinstance(asked, Mapping) else None
+    named = message.get("taskId") if isinstance(message, Mapping) else None
+    answer = _result_in(exchange.response or next(iter(exchange.events), ""))
+    task = answer.get("task", answer) if isinstance(answer, Mapping) else None
+    found = task.get("id") if isinstance(task, Mapping) and "status" in task else None
+    return bool(named and found) and named != found
+
+
+def _result_in(text: str) -> Any:
+    """Return the result of an operation, in the envelope of JSON-RPC or without."""
+    document = json_object(text)
+    return document.get("result", document)
