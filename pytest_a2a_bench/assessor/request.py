@@ -1,29 +1,37 @@
-"""What a platform asks for: three forms of request, read into one value (pure).
+"""Requests for an assessment, read from an A2A message (pure).
+
+There are three forms:
 
 - AgentBeats: ``{"participants": {"agent": URL}, "config": {...}}``, as JSON text or as a DataPart.
 - Tagged, an older AgentBeats: ``<white_agent_url>URL</white_agent_url><env_config>{...}</env_config>`` in prose.
 - Flat, as CRMArena's assessor is asked: ``{"white_agent_url": URL, "task_category": "all", "max_tasks": 5, ...}``.
 
-Everything in them was written by a stranger. What is not listed in :data:`.fields.FIELDS` is refused, and every
-problem of a request is told at once.
+A request is untrusted: members that :class:`Config` does not have are refused, and all problems are reported at once.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from pytest_a2a_bench.assessor.fields import FIELDS, Evaluation, kind_of, quoted, shown
+from annotated_types import Ge, Gt, Le, Len
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic.types import Strict, StringConstraints
+from pydantic_core import ErrorDetails
+from typing_extensions import TypedDict
+
+from pytest_a2a_bench.benchmarks.crmarena.options import DRIFTS, SCORINGS
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
+from pytest_a2a_bench.results.stored import described
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, DIALECTS, HISTORIES, PROTOCOLS, STREAMING, TOOLS, TRANSPORTS
 
 Form = Literal["agentbeats", "tagged", "flat"]
+Evaluation = Literal["tau2", "crmarena", "conformance"]
+EVALUATIONS: tuple[Evaluation, ...] = get_args(Evaluation)
 
 ROLES = ("agent", "white_agent", "purple_agent")
 """Roles by which the agent under test may be called among the participants."""
@@ -32,6 +40,7 @@ MAX_CHARACTERS = 64 * 1024
 """Longest text of a request that is read."""
 
 _LONGEST_URL = 2000
+_MOST = 10**6
 
 
 class BadRequest(Exception):
@@ -45,94 +54,196 @@ class BadRequest(Exception):
         super().__init__("; ".join(self.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked for; None is what the caller left to us.
+# --- the members of a configuration -----------------------------------------------------------------------------------
 
-    :param agent: URL of the agent under test, or ``builtin:NAME``.
-    :param form: which of the three forms it came in.
+
+def _whole(value: Any) -> Any:
+    # Protobuf's Struct, which a DataPart is, has no integers: 4 arrives as 4.0.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _task_id(value: Any) -> Any:
+    number = _whole(value)
+    return str(number) if type(number) is int and 0 <= number <= 10**9 else value
+
+
+def _categories(value: Any) -> Any:
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+    return () if isinstance(names, list) and "all" in names else names
+
+
+def _unique(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _one_of(*choices: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return value
+
+    return AfterValidator(check)
+
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+_Switch = Annotated[bool, Strict()]
+_Count = Annotated[int, Strict(), Ge(1), Le(_MOST), BeforeValidator(_whole)]
+_Index = Annotated[int, Strict(), Ge(0), Le(2**31), BeforeValidator(_whole)]
+_Turns = Annotated[int, Strict(), Ge(1), Le(1000), BeforeValidator(_whole)]
+_Number = Annotated[float, Strict(), Ge(-_MOST), Le(_MOST)]
+_TaskId = Annotated[str, Len(1, 500), BeforeValidator(_task_id)]
+
+
+class ModelArguments(TypedDict, total=False):
+    """Arguments of the user's model that a caller may set; with ``api_base`` the operator's key would go elsewhere."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    temperature: _Number
+    top_p: _Number
+    max_tokens: _Count
+    seed: _Index
+
+
+class Config(BaseModel):
+    """The configuration in a request; None is what the caller leaves to us.
+
     :param domain: the benchmark's; ``conformance`` has none.
     :param num_tasks: how many of the tasks, from the first.
     :param shard_index: counted from 0, of ``num_shards``.
     :param task_categories: CRMArena's; empty for all.
     :param agent_token: name of one of the tokens that the operator has for agents, never a token.
     :param edition: name of one of the editions of tau2's data that the operator offers; likewise ``retrieval``.
-    :param user_retry: how often a trial is held again in which the simulated user was at fault.
+    :param user_retry: how often a trial is retried in which the simulated user was at fault.
     :param scoring: CRMArena's, as ``aided``, ``drift`` and ``rot``.
     :param max_turns: replies of the agent in one conversation with an org; ``max_user_turns`` likewise of its user.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    evaluation: Annotated[str, _one_of(*EVALUATIONS)] | None = None
+    domain: _Text | None = None
+    num_tasks: _Count | None = None
+    task_ids: Annotated[tuple[_TaskId, ...], Len(1, 5000), AfterValidator(_unique)] = ()
+    num_trials: Annotated[_Count, Le(100)] = 1
+    seed: _Index | None = None
+    split: _Text | None = None
+    max_steps: _Count | None = None
+    user_llm: _Text | None = None
+    user_llm_args: ModelArguments = {}
+    concurrency: _Turns | None = None
+    timeout: Annotated[float, Strict(), Gt(0), Le(_MOST)] | None = None
+    dialect: Annotated[str, _one_of(*DIALECTS)] = "auto"
+    tools: Annotated[str, _one_of(*TOOLS)] = "text"
+    tag_trials: _Switch = False
+    shard_index: _Index = 0
+    num_shards: _Count = 1
+    task_categories: Annotated[
+        tuple[_Text, ...], Len(0, 100), AfterValidator(_unique), BeforeValidator(_categories)
+    ] = ()
+    interactive: _Switch = False
+    max_turns: _Turns | None = None
+    max_user_turns: _Turns | None = None
+    strict: _Switch = False
+    agent_token: _Text | None = None
+    history: Annotated[str, _one_of(*HISTORIES)] = "delta"
+    protocol: Annotated[str, _one_of(*PROTOCOLS)] = "auto"
+    transport: Annotated[str, _one_of(*TRANSPORTS)] = "auto"
+    streaming: Annotated[str, _one_of(*STREAMING)] = "auto"
+    max_errors: _Count | None = None
+    user_retry: Annotated[_Index, Le(10)] = 0
+    edition: _Text | None = None
+    retrieval: _Text | None = None
+    scoring: Annotated[str, _one_of(*SCORINGS)] | None = None
+    aided: _Switch = False
+    drift: Annotated[str, _one_of("none", *DRIFTS)] | None = None
+    rot: _Switch = False
+
+
+class Request(Config):
+    """A request that is valid by itself; what the operator offers is another question.
+
+    :param agent: URL of the agent under test, or ``builtin:NAME``.
+    :param form: which of the three forms it came in.
     """
 
     agent: str
     form: Form
     evaluation: Evaluation
     domain: str = ""
-    num_tasks: int | None = None
-    task_ids: tuple[str, ...] = ()
-    num_trials: int = 1
-    seed: int | None = None
-    split: str | None = None
-    max_steps: int | None = None
-    user_llm: str | None = None
-    user_llm_args: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    concurrency: int | None = None
-    timeout: float | None = None
-    dialect: str = "auto"
-    tools: str = "text"
-    tag_trials: bool = False
-    shard_index: int = 0
-    num_shards: int = 1
-    task_categories: tuple[str, ...] = ()
-    interactive: bool = False
-    max_turns: int | None = None
-    max_user_turns: int | None = None
-    strict: bool = False
-    agent_token: str | None = None
-    history: str = "delta"
-    protocol: str = "auto"
-    transport: str = "auto"
-    streaming: str = "auto"
-    max_errors: int | None = None
-    user_retry: int = 0
-    edition: str | None = None
-    retrieval: str | None = None
-    scoring: str | None = None
-    aided: bool = False
-    drift: str | None = None
-    rot: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
-        return dataclasses.asdict(self)
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Request:
-        """Read what :meth:`to_json` wrote."""
-        return cls(**{**data, "task_ids": tuple(data["task_ids"]), "task_categories": tuple(data["task_categories"])})
+        """Read what :meth:`to_json` wrote.
+
+        :raises BadRequest: if this version does not read it.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise BadRequest([_explain(one, {}) for one in error.errors()]) from None
 
 
-def parse(parts: Sequence[Part], domains: Mapping[str, Evaluation]) -> Request:
-    """Read the request in the parts of a message.
+_SPELLINGS = {
+    "env": "domain",
+    "org_type": "domain",
+    "max_tasks": "num_tasks",
+    "task_split": "split",
+    "max_concurrency": "concurrency",
+    "retrieval_config": "retrieval",
+    "task_category": "task_categories",
+}
+"""Other platforms' names of members -> ours."""
 
-    :param domains: every domain there is -> its benchmark.
-    :raises BadRequest: naming everything that is wrong.
-    """
-    found = _find(parts)
-    reading = _Reading(found.config, domains)
-    request = reading.request(found)
-    problems = [*found.problems, *reading.problems]
-    if problems or request is None:
-        raise BadRequest(problems)
-    return request
+MEMBERS = (*Config.model_fields, *_SPELLINGS)
+"""Every member that a configuration may have."""
+
+_ONLY_TAU2 = {"split", "task_split", "max_steps", "edition", "retrieval", "retrieval_config", "max_errors"}
+_ONLY_CRMARENA = {
+    *("org_type", "task_category", "task_categories", "interactive", "scoring", "aided", "drift", "rot"),
+    *("max_turns", "max_user_turns"),
+}
+_OF_CONFORMANCE = {"evaluation", "domain", "env", "timeout", "agent_token", "strict"}
 
 
-# --- which form it is in ----------------------------------------------------------------------------------------------
+def _has_no_meaning(name: str, evaluation: Evaluation) -> bool:
+    if evaluation == "conformance":
+        return name not in _OF_CONFORMANCE
+    return name == "strict" or name in (_ONLY_CRMARENA if evaluation == "tau2" else _ONLY_TAU2)
+
+
+def _read_config(config: Mapping[str, Any]) -> tuple[Config, dict[str, str], list[str]]:
+    """Return the members that are valid, how the caller spells each, and what is wrong with the others."""
+    values: dict[str, Any] = {}
+    spelt: dict[str, str] = {}
+    problems = []
+    for name, value in config.items():
+        if value is None:  # as AgentBeats writes what it leaves open
+            continue
+        member = _SPELLINGS.get(name, name)
+        if member in values and values[member] != value:
+            problems.append(f"{name} contradicts {spelt[member]}; give one of them")
+        values[member], spelt[member] = value, name
+    try:
+        return Config.model_validate(values), spelt, problems
+    except ValidationError as error:
+        wrong = {str(one["loc"][0]) for one in error.errors()}
+        problems += [_explain(one, spelt) for one in error.errors()]
+        return Config.model_validate({k: v for k, v in values.items() if k not in wrong}), spelt, problems
+
+
+# --- the three forms --------------------------------------------------------------------------------------------------
 
 
 class _Found(NamedTuple):
     form: Form
     agent: str
+    problems: Sequence[str]
     config: Mapping[str, Any]
-    problems: tuple[str, ...] = ()
 
 
 _SHAPE = (
@@ -153,12 +264,11 @@ def _find(parts: Sequence[Part]) -> _Found:
         return _find_tagged("\n".join(texts))
     objects = [value for value in (*data, *map(_read_json, texts)) if isinstance(value, Mapping)]
     if not objects:
-        said = f"{one_line(texts[0], 80)!r}" if texts else "no text and no data"
-        raise BadRequest([f"this is no request for an assessment ({said}); {_SHAPE}"])
+        given = f"{one_line(texts[0], 80)!r}" if texts else "no text and no data"
+        raise BadRequest([f"this is no request for an assessment ({given}); {_SHAPE}"])
     if len(objects) > 1:
         raise BadRequest([f"the message has {len(objects)} JSON objects; send one request in each message"])
-    asked = objects[0]
-    return _find_participants(asked) if "participants" in asked else _find_flat(asked)
+    return _find_json(objects[0])
 
 
 def _read_json(text: str) -> Any:
@@ -167,6 +277,35 @@ def _read_json(text: str) -> Any:
         return json.loads(fenced[1] if fenced else text)
     except (ValueError, RecursionError):
         return None
+
+
+def _find_json(asked: Mapping[str, Any]) -> _Found:
+    if "participants" not in asked:
+        if "white_agent_url" not in asked:
+            raise BadRequest([f"the request names no agent under test; {_SHAPE}"])
+        config = {name: value for name, value in asked.items() if name != "white_agent_url"}
+        return _Found("flat", *_read_agent(asked["white_agent_url"], "white_agent_url"), config)
+    unknown = [name for name in asked if name not in ("participants", "config")]
+    problems = [f"{shown(name)} is not known; known are participants and config" for name in unknown]
+    participants, config = asked["participants"], asked.get("config") or {}
+    if not isinstance(asked.get("config", {}), Mapping | None):
+        problems.append(f"config is {kind_of(asked['config'])}; expected an object")
+        config = {}
+    if not isinstance(participants, Mapping) or not participants:
+        problems.append(f'participants is {kind_of(participants)}; expected {{"agent": URL}}')
+        return _Found("agentbeats", "", problems, config)
+    [role, *others] = sorted(participants, key=lambda name: name not in ROLES)
+    if role not in ROLES or others:
+        roles = ", ".join(map(shown, [*others, role][:5]))
+        problems.append(f"participants has the roles {roles}; an assessment has one, called agent")
+    agent, wrong = _read_agent(participants[role], f"participants.{one_line(role, 80)}")
+    return _Found("agentbeats", agent, [*problems, *wrong], config)
+
+
+def _read_agent(value: Any, name: str) -> tuple[str, list[str]]:
+    if isinstance(value, str):
+        return value, []
+    return "", [f"{name} is {kind_of(value)}; expected a URL in a text"]
 
 
 def _find_tagged(text: str) -> _Found:
@@ -178,152 +317,82 @@ def _find_tagged(text: str) -> _Found:
     if not isinstance(config, Mapping):
         problems.append("what stands in <env_config> is not a JSON object")
         config = {}
-    return _Found("tagged", urls[0].strip(), _without_old_names(config), tuple(problems))
-
-
-_OLD_USER = ("user_strategy", "user_model", "user_provider")
+    return _Found("tagged", urls[0].strip(), problems, _without_old_names(config))
 
 
 def _without_old_names(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a configuration of the first tau-bench in the names of today."""
-    told = {k: v for k, v in config.items() if k not in _OLD_USER}
+    old = ("user_strategy", "user_model", "user_provider")
+    renamed = {k: v for k, v in config.items() if k not in old}
     model, provider = config.get("user_model"), config.get("user_provider")
     if config.get("user_strategy", "llm") == "llm" and isinstance(model, str):
         # "openai" beside "openai/gpt-4o" is the same once.
         prefix = f"{provider}/" if isinstance(provider, str) and provider and "/" not in model else ""
-        told.setdefault("user_llm", f"{prefix}{model}")
-    return told
+        renamed.setdefault("user_llm", f"{prefix}{model}")
+    return renamed
 
 
-def _find_participants(asked: Mapping[str, Any]) -> _Found:
-    unknown = [name for name in asked if name not in ("participants", "config")]
-    problems = [f"{shown(name)} is not known; known are participants and config" for name in unknown]
-    config = asked.get("config") if asked.get("config") is not None else {}
-    if not isinstance(config, Mapping):
-        problems.append(f"config is {kind_of(config)}; expected an object")
-        config = {}
-    agent, wrong = _find_agent(asked["participants"])
-    return _Found("agentbeats", agent, config, (*problems, *wrong))
+# --- the whole request ------------------------------------------------------------------------------------------------
+
+_DIALECTS: Mapping[Form, str] = {"agentbeats": "agentbeats", "tagged": "sierra"}
+"""Dialect that a form implies for tau2 where the caller names none. Some agents that were made for AgentBeats find
+policy and tools only in a first message of just that wording, so nothing can be learned from their answers."""
 
 
-def _find_agent(participants: Any) -> tuple[str, list[str]]:
-    """Return the URL of the one participant, and what is wrong with them."""
-    if not isinstance(participants, Mapping) or not participants:
-        return "", [f'participants is {kind_of(participants)}; expected {{"agent": URL}}']
-    problems = []
-    others = [shown(name) for name in participants if name not in ROLES]
-    if others:
-        problems.append(f"participants has the role {', '.join(others[:5])}; an assessment has one, called agent")
-    mine = [participants[name] for name in ROLES if name in participants]
-    if len(mine) > 1:
-        problems.append("participants names the agent under test more than once; one is assessed at a time")
-    elif mine and not isinstance(mine[0], str):
-        problems.append(f"participants.agent is {kind_of(mine[0])}; expected a URL in a text")
-    agent = mine[0] if mine and isinstance(mine[0], str) else ""
-    return agent, problems
+def parse(parts: Sequence[Part], domains: Mapping[str, Evaluation]) -> Request:
+    """Read the request in the parts of a message.
 
-
-def _find_flat(asked: Mapping[str, Any]) -> _Found:
-    config = {name: value for name, value in asked.items() if name != "white_agent_url"}
-    if "white_agent_url" not in asked:
-        raise BadRequest([f"the request names no agent under test; {_SHAPE}"])
-    agent = asked["white_agent_url"]
-    if not isinstance(agent, str):
-        return _Found("flat", "", config, (f"white_agent_url is {kind_of(agent)}; expected a URL in a text",))
-    return _Found("flat", agent, config)
-
-
-# --- what stands in it ------------------------------------------------------------------------------------------------
-
-_SPOKEN: Mapping[Form, str] = {"agentbeats": "agentbeats", "tagged": "sierra"}
-"""How agents are spoken to by whoever asks in a form, where nothing else is said. Some that were made for AgentBeats
-find policy and tools only in a first message of just that wording, so nothing can be learned from their answers."""
-
-
-class _Reading:
-    """A configuration while it is read.
-
-    :ivar problems: what is wrong with it.
+    :param domains: every domain there is -> its benchmark.
+    :raises BadRequest: naming everything that is wrong.
     """
+    found = _find(parts)
+    problems = [*found.problems]
+    if found.agent or not problems:
+        problems += url_problems(found.agent)
+    config, spelt, wrong = _read_config(found.config)
+    problems += wrong
+    evaluation, domain = _choose_domain(config, spelt, found, domains, problems)
+    if evaluation is not None:
+        unfit = [name for name in spelt.values() if _has_no_meaning(name, evaluation)]
+        problems += [f"{name} means nothing to {evaluation}; leave it out" for name in unfit]
+    if config.shard_index >= config.num_shards:
+        problems.append(f"shard_index is {config.shard_index} of {config.num_shards} shards; it counts from 0")
+    if problems or evaluation is None:
+        raise BadRequest(problems)
+    values = config.model_dump(exclude_unset=True)
+    # Agents that call tools by themselves were made for no dialect.
+    if evaluation == "tau2" and found.form in _DIALECTS and config.tools != "mcp":
+        values.setdefault("dialect", _DIALECTS[found.form])
+    values |= {"agent": found.agent, "form": found.form, "evaluation": evaluation, "domain": domain}
+    return Request.model_validate(values)
 
-    def __init__(self, config: Mapping[str, Any], domains: Mapping[str, Evaluation]) -> None:
-        self._config, self._domains = config, domains
-        self.problems: list[str] = []
-        self._values: dict[str, Any] = {}
-        self._spelt: dict[str, str] = {}
 
-    def request(self, found: _Found) -> Request | None:
-        """Return the request, or None where something is wrong."""
-        if found.agent or not found.problems:
-            self.problems += url_problems(found.agent)
-        for name, value in self._config.items():
-            self._take(name, value)
-        evaluation = self._evaluation(found.form)
-        values = self._values
-        values.pop("evaluation", None)
-        if evaluation == "conformance":
-            values["domain"] = ""
-        if evaluation is not None:
-            self._see_what_belongs(evaluation)
-        if values.get("shard_index", 0) >= values.get("num_shards", 1):
-            self.problems.append(
-                f"shard_index is {values['shard_index']} of {values.get('num_shards', 1)} shards; it counts from 0"
-            )
-        if self.problems or evaluation is None:
-            return None
-        # Agents that call tools by themselves were made for no dialect.
-        if evaluation == "tau2" and found.form in _SPOKEN and values.get("tools") != "mcp":
-            values.setdefault("dialect", _SPOKEN[found.form])
-        return Request(agent=found.agent, form=found.form, evaluation=evaluation, **values)
-
-    def _take(self, name: str, value: Any) -> None:
-        field = FIELDS.get(name)
-        if field is None:
-            self.problems.append(f"config has {shown(name)}, which is not known; known are {', '.join(FIELDS)}")
-            return
-        if value is None:  # as AgentBeats writes what it leaves open
-            return
-        try:
-            read = field.read(value)
-        except ValueError as error:
-            told = quoted(value) if field.is_shown else kind_of(value)
-            self.problems.append(f"{name} is {told}; expected {error}")
-            return
-        if field.name in self._values and self._values[field.name] != read:
-            self.problems.append(f"{name} contradicts {self._spelt[field.name]}; give one of them")
-        self._values[field.name] = read
-        self._spelt[field.name] = name
-
-    def _evaluation(self, form: Form) -> Evaluation | None:
-        """Return what is to be evaluated, and put the domain's whole name in its place."""
-        named, domain = self._values.get("evaluation"), self._values.get("domain")
-        if domain in ("conformance", None) and (named or domain) == "conformance":
-            return "conformance"
-        if domain is None:
-            if named == "crmarena" or (named is None and (form == "flat" or "task_categories" in self._values)):
-                domain = "mini"
-            else:
-                if "domain" not in {f.name for n, f in FIELDS.items() if self._config.get(n)}:
-                    self.problems.append(f"config.domain is missing; there are {self._known()}")
-                return None
-        if self._values.get("interactive") and f"{domain}_interactive" in self._domains:
-            domain = f"{domain}_interactive"
-        evaluation = self._domains.get(domain)
-        if evaluation is None:
-            self.problems.append(f"there is no domain {shown(domain)}; there are {self._known()}")
-        elif named is not None and named != evaluation:
-            self.problems.append(f"the domain {domain} belongs to {evaluation}, and evaluation is {named}")
-        self._values["domain"] = domain
-        return evaluation
-
-    def _known(self) -> str:
-        return ", ".join((*self._domains, "conformance"))
-
-    def _see_what_belongs(self, evaluation: Evaluation) -> None:
-        for name in self._config:
-            field = FIELDS.get(name)
-            if field is not None and self._config[name] is not None and evaluation not in field.of:
-                self.problems.append(f"{name} means nothing to {evaluation}; leave it out")
+def _choose_domain(
+    config: Config,
+    spelt: Mapping[str, str],
+    found: _Found,
+    domains: Mapping[str, Evaluation],
+    problems: list[str],
+) -> tuple[Evaluation | None, str]:
+    """Return the evaluation, None where it is unclear, and the domain's whole name."""
+    known = ", ".join((*domains, "conformance"))
+    named, domain = config.evaluation, config.domain
+    if domain in ("conformance", None) and (named or domain) == "conformance":
+        return "conformance", ""
+    if domain is None:
+        if named != "crmarena" and (named is not None or (found.form != "flat" and "task_categories" not in spelt)):
+            if "domain" not in spelt:
+                problems.append(f"config.domain is missing; there are {known}")
+            return None, ""
+        domain = "mini"
+    if config.interactive and f"{domain}_interactive" in domains:
+        domain = f"{domain}_interactive"
+    evaluation = domains.get(domain)
+    if evaluation is None:
+        problems.append(f"there is no domain {shown(domain)}; there are {known}")
+    elif named is not None and named != evaluation:
+        problems.append(f"the domain {domain} belongs to {evaluation}, and evaluation is {named}")
+    return evaluation, domain
 
 
 def url_problems(url: str) -> Iterator[str]:
@@ -343,3 +412,44 @@ def url_problems(url: str) -> Iterator[str]:
         yield f"the agent's URL is {shown(url)}; expected http://HOST:PORT/ or https://..."
     elif parts.username or parts.password:
         yield "the agent's URL holds credentials, which do not belong there"
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+_EXPECTED = {
+    **dict.fromkeys(("string_type", "string_unicode", "string_too_short", "string_too_long"), "a text"),
+    **dict.fromkeys(("int_type", "int_from_float"), "a whole number"),
+    "dict_type": "an object",
+    "tuple_type": "a list",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+"""Types of pydantic's errors -> what is expected there, in JSON's words."""
+
+
+def _explain(error: ErrorDetails, spelt: Mapping[str, str]) -> str:
+    """Return one of pydantic's errors as a sentence, with the member as the caller spells it."""
+    first, *rest = map(str, error["loc"])
+    name = one_line(".".join([spelt.get(first, first), *rest]), 80)
+    if error["type"] == "extra_forbidden":
+        known = ModelArguments.__annotations__ if rest else MEMBERS
+        return f"{name if rest else shown(first)} is not known; known are {', '.join(known)}"
+    # A caller may have written the token itself by mistake.
+    value = kind_of(error["input"]) if first == "agent_token" else quoted(error["input"])
+    reason = error.get("ctx", {}).get("error") or error["msg"].removeprefix("Input should be ")
+    return one_line(f"{name} is {value}; expected {_EXPECTED.get(error['type'], reason)}", 400)
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it."""
+    return one_line(repr(value), 80)
+
+
+def quoted(value: Any) -> str:
+    """Return a value, or its kind where that is not short."""
+    return kind_of(value) if value is None or isinstance(value, Mapping | list | tuple) else shown(value)
+
+
+def kind_of(value: Any) -> str:
+    """Say in JSON's words what a value is."""
+    return "a text" if isinstance(value, str) else described(value)

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench.a2a.auth import origin_of
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback
-from pytest_a2a_bench.assessor.fields import Evaluation
-from pytest_a2a_bench.assessor.request import BadRequest, Request
+from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.benchmarks.tau2.retrieval import BEST_OFFLINE, DOMAIN

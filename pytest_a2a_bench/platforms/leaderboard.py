@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pytest_a2a_bench.assessor.assessment import Concluded
-from pytest_a2a_bench.assessor.fields import Evaluation
-from pytest_a2a_bench.assessor.request import Request
+from pytest_a2a_bench.assessor.request import Evaluation, Request
 from pytest_a2a_bench.assessor.result import data
 from pytest_a2a_bench.assessor.terms import Plan
 from pytest_a2a_bench.errors import ConfigurationError
@@ -66,13 +65,8 @@ def export(
 
 
 def _concluded(selected: SelectedResults, suite: str, domain: str, results: Sequence[TrialResult]) -> Concluded:
-    request = Request(
-        agent="",
-        form="agentbeats",
-        # A benchmark of the user's own is called what it is called.
-        evaluation=cast(Evaluation, suite),
-        domain=domain,
-    )
+    # Not validated: a benchmark of the user's own has its own name.
+    request = Request.model_construct(agent="", form="agentbeats", evaluation=cast(Evaluation, suite), domain=domain)
     keys = tuple(result.key for result in results)
     return Concluded(
         plan=Plan(request, Settings(shard=selected.manifest.shard), keys),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.assessor.fields import FIELDS, Evaluation
-from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
+from pytest_a2a_bench.assessor.request import MEMBERS, BadRequest, Evaluation, Request, parse
 from pytest_a2a_bench.assessor.terms import Terms, _settings, known_domains, plan
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.model import Part
@@ -119,6 +117,19 @@ def test_the_flat_request_is_crmarenas() -> None:
     assert (chosen.task_categories, chosen.max_turns, chosen.domain) == (("handle_time",), 3, "b2b")
 
 
+@pytest.mark.parametrize(
+    ("given", "read_as"),
+    [("a,b", ("a", "b")), ("a, b ,a", ("a", "b")), ("a", ("a",)), ("all", ()), (["b", "all"], ()), ("a,all", ())],
+)
+def test_categories_are_a_list_or_a_text_with_commas(given: Any, read_as: tuple[str, ...]) -> None:
+    assert read({"white_agent_url": URL, "task_category": given}).task_categories == read_as
+
+
+def test_a_token_written_by_mistake_is_not_quoted() -> None:
+    [told] = problems({"participants": {"agent": URL}, "config": {"domain": "mock", "agent_token": "s" * 600}})
+    assert (told.startswith("agent_token is a text"), "sss" in told) == (True, False), told
+
+
 def test_conformance_needs_no_domain() -> None:
     for config in ({"evaluation": "conformance"}, {"domain": "conformance"}):
         assert read({"participants": {"agent": URL}, "config": config}).evaluation == "conformance"
@@ -151,7 +162,7 @@ def test_every_problem_is_named_at_once() -> None:
         ({"white_agent_url": None}, "white_agent_url is null"),
         (
             {"participants": {"agent": URL}, "config": {"domain": "mock", "user_llm_args": {"api_base": "http://e"}}},
-            "without 'api_base'",
+            "user_llm_args.api_base is not known",
         ),
         ({"participants": {"agent": URL}, "config": {"domain": "mock", "num_tasks": True}}, "num_tasks is True"),
         ({"participants": {"agent": URL}, "config": {"domain": "mock", "max_turns": 4}}, "means nothing to tau2"),
@@ -182,7 +193,7 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=12,
 )
-CONFIGS = st.dictionaries(st.sampled_from([*FIELDS, "other"]), ANY_JSON, max_size=8)
+CONFIGS = st.dictionaries(st.sampled_from([*MEMBERS, "other"]), ANY_JSON, max_size=8)
 
 
 @given(config=CONFIGS | ANY_JSON, participants=st.just({"agent": URL}) | ANY_JSON, extra=st.booleans())
@@ -270,7 +281,7 @@ def test_nobody_elsewhere_gets_a_shell_that_is_not_offered(
     tmp_path: Path, offered: tuple[str, ...], is_private: bool, used: str | None
 ) -> None:
     terms = Terms(tmp_path, retrievals=offered, is_private=is_private)
-    banking = dataclasses.replace(read(AGENTBEATS), domain="banking_knowledge", user_llm=None)
+    banking = read(AGENTBEATS).model_copy(update={"domain": "banking_knowledge", "user_llm": None})
     assert _settings(banking, terms).benchmark_options["retrieval"] == used
     # It is part of what results are known by: nothing is said to domains that have no documents.
     assert planned(terms, domain="mock", num_tasks=1).benchmark_options["retrieval"] is None
