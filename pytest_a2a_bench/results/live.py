@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolReturned, TrialKey, Turn, UserSaid
+from pytest_a2a_bench.results.stored import adapter_of
 from pytest_a2a_bench.secret import KNOWN
 
 NAME = "live"
@@ -81,7 +82,7 @@ class Held:
     :ivar id: what tells it from every other holding, also of the same trial.
     :ivar began: seconds since 1970.
     :ivar briefing: ``policy`` and ``tools`` (names and descriptions), once the agent was told.
-    :ivar turns: ``at`` (seconds since it began) and ``turn`` of each message (the members of :class:`.Turn`).
+    :ivar turns: each message, and when it came, in seconds since the conversation began.
     """
 
     path: Path
@@ -90,7 +91,7 @@ class Held:
     run_id: str = ""
     began: float = 0.0
     briefing: dict[str, Any] = field(default_factory=dict)
-    turns: list[dict[str, Any]] = field(default_factory=list)
+    turns: list[tuple[float, Turn]] = field(default_factory=list)
     _offset: int = 0
 
     def read(self) -> None:
@@ -108,7 +109,7 @@ class Held:
 
     def _take(self, line: dict[str, Any]) -> None:
         if "turn" in line:
-            self.turns.append(line)
+            self.turns.append((float(line["at"]), adapter_of(Turn).validate_python(line["turn"])))
         elif "policy" in line:
             self.briefing = line
         else:
@@ -131,7 +132,7 @@ class Watch:
             held = self._known.setdefault(name, Held(path, name.rsplit(".", 2)[-2]))
             try:
                 held.read()
-            except (OSError, ValueError, TypeError, AttributeError):
+            except (OSError, ValueError, TypeError, AttributeError, KeyError):
                 del self._known[name]
         return sorted((h for h in self._known.values() if h.key), key=lambda held: held.began)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -40,7 +39,7 @@ class Asked:
         self._count += b"SendMessage" in request.body
         if self._count == 2:
             told = self._watched.look()
-            self.seen += [told, *(self._watched.talk(now["id"], 0) or {} for now in told["now"])]
+            self.seen += [told, *(self._watched.look(now["id"])["talk"] for now in told["now"])]
         return fine(request)
 
 
@@ -131,13 +130,13 @@ def test_whoever_waits_for_a_page_no_longer_has_the_summary(
     ):
         assert process.stdout is not None
         url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
-        with urlopen(f"{url}events") as events:
-            _told(events)
-            go_on.set()
-            assert not _told(events, to_the_end=True)[-1]["running"]
-            # The report is not asked for.
-            process.send_signal(number)
-            said = process.communicate(timeout=240)[0].decode()
+        assert _status(url)["running"]
+        go_on.set()
+        while _status(url, "&wait=1")["running"]:
+            pass
+        # The report is not asked for.
+        process.send_signal(number)
+        said = process.communicate(timeout=240)[0].decode()
         assert process.returncode == 0
     assert "a2a benchmark summary" in said
     assert "1 passed" in said
@@ -148,29 +147,24 @@ def _watch(url: str, go_on: threading.Event) -> None:
     told: list[dict[str, Any]] = []
 
     def both() -> bool:
-        with urlopen(f"{url}events") as events:
-            told.append(_told(events)[0])
+        told.append(_status(url))
         return [now["messages"] for now in told[-1]["now"]] == [3, 3]
 
     wait_for(both)
     assert {now["waits"] for now in told[-1]["now"]} == {"agent"}
     assert (told[-1]["done"], told[-1]["total"], told[-1]["running"]) == (0, 2, True)
-    with urlopen(f"{url}events") as events, urlopen(f"{url}talk?id={told[-1]['now'][0]['id']}&from=2") as talk:
-        assert [turn["text"] for turn in json.load(talk)["turns"]] == ["Where is it?"]
-        assert _told(events)[0]["done"] == 0
-        go_on.set()
-        last = _told(events, to_the_end=True)[-1]
-        assert (last["done"], last["running"]) == (2, False)
-        # Pytest waits for whoever looks to have what came of it.
-        with urlopen(f"{url}report") as report:
-            assert "min_pass" in report.read().decode()
+    found = _status(url, f"&talk={told[-1]['now'][0]['id']}&from=2")
+    assert [turn["text"] for turn in found["talk"]["turns"]] == ["Where is it?"]
+    assert found["done"] == 0
+    go_on.set()
+    while (last := _status(url, "&wait=1"))["running"]:
+        pass
+    assert last["done"] == 2
+    # Pytest waits until open pages have loaded the last report.
+    with urlopen(f"{url}report?page=test") as report:
+        assert "min_pass" in report.read().decode()
 
 
-def _told(events: Iterable[bytes], *, to_the_end: bool = False) -> list[dict[str, Any]]:
-    found = []
-    for line in events:
-        if line.startswith(b"data: "):
-            found.append(json.loads(line[6:]))
-            if not to_the_end:
-                break
-    return found
+def _status(url: str, query: str = "") -> dict[str, Any]:
+    with urlopen(f"{url}status?page=test{query}") as answer:
+        return dict(json.load(answer))

@@ -67,15 +67,16 @@ def test_a_conversation_is_told_from_where_it_is_known(going: Going) -> None:
         (KEYS[2], 0, "begins"),
     ]
     assert told["why"] == ["1x agent: left out what the user had to be told"] or len(told["why"]) == 1
-    url = f"{going.server.url}talk?id={told['now'][0]['id']}"
-    talk = json.loads(fetch(url))
+    url = f"{going.server.url}status?talk={told['now'][0]['id']}"
+    talk = json.loads(fetch(url))["talk"]
     assert (talk["policy"], talk["tools"]) == ("Be kind.", ["look: Looks."])
     assert [turn["role"] for turn in talk["turns"]] == ["user", "agent", "tool"]
-    assert [turn["role"] for turn in json.loads(fetch(f"{url}&from=2"))["turns"]] == ["tool"]
-    assert json.loads(fetch(f"{url}&from=x")) == talk
-    assert json.loads(fetch(f"{url}&from={'9' * 5_000}"))["turns"] == []
-    assert fetch(f"{going.server.url}talk?id=../../run") == "null"
-    for wrong in (url.replace(going.server.token, "x" * len(going.server.token)), url.replace("talk", "live")):
+    later = json.loads(fetch(f"{url}&from=2"))["talk"]
+    assert ([turn["role"] for turn in later["turns"]], "policy" in later) == (["tool"], False)
+    assert json.loads(fetch(f"{url}&from=x"))["talk"] == talk
+    assert json.loads(fetch(f"{url}&from={'9' * 5_000}"))["talk"]["turns"] == []
+    assert json.loads(fetch(f"{going.server.url}status?talk=../../run"))["talk"] is None
+    for wrong in (url.replace(going.server.token, "x" * len(going.server.token)), url.replace("status", "live")):
         with pytest.raises(HTTPError, match="404"):
             fetch(wrong)
     with pytest.raises(HTTPError, match="404"):
@@ -89,23 +90,27 @@ def test_a_conversation_is_told_from_where_it_is_known(going: Going) -> None:
 def test_what_was_said_leaves_as_text(going: Going) -> None:
     going.held[1].hear(BRIEFING, [UserSaid(HOSTILE)])
     told = going.server.watched.look()
-    raw = fetch(f"{going.server.url}talk?id={told['now'][1]['id']}")
+    raw = fetch(f"{going.server.url}status?talk={told['now'][1]['id']}")
     assert not set(raw) & set("<>&\x1b\u202e\u2066")
 
 
-def test_whoever_looks_at_the_end_is_waited_for(going: Going) -> None:
-    assert urlopen(f"{going.server.url}report").read()
-    events = urlopen(f"{going.server.url}events")
-    events.readline()
+def test_pages_that_are_open_at_the_end_are_waited_for(going: Going) -> None:
+    url = going.server.url
+    assert fetch(f"{url}report?page=a")
+    for page in "abc":
+        assert json.loads(fetch(f"{url}status?page={page}"))["running"]
     waiting = threading.Thread(target=going.server.let_them_see, args=(240.0,))
     waiting.start()
-    *_, last = (line for line in events if line.startswith(b"data: "))
-    assert json.loads(last[6:])["running"] is False
+    while json.loads(fetch(f"{url}status?page=a&wait=1"))["running"]:
+        pass
+    # One has the last report, one is closed.
+    assert "made/even/0#0" in fetch(f"{url}report?page=a")
+    fetch(f"{url}closed?page=b")
+    assert not json.loads(fetch(f"{url}status?page=a"))["running"]
     assert waiting.is_alive()
-    assert "made/even/0#0" in fetch(f"{going.server.url}report")
+    fetch(f"{url}report?page=c")
     waiting.join(240)
     assert not waiting.is_alive()
-    events.close()
 
 
 def test_three_runs_are_too_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

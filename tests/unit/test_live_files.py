@@ -38,7 +38,7 @@ def test_a_conversation_grows_and_goes(tmp_path: Path) -> None:
     [same] = watch.look()
     assert same is held
     assert held.briefing == {"policy": "Be kind.\n", "tools": [["look", "Looks."]]}
-    assert [line["turn"] for line in held.turns] == [
+    assert [turn.to_json() for _, turn in held.turns] == [
         {"role": "user", "text": "hello\nthere \u2028"},
         {"role": "agent", "calls": [{"name": "look", "arguments": {"at": [1, None]}, "id": "c1"}]},
         {

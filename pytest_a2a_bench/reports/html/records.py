@@ -119,14 +119,14 @@ def detail(result: TrialResult) -> dict[str, Any]:
     return {
         "k": one_line(str(result.key), KEY),
         "s": state(result),
-        "error": _bounded(result.error),
+        "error": bounded(result.error),
         "error_type": one_line(result.error_type or "", 120),
         "facts": _facts(result),
         "reward": None if result.reward_info is None else _reward(result.reward_info),
         "turns": [turn_record(t) for t in result.transcript[:TURNS]],
         "left_out": max(0, len(result.transcript) - TURNS),
         "findings": [
-            {"rule": one_line(f.rule, 80), "message": _bounded(f.message), "raw": _bounded(f.raw), "turn": f.turn}
+            {"rule": one_line(f.rule, 80), "message": bounded(f.message), "raw": bounded(f.raw), "turn": f.turn}
             for f in (*result.findings, *(f for p in result.parties for f in p.findings))[:_LINES]
         ],
         "wire": requests[:REQUESTS],
@@ -227,15 +227,15 @@ def _reward(reward: Reward) -> dict[str, Any]:
         "checks": [
             {
                 "kind": one_line(c.kind, 60),
-                "text": _bounded(c.description),
-                "detail": _bounded(c.detail),
+                "text": bounded(c.description),
+                "detail": bounded(c.detail),
                 "met": c.met,
                 "counted": c.counted,
             }
             for c in reward.checks[:_LINES]
         ],
-        "note": _bounded(reward.note),
-        "diff": [_bounded(line, 1_000) for line in reward.db_diff[:_LINES]],
+        "note": bounded(reward.note),
+        "diff": [bounded(line, 1_000) for line in reward.db_diff[:_LINES]],
     }
 
 
@@ -245,7 +245,7 @@ def turn_record(turn: Turn) -> dict[str, Any]:
     if turn.party:
         found["party"] = one_line(turn.party, 60)
     if turn.text:
-        found["text"] = _bounded(turn.text)
+        found["text"] = bounded(turn.text)
     if turn.calls:
         found["calls"] = [_call(c) for c in turn.calls[:_LINES]]
     if turn.role == "tool":
@@ -255,7 +255,7 @@ def turn_record(turn: Turn) -> dict[str, Any]:
 
 def _call(call: ToolCall) -> dict[str, str]:
     arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2, default=str)
-    return {"name": one_line(call.name, 120), "arguments": _bounded(arguments)}
+    return {"name": one_line(call.name, 120), "arguments": bounded(arguments)}
 
 
 def _request(m: ProtocolMetrics) -> dict[str, Any]:
@@ -272,7 +272,8 @@ def _request(m: ProtocolMetrics) -> dict[str, Any]:
     }
 
 
-def _bounded(text: str | None, limit: int = TEXT) -> str:
+def bounded(text: str | None, limit: int = TEXT) -> str:
+    """Return sanitised text, cut with a note of how much is left out."""
     plain = sanitise(text or "")
     if len(plain) <= limit:
         return plain

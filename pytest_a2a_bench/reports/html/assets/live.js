@@ -1,4 +1,4 @@
-// A run while it goes on: told by the server once a second, and asked for the one conversation that is looked at.
+// A run while it goes on: the server is polled for its state and for the one conversation that is shown.
 const WAITS = { begins: "begins", agent: "waits for the agent", tools: "waits for its tools", user: "waits for the user" };
 
 // Whole seconds: they change every second.
@@ -16,7 +16,6 @@ const tabs = {
     }
   },
   start() {
-    document.querySelector(".tabs").hidden = false;
     for (const tab of this.all) {
       tab.addEventListener("click", () => this.choose(tab.id.slice(4), true));
       tab.addEventListener("keydown", (event) => {
@@ -31,27 +30,29 @@ const tabs = {
 };
 
 const report = {
-  frame: byId("report"), shown: Number(document.body.dataset.done), more: byId("more"),
+  frame: byId("report"), shown: null, done: 0, running: null, more: byId("more"),
   refresh(trial) {
-    this.shown = Number(document.body.dataset.done);
-    this.frame.src = `report?${this.shown}-${Date.now()}${trial ? `#trial=${encodeURIComponent(trial)}` : ""}`;
+    this.shown = this.done;
+    this.frame.src = `report?page=${live.page}&at=${Date.now()}${trial ? `#trial=${encodeURIComponent(trial)}` : ""}`;
     this.offer();
   },
   offer() {
-    const more = Number(document.body.dataset.done) - this.shown;
-    this.more.hidden = more === 0;
-    this.more.textContent = `Show ${more} more`;
+    this.more.hidden = this.done === this.shown;
+    this.more.textContent = `Show ${this.done - this.shown} more`;
   },
-  // Whoever reads is not disturbed; who has nothing yet, or another run's, is.
-  take(told) {
-    const more = told.done - this.shown;
-    if (!told.running || (more && (this.shown === 0 || more < 0))) this.refresh();
+  // A report that is being read stays, but for an empty one, another run's, and at the end of the run.
+  take(state) {
+    this.done = state.done;
+    const ended = this.running && !state.running;
+    const other = state.done < this.shown || (this.shown === 0 && state.done > 0) || (!state.running && state.done !== this.shown);
+    this.running = state.running;
+    if (this.shown === null || ended || other) this.refresh();
     this.offer();
   },
 };
 
 const talk = {
-  id: null, key: "", pinned: false, drawn: 0, asking: false, ended: false,
+  id: null, key: "", pinned: false, drawn: 0, ended: false,
   choose(held, byHand) {
     if (byHand) this.pinned = true;
     if (this.id === held.id) return;
@@ -59,7 +60,7 @@ const talk = {
     byId("talk-title").textContent = held.key;
     byId("talk").replaceChildren();
     byId("briefing").replaceChildren();
-    this.grow();
+    live.poll(false).catch(() => { /* the next poll tries again */ });
   },
   take(now) {
     let mine = now.find((held) => held.id === this.id);
@@ -68,7 +69,6 @@ const talk = {
     if (!mine && !this.pinned && now.length) this.choose(mine = now[0]);
     if (!mine) return;
     byId("talk-state").textContent = `${show.count(mine.messages, "message")}, ${lasted(mine.seconds)}; ${WAITS[mine.waits]}`;
-    if (mine.messages > this.drawn) this.grow();
   },
   end() {
     this.ended = true;
@@ -78,23 +78,15 @@ const talk = {
       tabs.choose("report", true);
     } }, "What came of it"));
   },
-  async grow() {
-    if (this.asking) return;
-    this.asking = true;
-    const id = this.id;
-    try {
-      const answer = await fetch(`talk?id=${encodeURIComponent(id)}&from=${this.drawn}`);
-      const told = answer.ok ? await answer.json() : null;
-      if (told && id === this.id) this.draw(told);
-    } catch { /* the next look tries again */ } finally { this.asking = false; }
-    if (id !== this.id) this.grow();
-  },
-  draw(told) {
+  // Two polls may bring the same messages: those that are drawn already are passed over.
+  draw(told, begin) {
+    if (begin > this.drawn) return;
+    const turns = told.turns.slice(this.drawn - begin);
     const place = byId("conversation");
     const atEnd = place.scrollHeight - place.scrollTop - place.clientHeight < 80;
-    if (!byId("briefing").childElementCount) byId("briefing").replaceChildren(...this.briefing(told));
-    byId("talk").append(...told.turns.map(drawTurn));
-    this.drawn += told.turns.length;
+    if (begin === 0 && !byId("briefing").childElementCount) byId("briefing").replaceChildren(...this.briefing(told));
+    byId("talk").append(...turns.map(drawTurn));
+    this.drawn += turns.length;
     if (atEnd) place.scrollTop = place.scrollHeight;
   },
   briefing(told) {
@@ -104,22 +96,24 @@ const talk = {
 };
 
 const live = {
-  take(told) {
-    document.body.dataset.done = told.done;
-    byId("line").textContent = told.line;
-    byId("bar").max = Math.max(1, told.total);
-    byId("bar").value = told.done;
-    if (this.done !== told.done) byId("told").textContent = `${told.done} of ${told.total} trials have finished`;
-    this.done = told.done;
-    byId("tab-now").textContent = told.now.length ? `Now (${told.now.length})` : "Now";
-    this.list("last", told.last);
-    this.list("floors", told.floors);
-    this.list("why", told.why);
-    talk.take(told.now);
-    this.held(told.now);
-    report.take(told);
+  page: Math.random().toString(36).slice(2),
+  take(state) {
+    document.title = `${state.name || "a run"} - a2a-bench view`;
+    byId("name").textContent = state.name || "a run";
+    byId("line").textContent = state.line;
+    byId("bar").max = Math.max(1, state.total);
+    byId("bar").value = state.done;
+    if (this.done !== state.done) byId("told").textContent = `${state.done} of ${state.total} trials have finished`;
+    this.done = state.done;
+    byId("tab-now").textContent = state.now.length ? `Now (${state.now.length})` : "Now";
+    this.list("last", state.last);
+    this.list("floors", state.floors);
+    this.list("why", state.why);
+    talk.take(state.now);
+    this.held(state.now);
+    report.take(state);
     // Of a run that shows no conversations (without --a2a-live) there is only the report to see.
-    this.grows = told.running && (this.grows || told.now.length > 0);
+    this.grows = state.running && (this.grows || state.now.length > 0);
     if (!tabs.byHand) tabs.choose(this.grows ? "now" : "report");
   },
   list(id, texts) {
@@ -152,31 +146,30 @@ const live = {
     item.dataset.id = held.id;
     return item;
   },
-  follow() {
-    const source = new EventSource("events");
-    source.onmessage = (event) => {
-      const told = JSON.parse(event.data);
-      this.take(told);
-      this.over = !told.running;
-      // Whoever leaves the page open sees the next run, too.
-      if (this.over) { source.close(); setTimeout(() => this.again(told), 5000); }
-    };
-    source.onerror = () => {
-      source.close();
-      if (!this.over) byId("line").textContent += " (no connection any more)";
-    };
+  // The server keeps the answer back for a second where it is asked to wait: no timer is needed while the run goes on.
+  async poll(wait) {
+    const { id, drawn } = talk;
+    const answer = await fetch(`status?page=${this.page}&talk=${encodeURIComponent(id || "")}&from=${drawn}${wait ? "&wait=1" : ""}`);
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    const state = await answer.json();
+    this.take(state);
+    if (state.talk && id === talk.id) talk.draw(state.talk, drawn);
+    return state;
   },
-  // A report that is read is not loaded again and again.
-  again(before) {
-    const source = new EventSource("events");
-    source.onmessage = (event) => {
-      source.close();
-      const told = JSON.parse(event.data);
-      if (told.running || told.done !== before.done || told.total !== before.total) { this.take(told); this.follow(); } else setTimeout(() => this.again(before), 5000);
-    };
-    source.onerror = () => source.close();
+  async follow() {
+    let state = null;
+    try {
+      for (;;) {
+        state = await this.poll(state !== null && state.running);
+        // A page that stays open shows the next run, too.
+        if (!state.running) await new Promise((resume) => setTimeout(resume, 5000));
+      }
+    } catch {
+      if (!state || state.running) byId("line").textContent += " (no connection any more)";
+    }
   },
 };
 tabs.start();
 report.more.addEventListener("click", () => report.refresh());
+addEventListener("pagehide", () => fetch(`closed?page=${live.page}`, { keepalive: true }));
 live.follow();
