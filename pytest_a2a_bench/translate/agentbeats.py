@@ -14,9 +14,16 @@ from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturne
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.calls import RESPOND
-from pytest_a2a_bench.translate.event_marks import Piece, join_pieces, labelled, read_marks
-from pytest_a2a_bench.translate.json_forms import tool_to_json, tools_from_json, tools_to_text
 from pytest_a2a_bench.translate.reading import Rules, read_reply
+from pytest_a2a_bench.translate.serialization import (
+    Piece,
+    join_pieces,
+    labelled,
+    read_marks,
+    tool_to_json,
+    tools_from_json,
+    tools_to_text,
+)
 
 LIST_LINE = "Here's a list of tools you can use"
 """How the line begins by which agents find the tools."""

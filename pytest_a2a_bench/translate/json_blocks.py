@@ -1,15 +1,16 @@
 """Find JSON objects and lists inside any text, in time linear in its length.
 
-The text comes from an agent and is not trusted: size, nesting and work are bounded, and nothing here recurses over it.
+The text comes from an agent and is not trusted: size, nesting and work are bounded, and the search does not recurse.
 """
 
 from __future__ import annotations
 
+import bisect
 import json
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, MAX_DEPTH, CpuAllowance, is_deeper
 
@@ -17,7 +18,7 @@ MAX_TEXT: Final = 1_000_000
 """Characters of one text in which calls are looked for."""
 
 # A text of openers that nothing closes would be read once from each of them: the work is bounded by so many passes
-# over the text, and what is left then counts as one unreadable stretch.
+# over the text, and the rest then counts as one unreadable span.
 _MAX_BLOCKS: Final = 2_000
 _PASSES: Final = 6
 
@@ -34,14 +35,14 @@ _Outcome = Literal["closed", "deep", "torn"]
 
 
 class _Broken:
-    """What stands where a block could not be read."""
+    """Stands for a block that could not be read."""
 
 
 BROKEN: Final = _Broken()
 
 
 class Block(NamedTuple):
-    """A bracketed stretch of a text: what it says, or :data:`BROKEN`.
+    """A bracketed span of a text and its value, or :data:`BROKEN`.
 
     :param exhausted: True where the search ended here because the text is too hostile to go on.
     :param deep: True where it was given up because of its nesting.
@@ -54,11 +55,39 @@ class Block(NamedTuple):
     deep: bool = False
 
 
+class Span(NamedTuple):
+    """Where something begins and ends in a text; all sorted lists of spans here are of tuples that begin so."""
+
+    start: int
+    end: int
+
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+def around(position: int, spans: Sequence[T]) -> T | None:
+    """Return the one of some sorted, disjoint spans that a position is in."""
+    index = bisect.bisect_right(spans, position, key=lambda s: s[0]) - 1
+    return spans[index] if index >= 0 and position < spans[index][1] else None
+
+
+def starting_at(position: int, spans: Sequence[T]) -> T | None:
+    """Return the one of some sorted, disjoint spans that starts at a position."""
+    found = around(position, spans)
+    return found if found is not None and found[0] == position else None
+
+
+def leave(position: int, spans: Sequence[tuple[Any, ...]]) -> int:
+    """Return the end of the span that a position is in, or the position itself if it is in none."""
+    found = around(position, spans)
+    return position if found is None else int(found[1])
+
+
 def find_blocks(text: str, depth: int = DEFAULT_BOUNDS.depth, allowance: CpuAllowance | None = None) -> Iterator[Block]:
     """Yield the outermost readable blocks of a text, and the unreadable ones around or between them.
 
     :param depth: how deep they may be nested.
-    :param allowance: once it is spent, what is left of the text is one unreadable block.
+    :param allowance: once it is spent, the rest of the text is one unreadable block.
     """
     budget = _PASSES * len(text) + 10_000
     position = 0
@@ -113,7 +142,7 @@ def _find_end(text: str, start: int, tokens: re.Pattern[str], depth: int) -> tup
 
 
 def parse_json(text: str, depth: int = MAX_DEPTH) -> Any:
-    """Read JSON, or what people write for it (single quotes, ``True``, trailing commas); else :data:`BROKEN`."""
+    """Read JSON, or its usual misspellings (single quotes, ``True``, trailing commas); else :data:`BROKEN`."""
     try:
         return _load(text, depth)
     except (ValueError, RecursionError):

@@ -26,7 +26,6 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.translate.event_marks import Piece, join_pieces, labelled, read_marks
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, parse_json
 from pytest_a2a_bench.translate.org_actions import (
     EXECUTE,
@@ -37,6 +36,7 @@ from pytest_a2a_bench.translate.org_actions import (
     is_about_org,
     read_org_reply,
 )
+from pytest_a2a_bench.translate.serialization import Piece, join_pieces, labelled, read_marks
 
 OUTPUT_LABEL = "Salesforce instance output: "
 """How an observation begins."""

@@ -16,9 +16,9 @@ from typing import Any
 from pytest_a2a_bench.model import Briefing, DialectFinding, Event, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.translate.event_marks import labelled
 from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, TOOLS
 from pytest_a2a_bench.translate.org_dialects import TagsDialect, refuse_other_tools
+from pytest_a2a_bench.translate.serialization import labelled
 
 _ARGUMENT = {EXECUTE: "query", RESPOND: "answer"}
 _RAW = 500
