@@ -482,7 +482,7 @@ class _Forms(NamedTuple):
         return Foreign(opener.start(), end, Reading(tuple(calls), "foreign", bad=bad, form=form) if calls else None)
 
 
-# --- NAME(arg="x"), alone, in a list, in print(), in a tool_code fence; arguments are literals ----------------------------
+# --- NAME(arg="x"), alone, in a list, in print(), in a tool_code fence; arguments are literals ------------------------
 
 _PYTHON_OPEN = re.compile(r"(?<![\w.])(?:(?:default_api|functions?|tools?|api)\.)?([A-Za-z_]\w{0,127})(?:\.call)?\(")
 _PYTHON_KEY = re.compile(r"\s*([A-Za-z_]\w{0,127})\s*=(?!=)\s*")
