@@ -17,10 +17,10 @@ from google.adk.runners import Runner
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from sqlalchemy.ext.asyncio import create_async_engine
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from pytest_a2a_bench.adk.folder import card_of
 from pytest_a2a_bench.adk.runs import Runs
-from pytest_a2a_bench.assessor.asgi import App
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.gateway import Limit, bounded, called_by_name, guarded
 from pytest_a2a_bench.assessor.monitoring import Monitor
@@ -43,7 +43,7 @@ def make_runner(agent: BaseAgent, results: Path) -> Runner:
     )
 
 
-def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = None) -> App:
+def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = None) -> ASGIApp:
     """Return the ASGI application that answers for an agent over A2A, in 1.0 and 0.3.
 
     :param agent: as :func:`~.agent.make_evaluator` made it, over the same ``runs``.

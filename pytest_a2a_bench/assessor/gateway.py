@@ -6,17 +6,16 @@ import ipaddress
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.authentication import AuthCredentials, SimpleUser
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.a2a.network import is_loopback
-from pytest_a2a_bench.assessor.asgi import App, Receive, Scope, Send
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.strict import BODY
@@ -43,7 +42,7 @@ class Limit:
         self._per_minute, self._monitor, self._clock = per_minute, monitor, clock
         self._minute, self._sent = -1, Counter[str]()
 
-    async def check(self, app: App, scope: Scope, receive: Receive, send: Send, caller: str | None = None) -> None:
+    async def check(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, caller: str | None = None) -> None:
         """Hand a request on, or answer that it comes too early.
 
         :param caller: who asks; None for somebody unknown, whose address counts.
@@ -74,11 +73,11 @@ def address_of(scope: Scope) -> str:
     return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
-def counted(app: App, monitor: Monitor) -> App:
+def counted(app: ASGIApp, monitor: Monitor) -> ASGIApp:
     """Count what is answered."""
 
     async def count(scope: Scope, receive: Receive, send: Send) -> None:
-        async def note(message: MutableMapping[str, Any]) -> None:
+        async def note(message: Message) -> None:
             if message["type"] == "http.response.start":
                 monitor.note_request(scope["method"], message["status"])
             await send(message)
@@ -88,7 +87,7 @@ def counted(app: App, monitor: Monitor) -> App:
     return count
 
 
-def guarded(app: App, callers: Callers, limit: Limit) -> App:
+def guarded(app: ASGIApp, callers: Callers, limit: Limit) -> ASGIApp:
     """Let in only those who show a token, and say who they are; strangers are counted by their addresses."""
 
     async def challenge(scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,7 +113,7 @@ def guarded(app: App, callers: Callers, limit: Limit) -> App:
     return ask
 
 
-def called_by_name(app: App, base: str, limit: Limit) -> App:
+def called_by_name(app: ASGIApp, base: str, limit: Limit) -> ASGIApp:
     """Let in only who calls us by an address of this machine or by the card's, and no page of another site.
 
     For an assessor without tokens: a browser here carries what any site wants, under a name that means this machine
@@ -149,7 +148,7 @@ def called_by_name(app: App, base: str, limit: Limit) -> App:
     return look
 
 
-def bounded(app: App, most: int = MAX_BODY) -> App:
+def bounded(app: ASGIApp, most: int = MAX_BODY) -> ASGIApp:
     """Refuse bodies that are too large, however they announce themselves."""
 
     async def measure(scope: Scope, receive: Receive, send: Send) -> None:
@@ -161,7 +160,7 @@ def bounded(app: App, most: int = MAX_BODY) -> App:
             await _too_large(scope, receive, send, most)
             return
         read = 0
-        chunks: list[MutableMapping[str, Any]] = []
+        chunks: list[Message] = []
         # Read whole before anything looks at it: it is small, and a refusal is still possible then.
         while True:
             message = await receive()
@@ -175,7 +174,7 @@ def bounded(app: App, most: int = MAX_BODY) -> App:
 
         scope[BODY] = b"".join(chunk.get("body", b"") for chunk in chunks)
 
-        async def replay() -> MutableMapping[str, Any]:
+        async def replay() -> Message:
             return chunks.pop(0) if chunks else await receive()
 
         await app(scope, replay, send)

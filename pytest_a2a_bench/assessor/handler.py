@@ -6,10 +6,23 @@ from collections.abc import AsyncGenerator
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
-from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.types import GetTaskRequest, Message, SendMessageRequest, Task, TaskState
+from a2a.server.request_handlers import DefaultRequestHandler, RequestHandler
+from a2a.types import (
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    Message,
+    SendMessageRequest,
+    Task,
+    TaskState,
+)
+from a2a.utils.error_handlers import rest_error_handler
 from a2a.utils.errors import UnsupportedOperationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
+from pytest_a2a_bench.assessor.card import REST_PREFIX
+from pytest_a2a_bench.assessor.strict import StrictContextBuilder
 from pytest_a2a_bench.assessor.webhooks import KnownUser
 
 _UNDER_WAY = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
@@ -42,3 +55,18 @@ class AssessorHandler(DefaultRequestHandler):
         task = await self.on_get_task(GetTaskRequest(id=params.message.task_id), context)
         if task is not None and task.status.state in _UNDER_WAY:
             raise UnsupportedOperationError(message="an assessment takes no further messages; send another request")
+
+
+def delete_webhook_route(handler: RequestHandler, contexts: StrictContextBuilder) -> Route:
+    """Return the route of A2A 0.3 that the SDK's REST binding lacks."""
+
+    @rest_error_handler
+    async def delete_webhook(request: Request) -> Response:
+        asked = DeleteTaskPushNotificationConfigRequest(
+            task_id=request.path_params["id"], id=request.path_params["push_id"]
+        )
+        await handler.on_delete_task_push_notification_config(asked, contexts.build(request))
+        return JSONResponse({})
+
+    path = f"{REST_PREFIX}/v1/tasks/{{id}}/pushNotificationConfigs/{{push_id}}"
+    return Route(path, delete_webhook, methods=["DELETE"])

@@ -20,21 +20,20 @@ from a2a.utils.errors import A2AError
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.a2a.network import Network, read_variable
 from pytest_a2a_bench.a2a.transport import open_client
-from pytest_a2a_bench.assessor.asgi import App
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import ENDED, Desk, Look
 from pytest_a2a_bench.assessor.gateway import Limit, bounded, called_by_name, counted, guarded
-from pytest_a2a_bench.assessor.handler import AssessorHandler
+from pytest_a2a_bench.assessor.handler import AssessorHandler, delete_webhook_route
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.page import page_routes
 from pytest_a2a_bench.assessor.retention import keep_removing
-from pytest_a2a_bench.assessor.routes import further_routes
+from pytest_a2a_bench.assessor.routes import other_routes
 from pytest_a2a_bench.assessor.strict import StrictContextBuilder
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
@@ -113,7 +112,7 @@ async def serve(
 @contextlib.asynccontextmanager
 async def assessor(
     place: Place, terms: Terms, callers: Callers | None, base: str, tracing: Tracing = NO_TRACING
-) -> AsyncIterator[App]:
+) -> AsyncIterator[ASGIApp]:
     """Give the ASGI application; what was interrupted before is taken up, and what runs at the end is kept for later.
 
     :raises ConfigurationError: if the results directory or the database cannot be used.
@@ -146,8 +145,8 @@ async def assessor(
         *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
         # Without the SDK's catch-all for tenants, which the assessor does not have.
         *(route for route in rest if isinstance(route, Route)),
-        *page_routes(desk, terms),
-        *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
+        delete_webhook_route(handler, strict),
+        *other_routes(desk, terms, monitor, stores.engine),
     ]
     limit = Limit(terms.per_minute or None, monitor)
     app = bounded(Starlette(routes=routes))
