@@ -70,7 +70,8 @@ def afterwards(directory: Path, page: int) -> dict[str, float]:
     """Do what the controller does when the last item has reported."""
     from itertools import islice
 
-    from pytest_a2a_bench.reports.html import Contents, render
+    from pytest_a2a_bench.reports.contents import Contents
+    from pytest_a2a_bench.reports.html import render
     from pytest_a2a_bench.reports.reported import load_reported
     from pytest_a2a_bench.results.stats import summarise
     from pytest_a2a_bench.results.store import Store

@@ -27,9 +27,8 @@ from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import dollars
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.reports.gathering import gather
-from pytest_a2a_bench.reports.html import Contents, now, render
-from pytest_a2a_bench.reports.html.conformance import rows_of
+from pytest_a2a_bench.reports.contents import Contents, gather, now, rows_of
+from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.reports.html.markup import Child, el
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench import __version__, reports
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli import _connection
@@ -27,6 +27,7 @@ from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.reports.conformance import FORMATS, render
 from pytest_a2a_bench.secret import KNOWN
 
 
@@ -41,7 +42,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--online", action="store_true", help="Check that the agent keeps what the card promises")
     parser.add_argument("--allow-http", action="store_true", help="Accept interfaces without TLS on any host")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For fetching the card (10)")
-    parser.add_argument("--format", choices=reports.FORMATS, default="text", help="Output (text)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write it there")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
@@ -99,7 +100,7 @@ def _judge(namespace: Namespace) -> int:
         tool={"name": "pytest-a2a-bench", "version": __version__},
         lines=lines_of(card.text) if namespace.format == "sarif" else {},
     )
-    text = reports.render(report, namespace.format)
+    text = render(report, namespace.format)
     if namespace.output:
         _write(namespace.output, text)
     else:

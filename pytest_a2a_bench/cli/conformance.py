@@ -40,8 +40,7 @@ from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line, redact_url
-from pytest_a2a_bench.reports import FORMATS, matrix, render
-from pytest_a2a_bench.reports import text as text_report
+from pytest_a2a_bench.reports.conformance import FORMATS, render, summary_lines
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import CHECK_PROFILES
@@ -319,5 +318,4 @@ def _write(path: Path, text: str, option: str = "-o") -> None:
 
 
 def _brief(report: Report) -> str:
-    lines = [text_report.header(report), *matrix.lines(report.rows, report.levels), *text_report.tail(report)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(summary_lines(report)) + "\n"

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.reports.gathering import gather
+from pytest_a2a_bench.reports.contents import gather, write_with
 from pytest_a2a_bench.reports.html import write
-from pytest_a2a_bench.reports.own import write_with
 from pytest_a2a_bench.results import history
 from pytest_a2a_bench.results.stats import count
 

@@ -16,8 +16,7 @@ from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports import conversation
-from pytest_a2a_bench.reports.again import hold_again
+from pytest_a2a_bench.reports.trial_text import conversation, rerun_command
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store, load_trial
 
@@ -44,9 +43,9 @@ def run(namespace: Namespace) -> int:
         nodeids = {key: nodeid for nodeid, key in asked.nodeids.items()}
         result = _find(namespace.what, namespace.results, asked)
     width = shutil.get_terminal_size((100, 24)).columns
-    print("\n".join(conversation.lines(result, width, whole=namespace.whole)))
+    print("\n".join(conversation(result, width, whole=namespace.whole)))
     if nodeid := nodeids.get(str(result.key)):
-        print(f"hold it again: {hold_again(nodeid)}")
+        print(f"hold it again: {rerun_command(nodeid)}")
     if result.path:
         print(f"file: {os.path.relpath(result.path)}")
     return 0

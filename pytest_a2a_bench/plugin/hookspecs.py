@@ -46,7 +46,7 @@ def pytest_a2a_bench_dialects() -> Mapping[str, str]:
 def pytest_a2a_bench_reporters() -> Mapping[str, str]:
     """Offer reporters, for ``--a2a-report NAME=FILE`` and ``a2a-bench report DIR --format NAME``.
 
-    :return: functions of :class:`~pytest_a2a_bench.reports.html.contents.Contents` that return the text of the file.
+    :return: functions of :class:`~pytest_a2a_bench.reports.contents.Contents` that return the text of the file.
     """
     raise NotImplementedError
 

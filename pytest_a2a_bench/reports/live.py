@@ -21,8 +21,8 @@ from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates.terms import groups_of_result
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.reports.contents import gather
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
-from pytest_a2a_bench.reports.gathering import gather
 from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.reports.html.explorer import safe_json
 from pytest_a2a_bench.reports.html.markup import el

@@ -8,9 +8,9 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
-from pytest_a2a_bench.model import Cost, TrialResult, Usage
+from pytest_a2a_bench.model import Cost, Party, TrialResult, Usage, dollars, percentile, sum_usage
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports import parties
+from pytest_a2a_bench.reports.verdict import aligned
 from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
 
 NO_MODEL = ("scripted", "a2a")
@@ -27,8 +27,10 @@ def lines(results: Sequence[TrialResult], width: int) -> list[str]:
     table = rows(results)
     if not table:
         return []
-    flat = _aligned(table)
-    return flat if max(map(len, flat)) <= width else _aligned([list(column) for column in zip(*table, strict=True)])
+    flat = list(aligned(table))
+    if max(map(len, flat)) <= width:
+        return flat
+    return list(aligned([list(column) for column in zip(*table, strict=True)]))
 
 
 def rows(results: Sequence[TrialResult]) -> list[list[str]]:
@@ -58,7 +60,7 @@ def _category_table(group: Mapping[str, DomainSummary]) -> list[str]:
     most = max((k for s in group.values() for k in s.pass_hat_k), default=0)
     rows = [_category_cells(category, group[category], most) for category in _in_order(group)]
     titles = [name for name in rows[0] if name != "not evaluated" or any(row[name] != "0" for row in rows)]
-    return _aligned([titles, *([row[title] for title in titles] for row in rows)])
+    return list(aligned([titles, *([row[title] for title in titles] for row in rows)]))
 
 
 def _category_cells(category: str, s: DomainSummary, most: int) -> dict[str, str]:
@@ -91,7 +93,7 @@ def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> l
             s = group.get(category)
             cells += [f"{s.successes} of {s.evaluated}", _number(s.mean_reward, 3)] if s else ["-", "-"]
         rows.append(cells)
-    return _aligned(rows)
+    return list(aligned(rows))
 
 
 def _in_order(categories: Iterable[str]) -> list[str]:
@@ -148,7 +150,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         counted = ", ".join(f"{n}x {one_line(reason, 60)}" for reason, n in again.most_common())
         yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
     yield from _user_faults(results)
-    yield from parties.lines(results)
+    yield from party_lines(results)
     yield from _cost(results)
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
     if replaced:
@@ -217,6 +219,39 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"{vain.total()} of them in vain ({kinds}): what was evaluated before it counts"
 
 
+_DOING = {
+    "transfer": "took over (--a2a-transfer)",
+    "user": "played the user in",
+    "colleague": "was asked in",
+}
+
+
+def party_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Yield a line for each other agent that took part; its numbers are in no other number."""
+    names = dict.fromkeys((party.name, party.role) for r in results for party in r.parties)
+    for name, role in names:
+        own = [(r, p) for r in results for p in r.parties if (p.name, p.role) == (name, role)]
+        parts = [p for _, p in own]
+        took_part = f"{name} {_DOING[role]} {len(own)} of {count(len(results), 'conversation')}"
+        blamed = [r for r, _ in own if r.blame == name]
+        broken = sum(r.status != "evaluated" for r in blamed)
+        missed = f"; {len(blamed) - broken} missed and {broken} broken by its doing" if blamed else ""
+        yield f"{took_part}: {_party_numbers(parts)}{missed}"
+
+
+def _party_numbers(parts: Sequence[Party]) -> str:
+    latencies = sorted(s for p in parts for s in p.turn_latencies)
+    usage = sum_usage(p.usage for p in parts)
+    turns, errors = sum(p.turns for p in parts), sum(p.wire.errors for p in parts)
+    known = [count(turns, "turn"), count(sum(p.wire.requests for p in parts), "request")]
+    known += [f"{errors} failed"] if errors else []
+    middle, high = percentile(latencies, 50), percentile(latencies, 95)
+    known += [f"p50 {middle:.3f} s, p95 {high:.3f} s"] if middle is not None and high is not None else []
+    known += [f"tokens {usage.input_tokens or 0}/{usage.output_tokens or 0}"] if usage.tokens is not None else []
+    known += [f"cost {dollars(usage.cost_usd)}"] if usage.cost_usd is not None else []
+    return ", ".join(known)
+
+
 def benchmark_notes(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what each benchmark says must be known before these numbers are compared with others."""
     for suite, own in _by_suite(results):
@@ -257,17 +292,6 @@ def _cells(s: DomainSummary, most: int) -> dict[str, str]:
         "cost": str(s.cost),
     }
     return cells
-
-
-def _aligned(table: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
 
 
 def _tokens(s: DomainSummary) -> str:

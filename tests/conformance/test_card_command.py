@@ -15,11 +15,11 @@ from cards import minimal_0_3, minimal_1_0
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench import reports
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
 from pytest_a2a_bench.conformance.stored import REPORT
+from pytest_a2a_bench.reports.conformance import FORMATS
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_a_known_defect_is_told_and_fails_nothing(
     assert "1 failed, 1 warned, 1 waived" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", reports.FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_foreign_text_is_harmless_in_every_format(name: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     card = minimal_1_0()
     card["skills"][0]["id\x1b[2J|<script>"] = 1

@@ -22,7 +22,8 @@ from pytest_a2a_bench.conformance.finding import (
 )
 from pytest_a2a_bench.conformance.report import Report, card_results, compliance, judge
 from pytest_a2a_bench.conformance.waivers import Waiver
-from pytest_a2a_bench.reports import FORMATS, evidence, matrix, render
+from pytest_a2a_bench.reports import findings
+from pytest_a2a_bench.reports.conformance import FORMATS, render
 
 EVIL = "\x1b[31mred\x1b]0;title\x07 <script>alert(1)</script> ]]> | `x` ``` \u202e \x00 \ufffe"
 TODAY = datetime.date(2026, 11, 21)
@@ -103,7 +104,7 @@ def test_text_shows_the_requirement_the_wire_and_the_command() -> None:
 
 
 def test_the_matrix_has_groups_and_bindings() -> None:
-    assert matrix.cells(MIXED.rows) == [
+    assert findings.matrix_cells(MIXED.rows) == [
         ["group", "card", "JSONRPC", "GRPC"],
         ["send", "", "1/3 1 failed 1 warned", ""],
         ["streaming", "", "skipped", ""],
@@ -114,7 +115,7 @@ def test_the_matrix_has_groups_and_bindings() -> None:
 
 def test_the_matrix_keeps_versions_apart() -> None:
     rows = report(result("passed"), result("failed", version="0.3")).rows
-    assert [row[0] for row in matrix.cells(rows)] == ["group", "send (1.0)", "send (0.3)"]
+    assert [row[0] for row in findings.matrix_cells(rows)] == ["group", "send (1.0)", "send (0.3)"]
     assert [(c.version, c.verdict) for c in compliance(rows)] == [
         ("1.0", "fully conformant"),
         ("0.3", "not conformant"),
@@ -260,17 +261,12 @@ def test_an_empty_report_is_a_report(format: str) -> None:
 
 
 @settings(max_examples=examples(50), deadline=None)
-@given(st.text(), st.sampled_from(FORMATS))
+@given(st.text(), st.sampled_from(sorted(FORMATS)))
 def test_any_text_can_be_reported(text: str, format: str) -> None:
     found = render(report(result("failed", found=text), agent=text), format)
     found.encode()
     if format == "junit":
         ElementTree.fromstring(found)
-
-
-def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(ValueError, match="'pdf' is not one of text, json"):
-        render(MIXED, "pdf")
 
 
 def test_a_card_gives_a_result_for_each_of_its_requirements() -> None:
@@ -291,14 +287,14 @@ def test_a_card_gives_a_result_for_each_of_its_requirements() -> None:
 
 def test_an_exchange_is_shown_once() -> None:
     shared = exchange()
-    findings = tuple(Finding("SEND-003", "error", f"problem {n}", exchanges=(shared,)) for n in range(3))
-    (judgement,) = judge([CheckResult(requirement("SEND-003"), "JSONRPC", "failed", findings)])
-    assert "\n".join(evidence.explain(judgement)).count("repeat:") == 1
+    several = tuple(Finding("SEND-003", "error", f"problem {n}", exchanges=(shared,)) for n in range(3))
+    (judgement,) = judge([CheckResult(requirement("SEND-003"), "JSONRPC", "failed", several)])
+    assert "\n".join(findings.explain(judgement)).count("repeat:") == 1
 
 
 def test_no_answer_is_said_in_words() -> None:
     silent = dataclasses.replace(exchange(), status=None, response="", problem="connection reset")
-    assert "< no answer: connection reset" in list(evidence.wire_lines(silent))
+    assert "< no answer: connection reset" in list(findings.wire_lines(silent))
 
 
 def test_sarif_says_what_it_left_out() -> None:

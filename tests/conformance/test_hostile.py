@@ -23,7 +23,7 @@ from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.reports.evidence import wire_lines
+from pytest_a2a_bench.reports.findings import wire_lines
 
 TIMEOUT = 0.4
 SECRET = "a-secret-that-stays-here"

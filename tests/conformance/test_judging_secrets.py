@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import targets_of
-from pytest_a2a_bench.reports import render
+from pytest_a2a_bench.reports.conformance import render
 
 BEARER = {"httpAuthSecurityScheme": {"scheme": "bearer"}}
 BASIC = {"httpAuthSecurityScheme": {"scheme": "basic"}}

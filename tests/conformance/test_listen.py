@@ -12,7 +12,7 @@ import pytest
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.wire.exchange import listener_line
-from pytest_a2a_bench.reports import evidence
+from pytest_a2a_bench.reports import findings
 
 
 def post(url: str, **options: str) -> httpx.Response:
@@ -66,7 +66,7 @@ def asked(url: str) -> Exchange:
 
 
 def test_a_line_that_needs_a_listener_says_so() -> None:
-    lines = list(evidence.wire_lines(asked("http://127.0.0.1:41234/abcdefgh_-345678")))
+    lines = list(findings.wire_lines(asked("http://127.0.0.1:41234/abcdefgh_-345678")))
     assert lines[-2] == "listen: a2a-bench listen 127.0.0.1:41234"
     assert lines[-1].startswith("repeat: curl ")
 
@@ -81,4 +81,4 @@ def test_a_listener_behind_a_tunnel_is_the_users() -> None:
 )
 def test_a_line_that_needs_none_says_nothing(url: str) -> None:
     assert listener_line(asked(url)) == ""
-    assert "listen" not in "".join(evidence.wire_lines(asked(url)))
+    assert "listen" not in "".join(findings.wire_lines(asked(url)))

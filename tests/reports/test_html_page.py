@@ -20,8 +20,8 @@ from markupsafe import Markup
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import Turn
-from pytest_a2a_bench.reports.html import Contents, explorer, records, render, write
-from pytest_a2a_bench.reports.html.contents import cautions
+from pytest_a2a_bench.reports.contents import Contents, cautions
+from pytest_a2a_bench.reports.html import explorer, records, render, write
 from pytest_a2a_bench.reports.html.markup import el
 
 

@@ -11,7 +11,7 @@ from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import ToolCall, TrialKey, Turn
-from pytest_a2a_bench.reports import conversation
+from pytest_a2a_bench.reports.trial_text import conversation
 from pytest_a2a_bench.results.store import Store
 
 
@@ -86,8 +86,8 @@ def test_what_is_not_one_trial_is_one_line(
 def test_long_messages_are_cut_unless_the_whole_is_asked_for() -> None:
     result = made_trial("made/even/1#0", transcript=(Turn("agent", "\n".join(f"line {i}" for i in range(40))),))
 
-    cut = "\n".join(conversation.lines(result, 100))
-    whole = "\n".join(conversation.lines(result, 100, whole=True))
+    cut = "\n".join(conversation(result, 100))
+    whole = "\n".join(conversation(result, 100, whole=True))
 
     assert "    line 11\n    ... 28 more lines (--whole)" in cut
     assert "line 12" not in cut
@@ -100,7 +100,7 @@ def test_what_was_said_moves_no_cursor_and_fits_the_terminal() -> None:
         "made/even/1#0", transcript=(Turn("agent", hostile, calls=(ToolCall("a\x1bb", {"x": hostile}),)),)
     )
 
-    lines = list(conversation.lines(result, 60))
+    lines = list(conversation(result, 60))
 
     assert not any("\x1b" in line or "\x07" in line for line in lines)
     begin = lines.index("1 agent (0.20 s)")

@@ -23,8 +23,8 @@ from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.language_models import PriceList, price_list
 from pytest_a2a_bench.model import Cost, ProtocolMetrics, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.reports import protocol_metrics, summary
+from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import overview, records
-from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.manifest import Manifest

@@ -17,7 +17,7 @@ from made_trials import made_trial
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
-from pytest_a2a_bench.reports.gathering import gather
+from pytest_a2a_bench.reports.contents import gather
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by
 from pytest_a2a_bench.results.compare import compare, judge_drop
 from pytest_a2a_bench.results.store import Store

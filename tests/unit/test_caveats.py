@@ -5,8 +5,8 @@ from typing import Any
 
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.reports.contents import Contents, cautions
 from pytest_a2a_bench.reports.html import records
-from pytest_a2a_bench.reports.html.contents import Contents, cautions
 
 MINI: dict[str, Any] = {"source": {"source": "mini", "official": False}}
 

@@ -60,10 +60,10 @@ class Summary:
         """Return the level of compliance for each version, and the counts; empty where no check was made."""
         if not self.reported:
             return []
-        from pytest_a2a_bench.reports import matrix
+        from pytest_a2a_bench.reports import findings
 
         rows = self._rows
-        return [*map(matrix.level_line, self._levels(rows)), f"checks of the protocol: {matrix.count_line(rows)}"]
+        return [*map(findings.level_line, self._levels(rows)), f"checks of the protocol: {findings.count_line(rows)}"]
 
     @property
     def _rows(self) -> list[CheckRow]:
@@ -81,19 +81,19 @@ class Summary:
 
     def _lines(self) -> Iterator[str]:
         from pytest_a2a_bench.conformance.report import removable
-        from pytest_a2a_bench.reports import matrix
+        from pytest_a2a_bench.reports import findings
 
         rows = self._rows
-        yield from matrix.lines(rows, self._levels(rows))
+        yield from findings.matrix_lines(rows, self._levels(rows))
         for waiver in removable(self.run.services.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
-        skips = matrix.skip_lines(rows)
+        skips = findings.skip_lines(rows)
         if skips and self.config.get_verbosity() >= 0:
             yield "skipped:"
             yield from skips
         if self.run.services.judge is not None:
             yield from (one_line(text) for text in self.run.services.judge.left)
-        yield matrix.count_line(rows)
+        yield findings.count_line(rows)
 
 
 def _values(report: Any) -> dict[str, Any]:

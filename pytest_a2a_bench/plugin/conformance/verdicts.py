@@ -28,7 +28,7 @@ from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties
 from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports import evidence
+from pytest_a2a_bench.reports import findings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.place import Place
@@ -115,7 +115,7 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
     A check that could not be made is an error, one that does not apply a skip, a waived failure an expected one.
     """
     (judgement,) = judge([result], waivers=_waivers(run), strict=run.settings.strict)
-    if judgement.status == "warned" and not _warn(item, evidence.headline(judgement)):
+    if judgement.status == "warned" and not _warn(item, findings.headline(judgement)):
         judgement = dataclasses.replace(judgement, status="failed")
     item.stash[JUDGEMENT] = judgement
     set_properties(item, _properties(judgement))
@@ -125,9 +125,9 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
     if judgement.status in ("inconclusive", "explained"):
         pytest.skip(f"{judgement.status}: {one_line(result.reason)}")
     if judgement.status == "error":
-        pytest.fail("\n".join(evidence.explain(judgement)), pytrace=False)
+        pytest.fail("\n".join(findings.explain(judgement)), pytrace=False)
     if judgement.status == "waived" and judgement.waiver is not None:
-        pytest.xfail(f"waived: {one_line(judgement.waiver.reason)} ({evidence.headline(judgement)})")
+        pytest.xfail(f"waived: {one_line(judgement.waiver.reason)} ({findings.headline(judgement)})")
     return judgement
 
 
@@ -187,8 +187,8 @@ def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
         return
     title = f"a2a {judgement.result.requirement.id} [{judgement.result.binding}]"
     # The node id names the check already, and the line of the short summary is cut at the terminal's width.
-    headline = evidence.headline(judgement, named=False) if report.failed and not judgement.passed else None
-    add_explanation(report, title, "\n".join(evidence.explain(judgement)), headline)
+    headline = findings.headline(judgement, named=False) if report.failed and not judgement.passed else None
+    add_explanation(report, title, "\n".join(findings.explain(judgement)), headline)
 
 
 def _properties(judgement: Judgement) -> dict[str, str | int | float | bool]:

@@ -20,8 +20,8 @@ from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.reports.html import Contents, now, write
-from pytest_a2a_bench.reports.own import write_with
+from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now, write_with
+from pytest_a2a_bench.reports.html import write
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -84,8 +84,6 @@ class Page:
             say(terminalreporter, f"{what}: {shown_path(str(path), self.config)}")
 
     def _contents(self) -> Contents:
-        from pytest_a2a_bench.reports import gathering  # reads recordings, and so loads the client
-
         agent, trials = agent_of(self.run), self._trials()
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
         return Contents(
@@ -98,8 +96,8 @@ class Page:
             verdict=StoredVerdict.of(verdict, self.run.plan.run_id) if verdict is not None else None,
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
-            beside=gathering.beside(Path(self.run.settings.baseline), trials) if self.run.settings.baseline else {},
-            **gathering.of_manifest(self.run.plan.results),
+            beside=beside(Path(self.run.settings.baseline), trials) if self.run.settings.baseline else {},
+            nodeids=nodeids_of(self.run.plan.results),
             compared=getattr(verdict, "agents", ()),
             made_at=now(),
             history=getattr(self.config.pluginmanager.get_plugin(past.NAME), "entries", ()),

@@ -16,8 +16,8 @@ from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.reports import diagnosis, reported, run_markdown, summary
-from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
+from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
+from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
 from pytest_a2a_bench.secret import KNOWN
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ class Publisher:
         return outcome
 
     def _publish(self, exitstatus: int) -> None:
-        text = run_markdown.render(self._summary(exitstatus))
+        text = markdown.render(self._summary(exitstatus))
         if self.run.settings.markdown:
             self._write(Path(self.run.settings.markdown), text, append=False)
         if not on_github(self.run, os.environ):
             return
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             self._write(Path(path), text, append=True)
-        for line in run_markdown.annotate(list(self._troubles.values())):
+        for line in markdown.annotate(list(self._troubles.values())):
             self._write_line(line)
 
     def _write(self, path: Path, text: str, *, append: bool) -> None:
@@ -123,7 +123,7 @@ def _trouble(report: pytest.TestReport, values: Mapping[str, Any]) -> Trouble | 
     if not (report.failed or missed):
         return None
     gate = values.get("a2a.gate")
-    what = run_markdown.GATE if gate else "missed" if missed else "failed" if report.when == "call" else "error"
+    what = markdown.GATE if gate else "missed" if missed else "failed" if report.when == "call" else "error"
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message) if crash is not None else _text(report)
     own = [t for name, t in sections_of(report) if name.startswith("a2a ")]

@@ -17,7 +17,7 @@ from pytest_a2a_bench.plugin.run.explanation import MISSED, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports import failures
+from pytest_a2a_bench.reports import trial_text
 
 
 def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
@@ -49,7 +49,7 @@ def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:
     if report.when != "call" or not report.passed or result is None:
         return
     if is_unsolved(result) and _decides_reward(result):
-        report.outcome, report.longrepr = "failed", failures.headline(result)
+        report.outcome, report.longrepr = "failed", trial_text.headline(result)
 
 
 def _decides_reward(result: TrialResult) -> bool:
@@ -68,7 +68,7 @@ def _reason(item: pytest.Item, result: TrialResult, run: BenchRun) -> str | None
     else:
         what = PREFIX
     path = shown_path(result.path, item.config)
-    return f"{what}: {failures.headline(result)}" + (f"; transcript: {path}" if path else "")
+    return f"{what}: {trial_text.headline(result)}" + (f"; transcript: {path}" if path else "")
 
 
 def _asserts_success(excinfo: pytest.ExceptionInfo[BaseException], result: TrialResult, item: pytest.Item) -> bool:

@@ -17,7 +17,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import schedule as schedules
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.redact import one_line, sanitise
-from pytest_a2a_bench.reports import failures
+from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -224,8 +224,8 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
 
 def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
-    text = failures.explain(result, path)
-    headline = failures.headline(result) if not result.success else None
+    text = trial_text.explain(result, path)
+    headline = trial_text.headline(result) if not result.success else None
     add_explanation(report, f"a2a trial {result.key}", text, headline)
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_a2a_bench.reports.html.contents import Contents
+from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html.page import render
 from pytest_a2a_bench.results.store import write_atomically
 
-__all__ = ["Contents", "now", "render", "write"]
+__all__ = ["render", "write"]
 
 _PAGE = "index.html"
 _BESIDE = "transcripts"
@@ -50,8 +49,3 @@ def write(target: str, contents: Contents) -> Path:
         if old.name not in kept and re.fullmatch(r"[0-9a-f]{20}\.html", old.name):
             old.unlink(missing_ok=True)
     return page
-
-
-def now() -> str:
-    """Return the time as a page shows it."""
-    return datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC")

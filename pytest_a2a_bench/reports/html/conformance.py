@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
 from pytest_a2a_bench.conformance.requirements import requirement
-from pytest_a2a_bench.conformance.stored import StoredCheck, StoredReport
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.reports import evidence, matrix
+from pytest_a2a_bench.reports import findings
+from pytest_a2a_bench.reports.contents import check_name
 from pytest_a2a_bench.reports.html.markup import el
 from pytest_a2a_bench.reports.html.overview import pill
 from pytest_a2a_bench.results.stats import count
@@ -31,7 +31,7 @@ _FINDINGS = 200
 
 def section(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Markup:
     """Return the matrix of groups and bindings, and what was found."""
-    head, *body = matrix.cells(rows)
+    head, *body = findings.matrix_cells(rows)
     table = el(
         "table",
         el("thead", el("tr", [el("th", title, scope="col") for title in head])),
@@ -44,15 +44,10 @@ def section(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Markup
         el("h2", "Conformance"),
         el("ul", levels, class_="plain"),
         el("div", table, class_="scroller", tabindex="0", role="region", aria_label="Conformance matrix"),
-        el("p", matrix.count_line(rows), class_="note"),
+        el("p", findings.count_line(rows), class_="note"),
         _findings(rows, explanations),
         id="conformance",
     )
-
-
-def name_of(row: CheckRow) -> str:
-    """Return what tells a check from every other: a requirement of a version on a binding."""
-    return f"{row.id} {row.version} [{row.binding}]"
 
 
 def _cell(text: str) -> Markup:
@@ -72,7 +67,7 @@ def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Mark
         return None
     order = list(_TONES)
     told.sort(key=lambda row: order.index(row.status))
-    items = [_finding(row, explanations.get(name_of(row), "")) for row in told[:_FINDINGS]]
+    items = [_finding(row, explanations.get(check_name(row), "")) for row in told[:_FINDINGS]]
     more = len(told) - _FINDINGS
     return el(
         "div",
@@ -95,20 +90,3 @@ def _about(row: CheckRow) -> str:
     # Checks that others' files describe are in no catalogue.
     except ConfigurationError:
         return ""
-
-
-def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:
-    """Return the rows of a stored report, and what is to be said about each, by :func:`name_of`."""
-    rows = [CheckRow(c.id, c.group, c.level, c.version, c.binding, c.status, c.reason) for c in report.results]
-    texts = {name_of(row): "\n".join(_lines(each)) for row, each in zip(rows, report.results, strict=True)}
-    return rows, texts
-
-
-def _lines(check: StoredCheck) -> Iterator[str]:
-    yield f"{check.spec}: {check.requirement}"
-    if check.waiver is not None:
-        yield f"waiver{', expired' if check.waiver.expired else ''}: {check.waiver.reason}"
-    if check.reason:
-        yield f"reason: {check.reason}"
-    yield from (f"explains: {line}" for line in check.explains)
-    yield from evidence.found_lines(check.findings)

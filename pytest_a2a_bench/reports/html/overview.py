@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
+from pytest_a2a_bench.reports.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html import records
-from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html.markup import el, join, rate, seconds
 from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.inference import wilson

@@ -18,11 +18,11 @@ from markupsafe import Markup
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.reports.again import hold_again
+from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.diagnosis import clusters
 from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, over_time, overview, records, why
-from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import el, join
+from pytest_a2a_bench.reports.trial_text import rerun_command
 
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
 _CHUNK_SCRIPT = ("chunk.js",)
@@ -162,7 +162,7 @@ def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
     if key in contents.nodeids:
         # Of several agents no single option names the one.
         endpoint = "" if result.key.agent else contents.endpoint
-        found["run"] = hold_again(contents.nodeids[key], endpoint)
+        found["run"] = rerun_command(contents.nodeids[key], endpoint)
     other = contents.beside.get(key)
     if other is not None:
         found["beside"] = records.beside(other, contents.baseline_name)

@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser, Diagnosis, diagnose
 from pytest_a2a_bench.benchmarks.tau2 import diagnosis as tau2
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import DialectFinding, Reward, ToolCall, TrialKey, TrialResult, Turn, UserFault
-from pytest_a2a_bench.reports import diagnosis, failures
+from pytest_a2a_bench.reports import diagnosis, trial_text
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store
 
@@ -313,7 +313,7 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_what_repeats_is_shown_once() -> None:
     turns = [Turn("user", "Cancel it."), *[Turn("agent", "Sure?"), Turn("user", "Yes.")] * 5, Turn("agent", "Bye.")]
-    lines = failures.explain(result([CANCEL], transcript=tuple(turns))).splitlines()
+    lines = trial_text.explain(result([CANCEL], transcript=tuple(turns))).splitlines()
     assert "last 12 of 12 messages (6 turns of the agent):" in lines
     assert not any(line.startswith("asked:") for line in lines)
     assert lines[-3:] == ["  agent: Sure?", "  user: Yes.  [these 2 messages, 5 times]", "  agent: Bye."]

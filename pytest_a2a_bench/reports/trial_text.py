@@ -1,34 +1,37 @@
-"""Why a trial was not a success, in words for terminals and reports. Pure.
+"""Text about one trial: its outcome, why, its conversation, and the command that runs it again (pure).
 
-Whatever an agent or a simulated user said is untrusted: control characters never reach the text.
+What agents and simulated users said is untrusted: no control character of it reaches the text.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialResult, Turn
+from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialResult, Turn
+from pytest_a2a_bench.results.stats import count
 
 _TITLES = {
     "env_assertion": "not true of the environment:",
     "communicate": "never communicated:",
     "nl_assertion": "not true of the conversation, says the judge:",
 }
-"""Kind of a check -> what stands above those that were not met; a suite may have others (``Suite.check_titles``)."""
+"""Kind of a check -> the title above those that were not met; a suite may add others (``Suite.check_titles``)."""
 
 LAST_TURNS = 6
 _LINES = 30
+_MARGIN = 10
+_BOUND = 12
+"""Lines that are shown of a message, as the results of tools are long."""
 
 
 def headline(result: TrialResult) -> str:
-    """Say in one line what came of a trial: why it missed, and its reward by its parts."""
+    """Return the outcome of a trial in one line: why it failed, and its reward by its parts."""
     if result.reward_info is None:
         return f"not evaluated ({result.status})"
     parts = ", ".join(f"{name} {value:g}" for name, value in result.reward_info.breakdown.items())
@@ -42,9 +45,9 @@ def headline(result: TrialResult) -> str:
 
 
 def explain(result: TrialResult, path: str | None = None) -> str:
-    """Say why a trial has the reward that it has.
+    """Return why a trial has its reward, and its last messages, as lines of text.
 
-    :param path: the transcript's file, as it should be shown.
+    :param path: the transcript's file, as it is shown.
     """
     said = _turn_lines(result) if result.transcript else ()
     where = [f"transcript: {path}"] if path else ()
@@ -52,7 +55,7 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 
 
 def reasons(result: TrialResult) -> Iterator[str]:
-    """Yield why a trial has the reward that it has, without what was said."""
+    """Yield why a trial has its reward, without its messages."""
     yield from _why(result)
     suite = registry.find(result.key.suite)
     if result.reward_info is not None:
@@ -68,7 +71,7 @@ def reasons(result: TrialResult) -> Iterator[str]:
 
 def _why(result: TrialResult) -> Iterator[str]:
     told = diagnosis_of(result)
-    if told is None or told.kind == "user":  # told by itself
+    if told is None or told.kind == "user":  # user_lines has it
         return
     yield f"why: {sentence(result, told)}"
     if told.detail:
@@ -76,7 +79,7 @@ def _why(result: TrialResult) -> Iterator[str]:
 
 
 def _turn_lines(result: TrialResult) -> Iterator[str]:
-    """Show what the user wanted and how it ended; what was said again and again is shown once."""
+    """Yield the first message of the user and the last ones of all; repeated ones once."""
     turns = result.transcript
     asked = next((number for number, turn in enumerate(turns) if turn.role == "user"), None)
     lines = [_turn_line(turn) for turn in turns]
@@ -88,9 +91,9 @@ def _turn_lines(result: TrialResult) -> Iterator[str]:
 
 
 def fold_tail(lines: Sequence[str], most: int) -> tuple[int, list[str]]:
-    """Return the last lines, those that repeat as a pair or alone shown once with how often; and where they begin.
+    """Return the last lines and where they begin; lines or pairs that repeat are shown once, with how often.
 
-    :param most: so many are shown at most.
+    :param most: how many lines at most.
     """
     shown: list[str] = []
     at = len(lines)
@@ -108,7 +111,7 @@ def fold_tail(lines: Sequence[str], most: int) -> tuple[int, list[str]]:
 
 
 def _repeated(lines: Sequence[str], end: int) -> tuple[int, int]:
-    """Return how many lines before ``end`` are said again and again, and how often; ``(1, 1)`` where none are."""
+    """Return how many lines before ``end`` repeat, and how often; ``(1, 1)`` where none do."""
     for size in (1, 2):
         block, times = lines[end - size : end], 1
         while end - size * (times + 1) >= 0 and lines[end - size * (times + 1) : end - size * times] == block:
@@ -119,7 +122,7 @@ def _repeated(lines: Sequence[str], end: int) -> tuple[int, int]:
 
 
 def user_lines(result: TrialResult) -> Iterator[str]:
-    """Say what the simulated user did wrong, in this conversation and in those that were held again for it."""
+    """Yield what the simulated user did wrong, in this conversation and in those that were retried for it."""
     if result.user_fault is not None:
         yield f"the user was at fault ({result.user_fault.kind}): {result.user_fault.words}"
         yield f"  {one_line(result.user_fault.detail, 1_000)}"
@@ -130,7 +133,7 @@ def user_lines(result: TrialResult) -> Iterator[str]:
 
 
 def party_lines(result: TrialResult) -> Iterator[str]:
-    """Say which other agents took part, and who had the conversation when it ended."""
+    """Yield the other agents that took part, and whose doing the end was."""
     for party in result.parties:
         wire = party.wire
         what = f"{party.name} ({party.role}) answered {party.turns} times in {wire.requests} requests"
@@ -149,7 +152,7 @@ def _reward_lines(result: TrialResult, reward: Reward, titles: Mapping[str, str]
 
 
 def _action_lines(actions: list[RewardCheck], turns: Sequence[Turn]) -> Iterator[str]:
-    """Say which expected actions were taken; for tau2 a call that failed, or that the other side made, is one, too."""
+    """Yield which expected actions were taken; for tau2 so is a call that failed, or that the other side made."""
     if not actions:
         return
     tried = {turn.tool for turn in turns if turn.role == "tool"}
@@ -172,7 +175,7 @@ def _check_text(check: RewardCheck) -> str:
     return check.description + (f" ({check.detail})" if check.detail else "")
 
 
-def _section(title: str, lines: Any) -> Iterator[str]:
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     every = list(lines)
     if not every:
         return
@@ -191,6 +194,82 @@ def _turn_line(turn: Turn) -> str:
 
 
 def call_text(call: ToolCall) -> str:
-    """Write a tool call as one writes a function's: ``get_user(id="u1")``."""
+    """Return a tool call as a function call: ``get_user(id="u1")``."""
     arguments = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items())
     return f"{call.name}({', '.join(arguments)})"
+
+
+# --- the whole conversation -------------------------------------------------------------------------------------------
+
+
+def conversation(result: TrialResult, width: int, *, whole: bool = False) -> Iterator[str]:
+    """Yield the lines of a trial's conversation, and after it why the trial has its reward.
+
+    :param width: columns of the terminal.
+    :param whole: show long messages to their end.
+    """
+    yield f"{one_line(str(result.key))}: {headline(result)}"
+    yield ", ".join(_about(result))
+    if result.error:
+        yield f"error: {one_line(result.error, 1_000)}"
+    # A greeting that the benchmark gives in the agent's name is a message of the transcript and no turn of the wire.
+    unasked = max(0, result.turns - len(result.turn_latencies))
+    number = 0
+    for turn in result.transcript:
+        head = _speaker(turn)
+        if turn.role == "agent" and turn.party is None:
+            number += 1
+            took = f" ({result.turn_latencies[number - unasked - 1]:.2f} s)" if number > unasked else ""
+            head = f"{number} {head}{took}"
+        yield ""
+        yield head
+        yield from _bounded(list(_body(turn, max(20, width - _MARGIN))), whole)
+    if found := list(reasons(result)):
+        yield ""
+        yield from found
+
+
+def _about(result: TrialResult) -> Iterator[str]:
+    yield count(len(result.transcript), "message")
+    yield f"{count(result.turns, 'turn')} of the agent"
+    yield f"{result.duration:.1f} s"
+    if result.wire.requests:
+        yield count(result.wire.requests, "request")
+    if result.tokens is not None:
+        yield f"{result.tokens:,} tokens"
+    if result.cost is not None:
+        yield f"cost {result.spent.words}"
+    told = (("user", result.user), ("dialect", result.dialect), ("seed", result.seed), ("context", result.context_id))
+    yield from (f"{name} {one_line(str(value), 80)}" for name, value in told if value not in (None, ""))
+
+
+def _speaker(turn: Turn) -> str:
+    whose = f" for the {turn.requestor}" if turn.role == "tool" and turn.requestor == "user" else ""
+    who = f"tool {turn.tool}{whose}" if turn.role == "tool" and turn.tool else turn.role
+    who += f" {turn.party}" if turn.party else ""
+    return one_line(who, 80) + (" failed" if turn.error else "")
+
+
+def _body(turn: Turn, width: int) -> Iterator[str]:
+    indent = " " * 4
+    for line in sanitise(turn.text or "").splitlines():
+        yield from textwrap.wrap(
+            line, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        ) or [""]
+    for call in turn.calls:
+        shown = f"-> {call_text(call)}"
+        yield from textwrap.wrap(
+            sanitise(shown), width, initial_indent=indent, subsequent_indent=indent * 2, break_on_hyphens=False
+        )
+
+
+def _bounded(shown: list[str], whole: bool) -> list[str]:
+    if whole or len(shown) <= _BOUND + 1:
+        return shown
+    return [*shown[:_BOUND], f"    ... {len(shown) - _BOUND} more lines (--whole)"]
+
+
+def rerun_command(nodeid: str, endpoint: str = "") -> str:
+    """Return the shell command that runs a trial again; further options of its run are for the user to add."""
+    where = f"--a2a-endpoint {shlex.quote(one_line(endpoint, 1_000))} " if endpoint else ""
+    return f"pytest {where}{shlex.quote(one_line(nodeid, 1_000))}"

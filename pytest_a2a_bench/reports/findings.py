@@ -1,11 +1,12 @@
-"""What a finding shows: the requirement, what was found, the wire and the line that repeats it (pure)."""
+"""The text of conformance findings, and the matrix of checks by group and binding (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
-from pytest_a2a_bench.conformance.report import Judgement
+from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.report import STATUSES, CheckRow, Compliance, Judgement, counts
 from pytest_a2a_bench.conformance.wire.exchange import curl_line, listener_line
 from pytest_a2a_bench.redact import one_line, sanitise
 
@@ -17,8 +18,10 @@ _LINES = 40
 _EVENTS = 12
 _CURL = 2_000
 _HEADERS = 20
-# What every HTTP client and server says of itself and of the connection: it tells nothing about a finding, and hides
-# the headers that do. A report in JSON has it.
+_REASONS = 12
+_NOTED = ("failed", "error", "warned", "waived", "inconclusive")
+"""Statuses that a cell of the matrix counts beside the passed checks."""
+# Headers of every HTTP client and server, which say nothing about a finding. A report in JSON has them.
 _NOISE = frozenset(
     {"host", "user-agent", "accept-encoding", "connection", "keep-alive", "content-length", "date", "x-powered-by"}
 )
@@ -31,9 +34,9 @@ def title(result: CheckResult) -> str:
 
 
 def headline(judgement: Judgement, *, named: bool = True) -> str:
-    """Return one line that says what came of a check.
+    """Return the outcome of a check in one line.
 
-    :param named: whether it names the check; where something else does, there is more room for what is wrong.
+    :param named: whether the line begins with the check's id.
     """
     result = judgement.result
     first = next((f for f in result.findings if f.severity == "error"), next(iter(result.findings), None))
@@ -44,7 +47,7 @@ def headline(judgement: Judgement, *, named: bool = True) -> str:
 
 
 def explain(judgement: Judgement) -> list[str]:
-    """Return everything that is to be said about a check that was not passed."""
+    """Return a check that was not passed with all of its findings, as lines."""
     result = judgement.result
     lines = [title(result)]
     if judgement.waiver is not None:
@@ -61,12 +64,12 @@ def explain(judgement: Judgement) -> list[str]:
 
 
 def found_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield what was found and the exchanges behind it, each of these once."""
+    """Yield findings and the exchanges behind them, each exchange once."""
     shown: list[Exchange] = []
     for finding in findings[:FINDINGS_SHOWN]:
         yield from finding_lines(finding)
         for exchange in finding.exchanges[:EXCHANGES_SHOWN]:
-            # By value, too: what was read from a file is never the same object.
+            # By value: exchanges that were read from a file are never the same object.
             if exchange not in shown:
                 shown.append(exchange)
                 yield from (f"  {line}" for line in wire_lines(exchange))
@@ -130,3 +133,72 @@ def _body(mark: str, text: str) -> Iterator[str]:
     yield from (f"{mark}{line}" for line in lines[:_LINES])
     if len(lines) > _LINES or len(text) > _BODY:
         yield f"{mark}... ({len(text)} characters in all)"
+
+
+# --- the matrix -------------------------------------------------------------------------------------------------------
+
+
+def matrix_cells(rows: Iterable[CheckRow]) -> list[list[str]]:
+    """Return the table with its titles: a line for each group of each version, a column for each binding."""
+    every = list(rows)
+    versions = sorted({row.version for row in every}, reverse=True)
+    columns = [b for b in (CARD, *BINDINGS) if any(row.binding == b for row in every)]
+    columns += sorted({row.binding for row in every} - set(columns))
+    table = [["group", *columns]]
+    for version in versions:
+        for group in dict.fromkeys(row.group for row in every if row.version == version):
+            name = f"{group} ({version})" if len(versions) > 1 else group
+            mine = [row for row in every if row.version == version and row.group == group]
+            table.append([name, *(_cell([row for row in mine if row.binding == c]) for c in columns)])
+    return table
+
+
+def _cell(rows: Sequence[CheckRow]) -> str:
+    """Return the result of one group on one binding: ``17/18 1 failed``, or ``skipped`` where nothing was checked."""
+    if not rows:
+        return ""
+    found = Counter(row.status for row in rows)
+    # What another check explains is counted there.
+    checked = len(rows) - found["skipped"] - found["explained"]
+    if not checked:
+        return "explained" if found["explained"] else "skipped"
+    notes = [f"{found[status]} {status}" for status in STATUSES if status in _NOTED and found[status]]
+    return " ".join([f"{found['passed']}/{checked}", *notes])
+
+
+def matrix_lines(rows: Iterable[CheckRow], levels: Iterable[Compliance]) -> list[str]:
+    """Return the table as aligned text, and under it the compliance level of each version."""
+    every = list(rows)
+    table = matrix_cells(every)
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
+    return [*text, *map(level_line, levels)]
+
+
+def level_line(level: Compliance) -> str:
+    """Return the compliance level of one version in a line."""
+    return f"A2A {level.version}: {level.text}"
+
+
+def count_line(rows: Iterable[CheckRow]) -> str:
+    """Return all counts in one line."""
+    return ", ".join(f"{n} {status}" for status, n in counts(rows).items()) or "nothing was checked"
+
+
+def skip_lines(rows: Iterable[CheckRow]) -> list[str]:
+    """Say why checks were skipped, the commonest reason first."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status == "skipped":
+            found.setdefault(one_line(row.reason or "no reason given", 240), []).append(row.id)
+    ordered = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    text = [f"  {len(ids)} x {reason} ({_some(ids)})" for reason, ids in ordered[:_REASONS]]
+    if len(ordered) > _REASONS:
+        rest = sum(len(ids) for _, ids in ordered[_REASONS:])
+        text.append(f"  {rest} x for {len(ordered) - _REASONS} other reasons")
+    return text
+
+
+def _some(ids: Iterable[str], limit: int = 4) -> str:
+    every = list(dict.fromkeys(ids))
+    return ", ".join(every[:limit]) + (f" and {len(every) - limit} more" if len(every) > limit else "")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
-from pytest_a2a_bench.reports.failures import LAST_TURNS, explain, headline
+from pytest_a2a_bench.reports.trial_text import LAST_TURNS, explain, headline
 
 KEY = TrialKey("tau2", "airline", "12")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_a2a_bench.reports.run_markdown import (
+from pytest_a2a_bench.reports.markdown import (
     ANNOTATIONS,
     STEP_SUMMARY_BYTES,
     RunSummary,

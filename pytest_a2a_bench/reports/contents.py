@@ -1,0 +1,312 @@
+"""What a report shows of a run: read from its files, an earlier run, its verdict and a conformance report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench import extensions
+from pytest_a2a_bench.conformance.report import CheckRow
+from pytest_a2a_bench.conformance.stored import REPORT, StoredCheck, StoredReport
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE, StoredVerdict
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.reports import findings
+from pytest_a2a_bench.reports.summary import benchmark_notes, caveats, dialect_of
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.agents import AgentComparison, agent_names, compare_agents
+from pytest_a2a_bench.results.baseline import Baseline, load
+from pytest_a2a_bench.results.compare import Comparison, compare
+from pytest_a2a_bench.results.history import Entry
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
+from pytest_a2a_bench.settings import BUILTIN_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Everything that a report shows.
+
+    :param endpoint: the agent's URL without secrets, or ``builtin:NAME``; empty where it is not known.
+    :param agent: name and version from its card.
+    :param interface: protocol version and transport.
+    :param checks: what came of judging the protocol.
+    :param explanations: what is to be said about checks, by :func:`check_name`.
+    :param comparison: this run beside an earlier one; ``baseline_name`` says which.
+    :param beside: the same trials of that run by their keys, where their conversations are there.
+    :param nodeids: the pytest items of trials, by their keys.
+    :param compared: each further agent of the run against the first.
+    :param notes: more that must be known before numbers are compared.
+    :param history: earlier runs and this one, the oldest first.
+    :param made_at: when, as people read it.
+    """
+
+    trials: Sequence[TrialResult] = ()
+    endpoint: str = ""
+    agent: str = ""
+    interface: str = ""
+    checks: Sequence[CheckRow] = ()
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    verdict: StoredVerdict | None = None
+    comparison: Comparison | None = None
+    baseline_name: str = ""
+    beside: Mapping[str, TrialResult] = field(default_factory=dict)
+    nodeids: Mapping[str, str] = field(default_factory=dict)
+    compared: Sequence[AgentComparison] = ()
+    notes: Sequence[str] = ()
+    made_at: str = ""
+    history: Sequence[Entry] = ()
+
+    def with_known_endpoint(self) -> Contents:
+        """Return the same with the endpoint that the trials' requests went to, where none was given."""
+        # The first request of each trial is enough.
+        if self.endpoint:
+            return self
+        found = Counter(m.endpoint for r in self.trials for m in r.metrics[:1])
+        return dataclasses.replace(self, endpoint=found.most_common(1)[0][0]) if found else self
+
+
+def gather(directory: Path, baseline: Path | None, conformance: Path | None, past: Sequence[Entry] = ()) -> Contents:
+    """Read everything that a report shows.
+
+    :param baseline: an earlier run's directory, or a baseline's file.
+    :param past: earlier runs and this one.
+    :raises ConfigurationError: if there are no trials, or a file is not what it should be.
+    """
+    if not directory.is_dir():
+        raise ConfigurationError(f"{directory}: no such directory; give a run's --a2a-results")
+    trials = list(Store(directory).read_all())
+    if not trials:
+        raise ConfigurationError(f"{directory}: there are no trial files (trials/*.json) in it")
+    asked = _manifest(directory)
+    found, notes = _verdict(directory, asked, trials)
+    if found is None and asked is not None:
+        notes += _unfinished(asked, trials)
+    checks, explanations = _checks(conformance) if conformance else ((), {})
+    comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
+    return Contents(
+        trials=trials,
+        endpoint=found.agent.endpoint if found else "",
+        agent=found.agent.name if found else "",
+        interface=found.agent.interface if found else "",
+        checks=checks,
+        explanations=explanations,
+        verdict=found,
+        comparison=comparison,
+        baseline_name=str(baseline or ""),
+        beside=beside(baseline, trials) if baseline else {},
+        compared=_compared(found, trials),
+        history=past,
+        nodeids=_nodeids(asked),
+        notes=[*notes, *about_baseline],
+        made_at=now(),
+    )
+
+
+def beside(baseline: Path, trials: Sequence[TrialResult]) -> dict[str, TrialResult]:
+    """Return the trials of an earlier run that belong beside these, by the keys of these; none of a baseline's file.
+
+    Where the very same trial is not there, it is the first one of the same task.
+    """
+    if not baseline.is_dir():
+        return {}
+    others = {str(r.key): r for r in Store(baseline).read_all()}
+    of_task: dict[str, TrialResult] = {}
+    for other in others.values():
+        of_task.setdefault(other.key.task_key, other)
+    found = {str(r.key): others.get(str(r.key)) or of_task.get(r.key.task_key) for r in trials}
+    return {key: other for key, other in found.items() if other is not None}
+
+
+def nodeids_of(directory: Path) -> dict[str, str]:
+    """Return the pytest item of each trial of a run, by the keys of trials; none where there is no manifest."""
+    return _nodeids(_manifest(directory))
+
+
+def _nodeids(asked: manifest.Manifest | None) -> dict[str, str]:
+    return {key: nodeid for nodeid, key in asked.nodeids.items()} if asked is not None else {}
+
+
+def _manifest(directory: Path) -> manifest.Manifest | None:
+    try:
+        return manifest.load(directory)
+    except StoreError:  # shards that were joined by hand have none
+        return None
+
+
+def _verdict(
+    directory: Path, asked: manifest.Manifest | None, trials: list[TrialResult]
+) -> tuple[StoredVerdict | None, list[str]]:
+    """Return what the verdict's file says, where it is about these trials, and what to say where it is not."""
+    try:
+        found = VERDICT.read(directory / VERDICT_FILE)
+    except FileNotFoundError:
+        return None, []
+    runs = {r.run_id for r in trials}
+    if asked is not None and found.run_id not in asked.runs:
+        return None, [f"The verdict in {VERDICT_FILE} is of an earlier run than the last one here, and is not shown."]
+    if found.run_id not in runs:
+        return None, [f"The verdict in {VERDICT_FILE} is of another run than these trials, and is not shown."]
+    notes = []
+    if found.trials.not_run:
+        notes.append(f"Of the run, {count(found.trials.not_run, 'trial')} more had not begun when it was stopped.")
+    if len(runs) > 1:
+        notes.append(f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs.")
+    return found, notes
+
+
+def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str]:
+    """Say how much of the last run is missing where no verdict does: it goes on, or was killed."""
+    own = [r for r in trials if r.run_id in asked.runs]
+    absent = len(set(asked.keys) - {str(r.key) for r in own})
+    if not absent:
+        return []
+    lacking = f"{count(absent, 'trial')} of {len(asked.keys)}"
+    notes = [f"The last run here, {asked.run_id}, goes on or was stopped: there is no result of {lacking}."]
+    if others := len(trials) - len(own):
+        notes.append(f"Of the trials below, {others} of {len(trials)} are of earlier runs.")
+    return notes
+
+
+def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[AgentComparison, ...]:
+    """Compare the agents of a run with the first that was named, as far as its verdict tells which that was."""
+    told = [agent.id for agent in found.agents if agent.role == "under test"] if found is not None else []
+    there = agent_names(trials)
+    names = [name for name in told if name in there] or list(there)
+    return compare_agents(trials, names) if len(names) > 1 else ()
+
+
+def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
+    try:
+        return rows_of(REPORT.read(path))
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"--conformance {path}: cannot be read: {error.strerror}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--conformance {error}") from error
+
+
+def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Comparison, list[str]]:
+    """Return the comparison, and what is to be said about the baseline."""
+    found = load(path)
+    comparison = compare(found, Baseline.of(trials))
+    return comparison, [f"The baseline {path}: {note}." for note in found.notes]
+
+
+def check_name(row: CheckRow) -> str:
+    """Return the unique name of a check: a requirement of a version on a binding."""
+    return f"{row.id} {row.version} [{row.binding}]"
+
+
+def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:
+    """Return the rows of a stored report, and what is to be said about each, by :func:`check_name`."""
+    rows = [CheckRow(c.id, c.group, c.level, c.version, c.binding, c.status, c.reason) for c in report.results]
+    texts = {check_name(row): "\n".join(_lines(each)) for row, each in zip(rows, report.results, strict=True)}
+    return rows, texts
+
+
+def _lines(check: StoredCheck) -> Iterator[str]:
+    yield f"{check.spec}: {check.requirement}"
+    if check.waiver is not None:
+        yield f"waiver{', expired' if check.waiver.expired else ''}: {check.waiver.reason}"
+    if check.reason:
+        yield f"reason: {check.reason}"
+    yield from (f"explains: {line}" for line in check.explains)
+    yield from findings.found_lines(check.findings)
+
+
+def write_with(name: str, path: Path, contents: Contents) -> Path:
+    """Write the report of another package's reporter whole or not at all, readable by its owner only.
+
+    :param name: the reporter's.
+    :return: the file.
+    :raises ConfigurationError: if there is no such reporter, it raises, or returns something else than text.
+    :raises OSError: if the file cannot be written.
+    """
+    reporter = extensions.load("reporters", name)
+    try:
+        text = reporter(contents)
+    except KeyboardInterrupt:
+        raise
+    # Also SystemExit and pytest's own exceptions: a run that failed must not end well because of a reporter.
+    except BaseException as error:
+        raise ConfigurationError(f"the reporter {name!r} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(text, str):
+        raise ConfigurationError(f"the reporter {name!r} returned {type(text).__name__}, not the text of its file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
+    return path
+
+
+def now() -> str:
+    """Return the time as a report shows it."""
+    return datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+# --- notes ------------------------------------------------------------------------------------------------------------
+
+
+def cautions(contents: Contents) -> list[str]:
+    """Return what must be known before the numbers are compared with any others."""
+    notes = list(contents.notes)
+    trials = contents.trials
+    if any(r.provenance.get("user") == "scripted" for r in trials):
+        notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
+    if any(r.provenance.get("user") == "a2a" for r in trials):
+        notes.append("An A2A agent plays the user. These are not leaderboard numbers: those need tau2's own simulator.")
+    notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats(trials))]
+    # The header would look like any agent's.
+    if contents.endpoint.startswith(BUILTIN_PREFIX):
+        notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
+    decided = sum(r.error_type == DECIDED_ERROR for r in trials)
+    if decided:
+        were = f"{decided:,} of {len(trials):,} trials were not held"
+        notes.append(f"{were}: every gate was decided before, or the money was spent, and no rate counts them.")
+    unjudged = sum(r.status == "skipped" for r in trials) - decided
+    if unjudged:
+        notes.append(f"{unjudged:,} of {len(trials):,} trials were skipped: they need a judge, and none is configured.")
+    absent = sum(r.status == "not_run" for r in trials)
+    if absent:
+        notes.append(f"{absent:,} of {len(trials):,} trials were not run and count as not passed: the run was stopped.")
+    troubled = sum(r.status not in ("evaluated", "skipped", "not_run") for r in trials)
+    if troubled:
+        notes.append(
+            f"{troubled:,} of {len(trials):,} trials ended in an error: they have no reward and count as not passed."
+        )
+    runs = {r.run_id for r in trials if r.run_id}
+    if len(runs) > 1:
+        notes.append(f"The trials come from {len(runs)} runs.")
+    return notes
+
+
+def provenance(contents: Contents) -> list[tuple[str, str]]:
+    """Return what produced the numbers: names and values."""
+    trials = contents.trials
+    every = (
+        ("Agent", contents.agent),
+        ("Endpoint", contents.endpoint),
+        ("Interface", contents.interface),
+        ("User", _counted(r.user for r in trials)),
+        ("Judge", _counted(r.provenance.get("judge") or "none" for r in trials)),
+        ("Benchmark", _counted(r.provenance.get("benchmark") for r in trials)),
+        ("Scoring", _counted(r.provenance.get("scoring") for r in trials)),
+        ("Split", _counted(r.provenance.get("split") for r in trials)),
+        ("Dialect", _counted(map(dialect_of, trials))),
+        ("Run", _counted(r.run_id for r in trials)),
+        ("Page made", contents.made_at),
+    )
+    return [(name, value) for name, value in every if value]
+
+
+def _counted(values: Iterable[Any]) -> str:
+    # One value needs no count.
+    found = Counter(str(v) for v in values if v)
+    if len(found) <= 1:
+        return next(iter(found), "")
+    shown = [f"{value} ({count:,})" for value, count in found.most_common(4)]
+    return ", ".join(shown) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
