@@ -19,8 +19,8 @@ from pytest_a2a_bench.assessor.request import url_problems
 from pytest_a2a_bench.assessor.terms import BUILTIN, known_domains
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.report import judge
-from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.redact import one_line, sanitise

@@ -11,9 +11,9 @@ from pathlib import Path
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
+from pytest_a2a_bench.conformance.engine import Judge
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.judging import Judge
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import look_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from pytest_a2a_bench.conformance.finding import ACTS
-from pytest_a2a_bench.conformance.report import Judgement, outcome_of
+from pytest_a2a_bench.conformance.finding import ACTS, outcome_of
+from pytest_a2a_bench.conformance.report import Judgement
 from pytest_a2a_bench.conformance.waivers import Waiver
 from pytest_a2a_bench.redact import one_line
 

@@ -1,25 +1,32 @@
-"""The vocabulary of checks: one definition each of asking, of skipping, and of judging an answer."""
+"""The vocabulary of checks: asking an agent, skipping what does not apply, and judging answers.
+
+A check is a coroutine that asks through a :class:`Context` and records what is wrong::
+
+    async def unknown_task(ctx: Context) -> None:
+        reply = await ctx.send(task_id=ctx.unknown_id())
+        ctx.expect_error(reply, "TaskNotFoundError")
+"""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, TypeVar
 
 from pytest_a2a_bench.a2a.messages import SETTLED
-from pytest_a2a_bench.conformance.expecting import Verdicts
+from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
-from pytest_a2a_bench.conformance.protocol.payloads import state_of
-from pytest_a2a_bench.conformance.session import states
-from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
-from pytest_a2a_bench.conformance.wire.reply import WireReply
-
-if TYPE_CHECKING:
-    pass
+from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
+from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events
+from pytest_a2a_bench.conformance.scenarios import missing_text
+from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.target import Target
+from pytest_a2a_bench.conformance.variants import REPRESENTATIVE, Variant
+from pytest_a2a_bench.conformance.wire.exchange import Redactor
+from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply, WireRequest
 
 T = TypeVar("T")
 
@@ -27,18 +34,32 @@ ATTEMPTS = 3
 """How often something that depends on time is tried before an agent is blamed: the machine may have been busy."""
 _POLL_SECONDS = 0.05
 _WAIT_SECONDS = 15.0
+_FOUND_LIMIT = 600
 
 
 @dataclass(slots=True)
-class Context(Verdicts):
+class Context:
     """What a check works with: one requirement, one interface, and what has been found so far.
 
-    :param known_id: of a task of this agent's, for a cell whose unknown ids are like known ones.
+    :param requirement: the one that is being checked.
+    :param variant: where the rule is tried; without members for the representative that the check is written for.
+    :param unjudged: internal errors in answer to valid requests, which become findings where the check finds nothing
+        about them itself.
     """
 
-    known_id: str = ""
+    requirement: Requirement
+    session: Session
+    findings: list[Finding] = field(default_factory=list)
+    replies: list[WireReply] = field(default_factory=list)
+    variant: Variant = REPRESENTATIVE
+    unjudged: list[WireReply] = field(default_factory=list)
 
     # -- what is judged --
+
+    @property
+    def target(self) -> Target:
+        """The interface."""
+        return self.session.target
 
     @property
     def binding(self) -> str:
@@ -53,7 +74,12 @@ class Context(Verdicts):
     def sibling(self, binding: str, version: str | None = None) -> Context | None:
         """Return the same check on another interface of the agent, or None; findings are shared."""
         other = self.session.sibling(binding, version or self.version)
-        return dataclasses.replace(self, session=other) if other is not None else None
+        return replace(self, session=other) if other is not None else None
+
+    @property
+    def state(self) -> str:
+        """The state of the task that the variant is about; empty for the check's own choice."""
+        return self.variant.state
 
     def siblings(self) -> list[Context]:
         """Return this check on every interface of the same version, this one included."""
@@ -61,8 +87,8 @@ class Context(Verdicts):
         return [c for c in others if c is not None]
 
     def plain(self) -> Context:
-        """Return the same check outside of any cell: to prepare what is judged in one."""
-        return dataclasses.replace(self, cell=None) if self.cell is not None else self
+        """Return the same check without its variant: to prepare what is judged in one."""
+        return replace(self, variant=REPRESENTATIVE)
 
     # -- asking --
 
@@ -95,10 +121,8 @@ class Context(Verdicts):
         :param path: HTTP bindings: asks this path below the interface's URL with ``http_method``.
         :raises SkipCheck: if the binding has no form for the request.
         """
-        params = dict(params or {})
-        if self.cell is not None:
-            operation, asked = self.cell.asked(operation, params)
-            params = dict(asked)
+        operation, asked = self.variant.asked(operation, params or {})
+        params = dict(asked)
         if spell and self.version == "0.3":
             params = to_v03_params(operation, params, self.binding)
         request = WireRequest(
@@ -179,20 +203,18 @@ class Context(Verdicts):
         until = time.monotonic() + await self.allow(seconds)
         while True:
             reply = await self.get_task(task_id)
-            if not reply.ok or state_of(reply.result) not in states.RUNNING or time.monotonic() > until:
+            if not reply.ok or state_of(reply.result) not in RUNNING or time.monotonic() > until:
                 return reply
             await asyncio.sleep(_POLL_SECONDS)
 
     def unknown_id(self) -> str:
         """Return an id that the agent cannot know."""
-        if self.cell is not None and self.cell.near and self.known_id:
-            return self.cell.unknown(self.known_id)
-        return str(uuid.uuid4())
+        return self.variant.unknown(self.variant.known) if self.variant.known else str(uuid.uuid4())
 
     async def allow(self, seconds: float) -> float:
         """Return how long something may take here and now that a prompt agent does within some seconds.
 
-        Every limit of time that an agent is blamed by goes through this: see :class:`.session.pace.Pace`.
+        Every limit of time that an agent is blamed by goes through this: see :class:`.session.health.Pace`.
         """
         return await self.session.pace.allow(seconds)
 
@@ -204,39 +226,20 @@ class Context(Verdicts):
         reply = await self.shared("slow", lambda: self.send(text))
         return self.needed(reply, "the scenario slow").exchange.seconds
 
-    async def completed_task(self) -> Mapping[str, Any]:
-        """Return a terminal task that the agent made for the ``task`` prompt; shared, so it must not be changed."""
-        if self.cell is not None and self.cell.state:
-            return await states.task_of(self, self.cell.state)
-        return await self.session.shared.completed_task(self.plain())
-
-    async def message_reply(self) -> Mapping[str, Any]:
-        """Return a direct message of the agent (``message`` prompt, or the ordinary one if that gives a message)."""
-        return await self.session.shared.message_reply(self.plain())
-
-    async def context_with_tasks(self, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
-        """Return a contextId and at least ``count`` terminal tasks in it, oldest first; shared."""
-        return await self.session.shared.context_with_tasks(self.plain(), count)
-
     async def said(self, text: str | None = None) -> WireReply:
         """Return the answer to a message of nothing but a text, the ordinary one by default; said once for all."""
-        return await self.session.shared.said(self, text)
+        # A message may cost the agent a model call.
+        text = text if text is not None else self.target.scenarios.get("task")
+        return await self.session.shared.once(("said", text), lambda: self.send(text))
 
     async def streamed(self) -> WireReply:
         """Return the stream that answers the ordinary message; asked once for all."""
         return await self.shared("stream", self.stream)
 
-    async def samples(self) -> tuple[WireReply, ...]:
-        """Return ordinary answers of several operations, to look at their form; shared."""
-        if self.cell is not None and self.cell.state:
-            return await states.samples_in(self, self.cell.state)
-        return await self.session.shared.samples(self.plain())
-
     async def shared(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
         """Make something once for all checks of this interface; ``key`` names it."""
         # What is asked in place of something else is something else.
-        instead = self.cell.operation if self.cell is not None else ""
-        return await self.session.shared.once(("shared", key, instead), make)
+        return await self.session.shared.once(("shared", key, self.variant.operation), make)
 
     def created(self, task_id: str) -> None:
         """Remember a task, so that it is cancelled at the end should it still run (sent ones are remembered)."""
@@ -245,3 +248,177 @@ class Context(Verdicts):
     def created_push_config(self, task_id: str, config_id: str) -> None:
         """Remember a push configuration, so that it is deleted at the end."""
         self.session.created_configs.add((task_id, config_id))
+
+    # -- not applying --
+
+    def skip(self, reason: str) -> NoReturn:
+        """End the check: it does not apply.
+
+        :raises SkipCheck: always.
+        """
+        raise SkipCheck(reason)
+
+    def require_capability(self, name: str) -> None:
+        """End the check unless the card declares a capability."""
+        if not self.target.declares(name):
+            self.skip(f"the card does not declare capabilities.{name}")
+
+    def forbid_capability(self, name: str) -> None:
+        """End the check if the card declares a capability."""
+        if self.target.declares(name):
+            self.skip(f"the card declares capabilities.{name}")
+
+    def prompt(self, key: str) -> str:
+        """Return a scenario's prompt, or end the check with how to give one; ``default`` and ``task`` have one."""
+        found = self.target.scenarios.get(key)
+        return found if found is not None else self.skip(missing_text(key))
+
+    def has_prompt(self, key: str) -> bool:
+        """Return whether there is a prompt for a scenario."""
+        return self.target.scenarios.get(key) is not None
+
+    def needed(self, reply: WireReply, what: str, judge: str = "") -> WireReply:
+        """Return a reply that has a result; otherwise end the check.
+
+        :param judge: the requirement whose check fails for it, so that this one is skipped; empty for this one itself.
+        """
+        if not reply.ok:
+            self._end_without(reply, what, judge)
+        return reply
+
+    def _end_without(self, reply: WireReply, what: str, judge: str) -> NoReturn:
+        self.skip_if_refused(reply)
+        if judge in ("", self.requirement.id):
+            self.fail(f"{what}: {_without_result(reply)}", expected="a result", replies=[reply])
+        # Several checks may share what was asked here: the one that asked has the finding, and the others name it.
+        self.skip(f"{what} did not work, which {judge or self.requirement.id} judges: {reply.describe()}")
+
+    def excuse(self, reply: WireReply) -> None:
+        """Take an internal error for an answer that is allowed, since the request was not a valid one."""
+        if reply in self.unjudged:
+            self.unjudged.remove(reply)
+
+    def skip_if_refused(self, reply: WireReply) -> None:
+        """End the check where the agent wants credentials that this interface does not get: nothing was judged."""
+        auth = self.target.auth
+        if auth.headers or auth.query or auth.cookies or not reply.is_refused:
+            return
+        # Where the card wants no credentials, a code of JSON-RPC that is in no table is a wrong code and no refusal.
+        if reply.has_auth_status or self.target.wants_credentials:
+            self.skip(f"the agent wants credentials, and none are sent to {self.target.url}")
+
+    def task_of(self, reply: WireReply, what: str, judge: str = "") -> Mapping[str, Any]:
+        """Return the Task in the reply to a message; end the check where the agent answered with a Message."""
+        event = read_event(self.needed(reply, what, judge).result)
+        if event.kind != "task" or not event.task_id:
+            self.skip(f"{what}: the agent answers with a {event.kind or 'result of no known kind'}, not with a Task")
+        return event.body
+
+    def events_of(self, reply: WireReply, what: str, judge: str = "") -> list[StreamEvent]:
+        """Return the events of a stream, whether or not it ended; end the check where there is none."""
+        if not reply.events:
+            self._end_without(reply, what, judge)
+        return read_events(reply.events)
+
+    # -- judging --
+
+    def fail(
+        self,
+        found: str,
+        *,
+        pointer: str = "",
+        expected: str = "",
+        fix: str = "",
+        replies: Iterable[WireReply] | None = None,
+    ) -> None:
+        """Record that the requirement is not met: an error for a MUST, a warning for anything less."""
+        severity: Severity = "error" if self.requirement.level == "MUST" else "warning"
+        self._record(severity, found, pointer, expected, fix, replies)
+
+    def warn(
+        self,
+        found: str,
+        *,
+        pointer: str = "",
+        expected: str = "",
+        fix: str = "",
+        replies: Iterable[WireReply] | None = None,
+    ) -> None:
+        """Record something softer than the requirement's level says, such as a contradiction of the specification."""
+        self._record("warning", found, pointer, expected, fix, replies)
+
+    def _record(
+        self, severity: Severity, found: str, pointer: str, expected: str, fix: str, replies: Iterable[WireReply] | None
+    ) -> None:
+        redactor = Redactor(self.target.secrets)
+        found = f"{where}: {found}" if (where := str(self.variant)) else found
+        chosen = list(replies) if replies is not None else self.replies[-1:]
+        self.findings.append(
+            Finding(
+                rule=self.requirement.id,
+                severity=severity,
+                found=redactor.text(found)[:_FOUND_LIMIT],
+                expected=redactor.text(expected) or self.requirement.text,
+                spec=self.requirement.spec,
+                pointer=redactor.text(pointer),
+                fix=redactor.text(fix),
+                exchanges=tuple(r.exchange for r in chosen),
+            )
+        )
+
+    def expect_ok(self, reply: WireReply, what: str = "") -> bool:
+        """Fail unless there is a result; return whether there is."""
+        if not reply.ok:
+            self.fail(_without_result(reply), expected=what or "a result", replies=[reply])
+        return reply.ok
+
+    def expect_error(self, reply: WireReply, *names: str, what: str = "", old_names: Iterable[str] = ()) -> bool:
+        """Fail unless the answer is one of these errors; return whether it is.
+
+        Ends the check where the agent wants credentials that this interface does not get.
+
+        :param names: names of the specification's table, such as ``TaskNotFoundError``.
+        :param what: what was asked, to begin the finding with.
+        :param old_names: errors that are tolerated with a warning.
+        """
+        self.skip_if_refused(reply)
+        wanted = " or ".join(f"{n} ({ERRORS[n].code})" for n in names)
+        found = f"{what}: {instead(reply)}" if what else instead(reply)
+        if reply.error is not None:
+            if any(reply.error.may_be(n) for n in names):
+                self.excuse(reply)
+                return True
+            if any(reply.error.may_be(n) for n in old_names):
+                self.warn(found, expected=wanted, replies=[reply])
+                return True
+        self.fail(found, expected=wanted, replies=[reply])
+        return False
+
+    def expect_refusal(self, reply: WireReply, what: str, expected: str = "an error") -> None:
+        """Fail unless the request was refused with whatever error of the client's."""
+        if reply.error is None:
+            self.fail(f"{what}: {reply.describe()}", expected=expected, replies=(reply,))
+        elif reply.is_internal_error:
+            found = f"{what}: the server failed instead of refusing: {reply.error}"
+            self.fail(found, expected=expected, replies=(reply,))
+
+    def report_breakdown(self, reply: WireReply) -> None:
+        """Record an internal error: whatever the level of this requirement, no valid request may be answered so."""
+        self._record("error", _without_result(reply), "", "a result, as the request is valid", "", [reply])
+
+    def report_problems(self, problems: Sequence[StreamProblem], *replies: WireReply, fix: str = "") -> None:
+        """Record each problem of a stream as a failure."""
+        for problem in problems:
+            self.fail(problem.found, pointer=problem.pointer, expected=problem.expected, fix=fix, replies=replies)
+
+
+def _without_result(reply: WireReply) -> str:
+    """Say what is wrong with an answer that was to be a result, before what came."""
+    return reply.describe() if reply.is_null or reply.problem else f"no result: {reply.describe()}"
+
+
+def instead(reply: WireReply) -> str:
+    """Say what is wrong with an answer that was to be another error, before what came."""
+    if reply.problem or reply.is_null:
+        return reply.describe()
+    return f"it was accepted: {reply.describe()}" if reply.error is None else f"not the error: {reply.describe()}"

@@ -1,99 +1,57 @@
-"""Run the checks: which there are, all at once, each with its evidence, and clear away afterwards."""
+"""Run the checks: all at once, each with its evidence, and clear away afterwards; from synchronous code, too."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
-import dataclasses
-import importlib
-import pkgutil
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Container, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
-from pytest_a2a_bench.conformance import recurrence
-from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, NoAnswer, SkipCheck, added_of, check_of
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.conformance import fixtures, recurrence
+from pytest_a2a_bench.conformance.catalogue import (
+    UNDECLARED,
+    added_of,
+    check_of,
+    function,
+    load_requirements,
+    plan,
+    whose_pack,
+)
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.crossed import cross
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
-from pytest_a2a_bench.conformance.requirements import load_requirements, whose_pack
-from pytest_a2a_bench.conformance.session.health import MORE_TIME, STOPPED, works
-from pytest_a2a_bench.conformance.session.presence import CARD_RULES
-from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, Session
-from pytest_a2a_bench.conformance.session.target import Target, declared
+from pytest_a2a_bench.conformance.finding import FOUND, CheckOutcome, CheckResult, Planned, Requirement, outcome_of
+from pytest_a2a_bench.conformance.scenarios import SCENARIOS
+from pytest_a2a_bench.conformance.session.health import CARD_RULES, MORE_TIME, STOPPED, works
+from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
+from pytest_a2a_bench.conformance.session.target import Target
+from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
+from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
+from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
 
 CONCURRENCY = 16
 CHECK_SECONDS = 60.0
 """Most seconds that one check may take; each of its requests has the target's own, shorter limit."""
 
-UNDECLARED = "DECLARED"
-
 # These groups send malformed requests, which may break an agent for good.
 _ROUGH = frozenset({"validation", "errors", "versioning"})
-
-
-class Planned(NamedTuple):
-    """One check that is to be made."""
-
-    requirement: Requirement
-    binding: str
-
-    @property
-    def name(self) -> str:
-        """As :attr:`CheckResult.name`."""
-        return f"{self.requirement.version}/{self.requirement.id}[{self.binding}]"
-
+_CAPABILITIES = ("streaming", "pushNotifications", "extendedAgentCard")
+# A few findings of one rule in its variants are enough.
+_ENOUGH = 3
+# Characters from which an id is taken for a random one, next to which there is no other.
+_RANDOM = 16
+# For closing connections, beyond what the clearing away itself may take.
+_CLOSING_SECONDS = 2.0
+_CLOSING_HURRIED = 0.3
+# What can be neither a cause nor a consequence need not wait for the others.
+_UNFOLDED = ("passed", "skipped")
 
 Select = Callable[[Planned], bool]
-
-
-def load_checks() -> None:
-    """Import every module of checks, so that they are registered."""
-    package = importlib.import_module("pytest_a2a_bench.conformance.checks")
-    # By listing the folder: a new module of checks cannot be forgotten in a table.
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
-
-
-def plan(
-    card: Mapping[str, Any],
-    endpoint: str = "",
-    *,
-    versions: Iterable[str] | None = None,
-    bindings: Iterable[str] | None = None,
-) -> list[Planned]:
-    """Return the checks that there are for a card: requirement by binding, in the order of the catalogue.
-
-    A binding that the card does not declare at all gives one entry, which is skipped when it is run.
-
-    :param versions: only these; by default those that the card declares.
-    :param bindings: only these.
-    """
-    load_checks()
-    interfaces = declared(card, endpoint)
-    # In the catalogue's order and not in that of the card: reports of two agents can be laid side by side.
-    wanted = tuple(bindings) if bindings is not None else BINDINGS
-    chosen = tuple(versions) if versions is not None else tuple(dict.fromkeys(v for _, v in interfaces))
-    return [p for version in chosen for p in _plan_version(version, interfaces, wanted)]
-
-
-def _plan_version(version: str, interfaces: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[Planned]:
-    here = [b for b in BINDINGS if b in wanted and (b, version) in interfaces]
-    found = [
-        Planned(requirement, binding)
-        for requirement in load_requirements(version)
-        if (requirement.id, version) in CHECKS
-        for binding in here
-        if binding in requirement.bindings
-    ]
-    # One entry for each binding that is not there, so that no report silently lacks one.
-    return found + [Planned(_undeclared(version), b) for b in BINDINGS if b in wanted and b not in here]
-
-
-def _undeclared(version: str) -> Requirement:
-    text = "The agent card declares this binding"
-    return Requirement(UNDECLARED, "binding", f"{version} §4.4.6", "MAY", text, version, profile="safe")
+Fold = Callable[[Iterable[CheckResult]], Iterable[CheckResult]]
 
 
 async def run_checks(
@@ -198,14 +156,14 @@ def _planned(targets: Sequence[Target]) -> list[Planned]:
 
 
 def is_rough(planned: Planned) -> bool:
-    """Tell whether a check sends what is malformed: that may break an agent, so all others come first."""
+    """Return whether a check sends what is malformed: that may break an agent, so all others come first."""
     added = added_of(planned.requirement)
     return planned.requirement.group in _ROUGH or (added is not None and added.is_rough)
 
 
 def _is_asked(session: Session, chosen: Iterable[Planned]) -> bool:
     interface = (session.target.binding, session.target.version)
-    return any((p.binding, p.requirement.version) == interface and p.requirement.id not in UNCHECKABLE for p in chosen)
+    return any((p.binding, p.requirement.version) == interface for p in chosen)
 
 
 async def _set_when_done(event: asyncio.Event, tasks: Sequence[asyncio.Task[CheckResult]]) -> None:
@@ -228,8 +186,6 @@ async def _run_one(
     if session is None:
         reason = f"the card declares no {binding} interface of version {requirement.version}"
         return CheckResult(requirement, binding, "skipped", reason=reason)
-    if requirement.id in UNCHECKABLE:
-        return CheckResult(requirement, binding, "skipped", reason=UNCHECKABLE[requirement.id])
     await session.health.ready()
     # Checks that mostly wait would fill the slots with sleepers, and the run would take as long as all of them in a
     # row.
@@ -238,7 +194,7 @@ async def _run_one(
 
 
 def mostly_waits(requirement: Requirement) -> bool:
-    """Tell whether a check spends its time waiting for a slow task: such ones need not queue for each other."""
+    """Return whether a check spends its time waiting for a slow task: such ones need not queue for each other."""
     return "slow" in requirement.needs or "webhook" in requirement.needs or requirement.group == "push"
 
 
@@ -285,8 +241,8 @@ def _excuse_silence(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[C
     told = [f for f in ctx.findings if f not in silent]
     if outcome in ("failed", "warned") and told:
         ctx.findings[:] = told
-        return _severest(told), reason
-    ctx.findings[:] = [dataclasses.replace(f, severity="warning") for f in silent]
+        return outcome_of(told), reason
+    ctx.findings[:] = [replace(f, severity="warning") for f in silent]
     return "error", f"{reason or silent[0].found}; {MORE_TIME}"
 
 
@@ -314,7 +270,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
             # In a time of their own: what a slow agent could not be asked any more is no finding.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_SECONDS):
-                    await cross(ctx)
+                    await _widen(ctx)
     except SkipCheck as skip:
         # A check that had found something before it could not go on has still found it.
         if not ctx.findings:
@@ -335,13 +291,32 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
         # A bug of ours must not cost the user the results of all other checks.
         whose = whose_pack(ctx.requirement) or "pytest-a2a-bench"
         return "error", f"the check itself broke, which is a bug of {whose}: {type(error).__name__}: {error}"
-    return _severest(ctx.findings), reason
+    return outcome_of(ctx.findings), reason
 
 
-def _severest(findings: Iterable[Finding]) -> CheckOutcome:
-    severities = {f.severity for f in findings}
-    # The worst decides, whatever else a check noticed.
-    return "failed" if "error" in severities else "warned" if "warning" in severities else "passed"
+async def _widen(ctx: Context) -> None:
+    """Run the check in each variant that the card allows, and what else the catalogue names to stress it."""
+    capabilities = frozenset(name for name in _CAPABILITIES if ctx.target.declares(name))
+    declared = Declared(capabilities, frozenset(key for key in SCENARIOS if ctx.has_prompt(key)), ctx.version)
+    # The representative was judged: a variant that cannot be brought about takes nothing away from that.
+    for variant in allowed(ctx.requirement, declared):
+        with contextlib.suppress(SkipCheck, NoAnswer):
+            await _try(ctx, variant)
+        if len(ctx.findings) >= _ENOUGH:
+            return
+    if ctx.requirement.stress:
+        with contextlib.suppress(SkipCheck, NoAnswer):
+            await function(ctx.requirement.stress)(ctx)
+
+
+async def _try(ctx: Context, variant: Variant) -> None:
+    if variant.near:
+        known = str((await fixtures.completed_task(ctx)).get("id") or "")
+        # Beside a short or counted id lies another task's, maybe another user's.
+        if len(known) < _RANDOM:
+            return
+        variant = replace(variant, known=known)
+    await check_of(ctx.requirement)(replace(ctx, variant=variant))
 
 
 async def collect(
@@ -357,3 +332,242 @@ async def collect(
         # Closed explicitly: an abandoned generator would clear away at some later time, when the loop may be gone.
         results = [r async for r in running]
     return tuple(sorted(results, key=lambda r: order[r.name]))
+
+
+# -- from synchronous code --
+
+
+class Judge:
+    """Runs checks on the shared loop. After :meth:`close` its ``left`` says what may still be on the agent.
+
+    :param targets: the agent's interfaces.
+    :param concurrency: how many checks run at once.
+    :param fold: folds what was found under its causes; then what fails is told when all checks are over.
+    :param elsewhere: names of checks that another process makes for the same report.
+    """
+
+    def __init__(
+        self,
+        targets: Iterable[Target],
+        concurrency: int = CONCURRENCY,
+        *,
+        fold: Fold | None = None,
+        elsewhere: Container[str] = (),
+    ) -> None:
+        self._fold, self._elsewhere = fold, elsewhere
+        self._targets = tuple(targets)
+        self._concurrency = concurrency
+        self.left: list[str] = []
+        self._is_hurried = False
+        self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
+        self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
+
+    def start(self, planned: Iterable[Planned]) -> None:
+        # Together, because items of pytest ask one after the other, and checks overlap well: in a row they would take
+        # minutes.
+        """Begin checks, together; those that have begun already go on."""
+        # By name, as two items may ask for the same check.
+        fresh = list({p.name: p for p in planned if p.name not in self._results}.values())
+        if not fresh:
+            return
+        for p in fresh:
+            self._results[p.name] = concurrent.futures.Future()
+        # Set when the clearing away is over, which is later than the last result.
+        over = threading.Event()
+        self._runs.append(([p.name for p in fresh], loop.submit(self._run(fresh, over)), over))
+
+    def result(self, planned: Planned) -> CheckResult:
+        """Wait for one check's result; it is begun if it has not been.
+
+        :raises HarnessError: if the run broke.
+        """
+        self.start([planned])
+        future = self._results[planned.name]
+        try:
+            # exception() and not result(): a cancelled run is told apart before anything is raised.
+            problem = future.exception()
+        except concurrent.futures.CancelledError as error:
+            raise HarnessError(f"{planned.name} was stopped before it ended") from error
+        if problem is not None:
+            # One exception raised for every check would gather all their tracebacks.
+            raise HarnessError(str(problem))
+        return future.result()
+
+    def stop(self) -> None:
+        """Stop what still runs, and let :meth:`close` be over within about a second; safe to call from any thread."""
+        self._is_hurried = True
+        self._cancel()
+
+    def close(self) -> None:
+        """Stop what still runs, and wait until what was made on the agent is cleared away."""
+        self._cancel()
+        seconds = self._patience() + (_CLOSING_HURRIED if self._is_hurried else _CLOSING_SECONDS)
+        until = time.monotonic() + seconds
+        for names, _, over in self._runs:
+            over.wait(max(0.0, until - time.monotonic()))
+            # A run that was stopped before its first step has told nobody.
+            for name in names:
+                self._results[name].cancel()
+
+    def _patience(self) -> float:
+        return HURRIED_SECONDS if self._is_hurried else CLEANUP_SECONDS
+
+    def _cancel(self) -> None:
+        for names, future, _ in self._runs:
+            # A run whose results are all there is clearing away already, and must not be kept from it.
+            # Cancelling it now would leave tasks on the agent.
+            if not all(self._results[name].done() for name in names):
+                future.cancel()
+
+    async def _run(self, planned: list[Planned], over: threading.Event) -> None:
+        try:
+            running = run_checks(
+                self._targets,
+                planned=planned,
+                concurrency=self._concurrency,
+                left=self.left,
+                patience=self._patience,
+                elsewhere=self._elsewhere,
+            )
+            held: list[CheckResult] = []
+            order = {p.name: number for number, p in enumerate(planned)}
+            async with contextlib.aclosing(running) as results:
+                waiting = len(planned)
+                async for result in results:
+                    waiting -= 1
+                    if self._fold is not None and _may_fold(result):
+                        held.append(result)
+                    else:
+                        self._results[result.name].set_result(result)
+                    # With the last one, and not behind it: then comes the clearing away, which nobody may stop.
+                    if not waiting and self._fold is not None:
+                        # In the order of the plan, so that the same check is the cause in every run.
+                        held.sort(key=lambda result: order[result.name])
+                        for folded in self._fold([*held, *await self._causes_elsewhere(held)]):
+                            if folded.name in order:
+                                self._results[folded.name].set_result(folded)
+        # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
+        # missing.
+        except Exception as error:
+            self._give_up(planned, HarnessError(f"the run of the checks broke: {type(error).__name__}: {error}"))
+        finally:
+            self._give_up(planned, None)
+            over.set()
+
+    async def _causes_elsewhere(self, held: Iterable[CheckResult]) -> list[CheckResult]:
+        """Make the checks which explain why others were not made, where another process makes them for the report.
+
+        What that one sees of an interface that comes and goes may be that all is well: then nobody would tell. Those
+        that find what they should are left out: they lead nothing here, and are told there.
+        """
+        found = tuple(held)
+        wanted = {r.cause for r in found if r.outcome == "explained" and not r.findings} - {r.name for r in found}
+        planned = [
+            Planned(requirement, target.binding)
+            for target in self._targets
+            for requirement in load_requirements(target.version)
+            if requirement.id == CARD_RULES[target.version]
+        ]
+        missing = [p for p in planned if p.name in wanted]
+        if not missing:
+            return []
+        running = run_checks(self._targets, planned=missing, left=self.left, patience=self._patience)
+        async with contextlib.aclosing(running) as results:
+            return [result async for result in results if result.outcome not in FOUND]
+
+    def _give_up(self, planned: list[Planned], error: HarnessError | None) -> None:
+        for p in planned:
+            future = self._results[p.name]
+            if not future.done():
+                future.set_exception(error) if error is not None else future.cancel()
+
+
+def _may_fold(result: CheckResult) -> bool:
+    # What explains that others were not made is looked at even where it found nothing.
+    return result.outcome not in _UNFOLDED or result.requirement.id in CARD_RULES.values()
+
+
+def check_all(
+    targets: Iterable[Target],
+    planned: Iterable[Planned],
+    concurrency: int = CONCURRENCY,
+    left: list[str] | None = None,
+) -> Mapping[str, CheckResult]:
+    """Run checks and return their results by name, in the order of the plan.
+
+    :param left: gets what may still be on the agent in the end.
+    """
+    every = list(planned)
+    judge = Judge(targets, concurrency)
+    try:
+        judge.start(every)
+        return {p.name: judge.result(p) for p in every}
+    except Terminated:
+        judge.stop()
+        raise
+    finally:
+        judge.close()
+        if left is not None:
+            left += judge.left
+
+
+# -- raw exchanges, for people's own tests --
+
+
+# The context wants a requirement to record findings under; people's own checks have none.
+_OWN = Requirement("OWN-001", "own", "", "MUST", "a test of your own")
+
+
+class RawWire:
+    """Every interface of one agent; what is made through it is cleared away by :meth:`close`."""
+
+    def __init__(self, targets: Iterable[Target]) -> None:
+        self._sessions: dict[tuple[str, str], Session] = {}
+        for target in targets:
+            Session(target, self._sessions)
+
+    @property
+    def interfaces(self) -> tuple[tuple[str, str], ...]:
+        """(binding, version) of each interface, in the card's order."""
+        return tuple(self._sessions)
+
+    def call(
+        self,
+        operation: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        binding: str | None = None,
+        version: str | None = None,
+        **options: Any,
+    ) -> WireReply:
+        """Send one request and return the raw answer; never raises for what the agent does.
+
+        :param operation: an operation's 1.0 name, such as ``SendMessage``.
+        :param params: in the form of 1.0.
+        :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``; by default that of the first interface.
+        :param options: of :meth:`Context.call`: ``headers``, ``version_header``, ``body``, ``stream``, ``timeout``,
+            ``until``.
+        :raises ConfigurationError: if the card declares no such interface.
+        """
+        context = Context(_OWN, self._session(binding, version))
+        return loop.run(context.call(operation, params, **options))
+
+    def send(self, text: str, **options: Any) -> WireReply:
+        """Send one text message; ``options`` as for :meth:`call`."""
+        binding, version = options.pop("binding", None), options.pop("version", None)
+        context = Context(_OWN, self._session(binding, version))
+        return loop.run(context.call("SendMessage", context.send_params(text), **options))
+
+    def close(self) -> None:
+        """Cancel and delete what was made, and close the connections."""
+        for session in self._sessions.values():
+            # One after the other: the shared loop serves them, and the sessions of one agent clear up the same tasks.
+            loop.run(session.close())
+
+    def _session(self, binding: str | None, version: str | None) -> Session:
+        for (b, v), session in self._sessions.items():
+            if binding in (None, b) and version in (None, v):
+                return session
+        asked = " ".join(word for word in (version, binding) if word) or "any"
+        declared = ", ".join(f"{v} {b}" for b, v in self._sessions) or "none"
+        raise ConfigurationError(f"the card declares no interface {asked}; it declares: {declared}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.settings import CHECK_PROFILES
 
@@ -73,6 +73,22 @@ class Finding:
         return dataclasses.asdict(self)
 
 
+class Vary(NamedTuple):
+    """What a check is tried with beside its representative; each axis has the check's own value as ``""``.
+
+    :param operations: asked in place of ``instead``.
+    :param near: how unknown ids are like known ones.
+    """
+
+    states: tuple[str, ...] = ("",)
+    operations: tuple[str, ...] = ("",)
+    instead: str = ""
+    near: tuple[str, ...] = ("",)
+
+
+REPRESENTATIVE_ALONE = Vary()
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One entry of the catalogue.
@@ -82,6 +98,11 @@ class Requirement:
     :param bindings: the bindings that it applies to; ``("card",)`` for the card.
     :param profile: the narrowest profile that makes its check: ``safe`` for an agent in production, as it sends nothing
         malformed and leaves no webhook and no working task behind if it is stopped; ``standard``; or ``full``.
+    :param check: its check in the catalogue: ``module.function`` of :mod:`.checks`; ``stress`` likewise what the
+        profile ``full`` asks further.
+    :param timed: whether the verdict depends on time (order, staleness, promptness, the end of a stream): a reference
+        exchange is measured around the check, and it is repeated alone before it may fail.
+    :param uncheckable: why no endpoint can show it.
     """
 
     id: str
@@ -95,10 +116,32 @@ class Requirement:
     bindings: tuple[str, ...] = BINDINGS
     note: str = ""
     profile: str = "standard"
+    check: str = ""
+    timed: bool = False
+    vary: Vary = REPRESENTATIVE_ALONE
+    stress: str = ""
+    uncheckable: str = ""
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether the profile ``full`` tries it with more than its representative."""
+        return bool(self.stress) or self.vary != REPRESENTATIVE_ALONE
 
     def is_in(self, profile: str) -> bool:
         """Tell whether a profile makes its check."""
         return CHECK_PROFILES.index(self.profile) <= CHECK_PROFILES.index(profile)
+
+
+class Planned(NamedTuple):
+    """One check that is to be made."""
+
+    requirement: Requirement
+    binding: str
+
+    @property
+    def name(self) -> str:
+        """As :attr:`CheckResult.name`."""
+        return f"{self.requirement.version}/{self.requirement.id}[{self.binding}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +168,11 @@ class CheckResult:
     def name(self) -> str:
         """Unique within one run: ``1.0/SEND-003[JSONRPC]``."""
         return f"{self.requirement.version}/{self.requirement.id}[{self.binding}]"
+
+
+def outcome_of(findings: Iterable[Finding]) -> CheckOutcome:
+    """Return what findings come to."""
+    severities = {finding.severity for finding in findings}
+    if "error" in severities:
+        return "failed"
+    return "warned" if "warning" in severities else "passed"

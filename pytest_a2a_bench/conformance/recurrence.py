@@ -1,7 +1,7 @@
 """What depends on time is judged twice: a check that fails on time is repeated later, with nothing else in flight.
 
 It fails only if it fails again; otherwise it is ``inconclusive``, with the evidence of both times. Two kinds depend on
-time: checks that are declared so (``@check(..., timed=True)``), and what was judged by an answer that came too late.
+time: checks that are declared so (``timed`` in the catalogue), and what was judged by an answer that came too late.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from pytest_a2a_bench.conformance.check import TIMED, added_of
+from pytest_a2a_bench.conformance.catalogue import added_of
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 
@@ -20,9 +20,9 @@ SHOWN = 3
 
 
 def is_timed(requirement: Requirement) -> bool:
-    """Tell whether a check's verdict depends on time by its nature."""
+    """Return whether a check's verdict depends on time by its nature."""
     added = added_of(requirement)
-    return (requirement.id, requirement.version) in TIMED or (added is not None and added.is_timed)
+    return requirement.timed or (added is not None and added.is_timed)
 
 
 def late_methods(result: CheckResult) -> frozenset[tuple[str, str]]:
@@ -31,7 +31,7 @@ def late_methods(result: CheckResult) -> frozenset[tuple[str, str]]:
 
 
 def wants_repeating(result: CheckResult) -> bool:
-    """Tell whether a result has to recur before it counts."""
+    """Return whether a result has to recur before it counts."""
     if result.outcome not in FOUND or not result.findings:
         return False
     ran_out = any(f.found.startswith(TOO_LONG) for f in result.findings)
@@ -47,7 +47,7 @@ def in_order(results: Iterable[CheckResult], is_rough: Callable[[CheckResult], b
 
 
 def is_known(result: CheckResult, silent: frozenset[tuple[str, str]]) -> bool:
-    """Tell whether the repetition of another check has shown already that this one would recur.
+    """Return whether the repetition of another check has shown already that this one would recur.
 
     :param silent: requests that were not answered in time when they were asked alone.
     """

@@ -7,15 +7,19 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from pytest_a2a_bench.conformance.check import CROSSED
-from pytest_a2a_bench.conformance.crossing import RULES
-from pytest_a2a_bench.conformance.finding import ACTS, CARD, CheckOutcome, CheckResult, Finding, Requirement
+from pytest_a2a_bench.conformance.finding import (
+    ACTS,
+    CARD,
+    CheckOutcome,
+    CheckResult,
+    Finding,
+    Planned,
+    Requirement,
+    outcome_of,
+)
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.engine import Planned
 
 Status = Literal["passed", "failed", "warned", "waived", "skipped", "error", "inconclusive", "explained"]
 
@@ -205,14 +209,6 @@ def card_results(
         yield CheckResult(entry, CARD, outcome, found, reason if outcome == "skipped" else "")
 
 
-def outcome_of(findings: Iterable[Finding]) -> CheckOutcome:
-    """Return what findings come to."""
-    severities = {finding.severity for finding in findings}
-    if "error" in severities:
-        return "failed"
-    return "warned" if "warning" in severities else "passed"
-
-
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
@@ -305,9 +301,8 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
     judged = {row.id for row in checked}
     wider = {r.id for r in omitted if not r.is_in(profile)} - judged
     # Where not every rule is tried everywhere it holds.
-    wider |= (
-        {id for id in judged if id in RULES or (id, version) in CROSSED} if planned and profile != "full" else set()
-    )
+    if profile != "full":
+        wider |= judged & {p.requirement.id for p in planned if p.requirement.is_widened}
     is_card = all(row.binding == CARD for row in rows)
     unchosen = sum(r.is_in(profile) for r in omitted)
     return Compliance(

@@ -16,10 +16,9 @@ from pytest_a2a_bench.a2a.place import Place
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.card.judge import SERVED
 from pytest_a2a_bench.conformance.card.online import with_spoken_versions
-from pytest_a2a_bench.conformance.engine import Planned, plan
-from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.catalogue import load_requirements, plan, requirement
+from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Exchange, Finding, Planned, Requirement
 from pytest_a2a_bench.conformance.report import card_results
-from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor

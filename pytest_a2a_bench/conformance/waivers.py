@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.catalogue import ADDED, load_requirements
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
-from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.gates.quarantine import EntryForm, KnownEntry, is_over, read_entries, read_text
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line

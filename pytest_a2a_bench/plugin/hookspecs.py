@@ -86,7 +86,7 @@ def pytest_a2a_bench_requirements() -> Mapping[str, str]:
     """Offer packs of requirements that are judged beside the protocol's.
 
     :return: sequences of pairs: a :class:`~pytest_a2a_bench.conformance.finding.Requirement` and its check, which is
-        written as in :mod:`pytest_a2a_bench.conformance.check`.
+        written as in :mod:`pytest_a2a_bench.conformance.context`.
     """
     raise NotImplementedError
 

@@ -27,7 +27,7 @@ from fake_llm import FakeLLM, Step, call, say, status
 from pytest_a2a_bench.adk.options import AdkOptions
 from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.platforms.process import free_port
 from pytest_a2a_bench.results import manifest
 

@@ -20,7 +20,7 @@ from raw_agent import MESSAGE, Request, event, raw_agent, rpc, scripted, stream_
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.acts.loader import load_cases
 from pytest_a2a_bench.conformance.acts.public import load_public
-from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.catalogue import ADDED
 
 CHECKOUT = "A2A_BENCH_ACTS"
 """The environment variable with the directory of the public tests, such as ``A2A/tests/acts``."""

@@ -15,9 +15,8 @@ from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_
 from pytest_a2a_bench.conformance.acts.public import load_public
 from pytest_a2a_bench.conformance.acts.suite import LONGEST_WAIT, load_acts
 from pytest_a2a_bench.conformance.acts.yaml_file import YamlFile
-from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.catalogue import ADDED, load_requirements
 from pytest_a2a_bench.conformance.engine import CHECK_SECONDS, limit_of
-from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
 HEAD = 'acts_version: "1.0"\nspec_version: "1.0"\n'

@@ -19,10 +19,10 @@ from rotating import rotating
 
 from pytest_a2a_bench.conformance import checks
 from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.requirements import load_requirements
 
 KNOWN = {r.id for version in ("1.0", "0.3") for r in load_requirements(version)}
 # They send what is malformed, which is not what this is about.

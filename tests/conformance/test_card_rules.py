@@ -27,8 +27,8 @@ from cards import (
 )
 
 from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.requirements import load_requirements
 
 SCHEME = ("securitySchemes", "key", "apiKeySecurityScheme")
 INTERFACE = ("supportedInterfaces", 0)

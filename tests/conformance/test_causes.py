@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.conformance.session.target import targets_of
 
 

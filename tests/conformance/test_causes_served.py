@@ -19,10 +19,10 @@ from starlette.routing import Route
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at

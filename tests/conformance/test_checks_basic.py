@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pytest_a2a_bench.conformance.engine import Planned, collect
-from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.engine import collect
+from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target, targets_of
 

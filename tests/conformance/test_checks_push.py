@@ -9,7 +9,7 @@ from full_agent import Features, full_agent
 from judged import faults, judge, passed
 
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
-from pytest_a2a_bench.conformance.session.pace import Pace
+from pytest_a2a_bench.conformance.session.health import Pace
 
 # a2a-sdk 1.3.0 sends application/json, checks no addresses unless it is told to, and waits for slow webhooks.
 DEFECTS = {

@@ -10,15 +10,16 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import (
     CheckOutcome,
     CheckResult,
     Exchange,
     Finding,
     Level,
+    Planned,
     Requirement,
     Severity,
+    Vary,
 )
 from pytest_a2a_bench.conformance.report import Report, card_results, compliance, judge
 from pytest_a2a_bench.conformance.waivers import Waiver
@@ -161,7 +162,8 @@ def test_a_selection_is_said_to_be_one() -> None:
 
 def test_a_profile_says_how_much_needs_a_wider_one() -> None:
     # The first holds in further places.
-    planned = [Planned(requirement(id), "JSONRPC") for id in ("SEND-003", "SEND-005")]
+    varied = dataclasses.replace(requirement("SEND-003"), vary=Vary(states=("failed",)))
+    planned = [Planned(entry, "JSONRPC") for entry in (varied, requirement("SEND-005"))]
     planned.append(Planned(dataclasses.replace(requirement("SEND-016"), profile="full"), "JSONRPC"))
     rows = report(result("passed", "SEND-003"), result("passed", "SEND-005")).rows
     (level,) = compliance(rows, planned, "standard")

@@ -13,69 +13,73 @@ from plain_faults import PLAIN_FAULTS
 from plain_harness import judge_all, judge_plain, survivors
 from rotating import rotating
 
-from pytest_a2a_bench.conformance.check import CHECKS
-from pytest_a2a_bench.conformance.check import CROSSED as TELLING
-from pytest_a2a_bench.conformance.crossing import RULES, Cell, Declared, allowed, cells, obstacle
-from pytest_a2a_bench.conformance.engine import load_checks
-from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
+from pytest_a2a_bench.conformance.finding import VERSIONS, Requirement
+from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed, obstacle, variants
 
 EVERYTHING = Declared(
     frozenset({"streaming", "pushNotifications", "extendedAgentCard"}),
     frozenset({"slow", "input", "auth", "task", "fail", "reject"}),
 )
 BARE = Declared(frozenset(), frozenset({"task"}))
-KNOWN = {requirement.id for version in ("1.0", "0.3") for requirement in load_requirements(version)}
+CATALOGUE = [entry for version in VERSIONS for entry in load_requirements(version)]
+KNOWN = {entry.id for entry in CATALOGUE}
+VARIED: list[Requirement] = [entry for entry in CATALOGUE if list(variants(entry))]
 
 
-class TestCells:
+class TestVariants:
     def test_each_is_of_a_requirement_that_has_a_check(self) -> None:
-        load_checks()
-        checked = {id for id, _ in CHECKS}
-
-        assert RULES <= KNOWN & checked
-        assert {id for id, _ in TELLING} <= KNOWN & checked
+        assert len(VARIED) > 70
+        assert all(entry.check for entry in CATALOGUE if entry.is_widened)
 
     def test_none_is_the_representative_or_there_twice(self) -> None:
-        for rule in RULES:
-            found = list(cells(rule))
+        for entry in VARIED:
+            found = list(variants(entry))
 
             assert found
-            assert Cell() not in found
+            assert Variant() not in found
             assert len(set(found)) == len(found)
 
     def test_a_rule_is_crossed_with_operation_and_state(self) -> None:
-        found = set(cells("SEND-007"))
+        found = set(variants(requirement("SEND-007")))
 
-        assert Cell(state="failed") in found
-        assert Cell("SendStreamingMessage", "SendMessage", "rejected") in found
+        assert Variant(state="failed") in found
+        assert Variant("SendStreamingMessage", "SendMessage", "rejected") in found
         assert len(found) == 8
 
     def test_what_the_card_does_not_declare_is_not_tried(self) -> None:
-        assert {cell.operation for cell in allowed("VER-001", BARE)} == {"SendMessage", "ListTasks", "CancelTask"}
-        assert allowed("DM-002", BARE) == [Cell(state="completed")]
-        assert len(allowed("DM-002", EVERYTHING)) == 7
+        assert {variant.operation for variant in allowed(requirement("VER-001"), BARE)} == {
+            "SendMessage",
+            "ListTasks",
+            "CancelTask",
+        }
+        assert allowed(requirement("DM-002"), BARE) == [Variant(state="completed")]
+        assert len(allowed(requirement("DM-002"), EVERYTHING)) == 7
 
     def test_an_obstacle_has_its_reason(self) -> None:
-        assert obstacle(Cell("SubscribeToTask", "GetTask"), BARE) == "the card does not declare capabilities.streaming"
-        assert obstacle(Cell(state="failed"), BARE) == "there is no prompt for the scenario 'fail'"
         assert (
-            obstacle(Cell("ListTasks", "GetTask"), Declared(frozenset(), frozenset(), "0.3")) == "0.3 has no ListTasks"
+            obstacle(Variant("SubscribeToTask", "GetTask"), BARE) == "the card does not declare capabilities.streaming"
+        )
+        assert obstacle(Variant(state="failed"), BARE) == "there is no prompt for the scenario 'fail'"
+        assert (
+            obstacle(Variant("ListTasks", "GetTask"), Declared(frozenset(), frozenset(), "0.3"))
+            == "0.3 has no ListTasks"
         )
 
     def test_another_operation_is_asked_about_the_same_task(self) -> None:
-        asked = Cell("CreateTaskPushNotificationConfig", "GetTask").asked("GetTask", {"id": "t", "tenant": "n"})
-        sent = Cell("SendMessage", "GetTask").asked("GetTask", {"id": "t"})
-        broken = Cell("SendStreamingMessage", "SendMessage").asked("SendMessage", {"message": {"parts": "x"}})
+        asked = Variant("CreateTaskPushNotificationConfig", "GetTask").asked("GetTask", {"id": "t", "tenant": "n"})
+        sent = Variant("SendMessage", "GetTask").asked("GetTask", {"id": "t"})
+        broken = Variant("SendStreamingMessage", "SendMessage").asked("SendMessage", {"message": {"parts": "x"}})
 
         assert asked[1]["taskId"] == "t"
         assert asked[1]["tenant"] == "n"
         assert sent[1]["message"]["taskId"] == "t"
         assert broken == ("SendStreamingMessage", {"message": {"parts": "x"}})
-        assert Cell("CancelTask", "GetTask").asked("ListTasks", {}) == ("ListTasks", {})
+        assert Variant("CancelTask", "GetTask").asked("ListTasks", {}) == ("ListTasks", {})
 
     def test_near_ids_are_others(self) -> None:
-        assert Cell(near="prefix").unknown("task-12") == "task-1"
-        assert Cell(near="longer").unknown("task-12") == "task-120"
+        assert Variant(near="prefix").unknown("task-12") == "task-1"
+        assert Variant(near="longer").unknown("task-12") == "task-120"
 
 
 class TestFaults:

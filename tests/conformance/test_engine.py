@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
+import inspect
+import pkgutil
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,14 +17,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
-from pytest_a2a_bench.conformance import check as registry
+from pytest_a2a_bench.conformance import checks
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, check
+from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements, plan, requirement
+from pytest_a2a_bench.conformance.checks import send
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned, collect, load_checks, plan, run_check, run_checks
-from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
+from pytest_a2a_bench.conformance.engine import collect, run_check, run_checks
+from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Planned
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
-from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
@@ -36,23 +39,30 @@ def make_card(*interfaces: tuple[str, str, str], **capabilities: bool) -> dict[s
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_requirement_has_a_check_or_a_reason(version: str) -> None:
-    load_checks()
-    checked = {id for id, checked_version in CHECKS if checked_version == version}
-    wanted = {r.id for r in load_requirements(version) if r.bindings != ("card",)}
-    reasons = {id for id in UNCHECKABLE if id in wanted}
+    entries = load_requirements(version)
+    wanted = {r.id for r in entries if r.bindings != ("card",)}
+    checked, reasons = {r.id for r in entries if r.check}, {r.id for r in entries if r.uncheckable}
     assert checked | reasons == wanted
     assert not checked & reasons
-    assert all(len(reason) > 20 for reason in UNCHECKABLE.values())
+    assert all(len(r.uncheckable) > 20 for r in entries if r.uncheckable)
 
 
-def test_two_checks_for_one_requirement_are_a_mistake() -> None:
-    load_checks()
-
-    async def other(ctx: Context) -> None:
-        raise AssertionError
-
-    with pytest.raises(ValueError, match="two checks for SEND-001"):
-        check("SEND-001")(other)
+def test_the_catalogue_names_every_check_and_no_other() -> None:
+    entries = [r for version in VERSIONS for r in load_requirements(version)]
+    named = {name for r in entries for name in (r.check, r.stress) if name}
+    there = set()
+    for module in pkgutil.iter_modules(checks.__path__):
+        members = vars(importlib.import_module(f"{checks.__name__}.{module.name}")).items()
+        own = {name: f for name, f in members if getattr(f, "__module__", "").endswith(f".{module.name}")}
+        takes_context = {
+            n
+            for n, f in own.items()
+            if inspect.iscoroutinefunction(f) and list(inspect.signature(f).parameters) == ["ctx"]
+        }
+        returns_nothing = {n for n in takes_context if own[n].__annotations__["return"] == "None"}
+        there |= {f"{module.name}.{name}" for name in returns_nothing if not name.startswith("_")}
+    helpers = {"auth.known_user"}
+    assert there - helpers == named
 
 
 def test_plan_follows_card() -> None:
@@ -129,7 +139,6 @@ def test_address_that_is_none(binding: str, url: str, outcome: str) -> None:
         finally:
             await session.close()
 
-    load_checks()
     result = asyncio.run(ask())
     assert result.outcome == outcome, result
     assert "bug" not in result.reason
@@ -137,12 +146,10 @@ def test_address_that_is_none(binding: str, url: str, outcome: str) -> None:
 
 @pytest.fixture
 def broken_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    load_checks()
-
     async def broken(ctx: Context) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setitem(registry.CHECKS, ("SEND-001", "1.0"), broken)
+    monkeypatch.setattr(send, "one_of_task_and_message", broken)
 
 
 @pytest.mark.usefixtures("broken_check")

@@ -22,7 +22,7 @@ from faulty.serving import FaultyOptions, FaultyServer
 from faulty_server import TOKENS, Running, serve_faulty, start_faulty
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError
 
 PACKAGE = Path(faulty.__file__).parent

@@ -11,11 +11,10 @@ from raw_agent import Request, raw_agent, response, scripted
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.conformance import judging
-from pytest_a2a_bench.conformance.engine import Planned
-from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance import engine
+from pytest_a2a_bench.conformance.engine import Judge, RawWire, check_all
+from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.judging import Judge, RawWire, check_all
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at
@@ -113,7 +112,7 @@ def test_a_run_that_broke_is_told_anew_to_each_check(
             yield result
         raise KeyError("oops")
 
-    monkeypatch.setattr(judging, "run_checks", broken)
+    monkeypatch.setattr(engine, "run_checks", broken)
     judge = Judge(targets)
     seen = []
     for planned in group(subject, "get-task") * 2:
@@ -162,8 +161,8 @@ def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Ta
 def test_what_is_stopped_before_it_began_is_told_to_whoever_waits(
     subject: Subject, targets: tuple[Target, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "CLEANUP_SECONDS", 0.1)
-    monkeypatch.setattr(judging, "_CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr(engine, "CLEANUP_SECONDS", 0.1)
+    monkeypatch.setattr(engine, "_CLOSING_SECONDS", 0.1)
     # A task that is cancelled before its first step never runs, not even what it does in the end.
     monkeypatch.setattr(loop, "submit", _never_begun)
     judge = Judge(targets)

@@ -14,8 +14,7 @@ from faulty_server import TOKENS, start_faulty
 from mutation import judge, judge_again, judge_url
 from rotating import rotating
 
-from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE
-from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.session.target import Breadth
 
 ENOUGH = 0.95
@@ -61,11 +60,7 @@ def _idle(killed: list[Killed]) -> list[str]:
     (version,) = {k.fault.version for k in killed}
     catalogue = load_requirements(version)
     card = {r.id for r in catalogue if r.bindings == ("card",)}
-    return [
-        r.id
-        for r in catalogue
-        if r.id not in noticed and r.id not in UNCHECKABLE and ((r.id, version) in CHECKS or r.id in card)
-    ]
+    return [r.id for r in catalogue if r.id not in noticed and not r.uncheckable and (r.check or r.id in card)]
 
 
 def _blind(killed: list[Killed]) -> list[str]:

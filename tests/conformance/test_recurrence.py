@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from faulty_server import serve_app, serve_faulty
 
-from pytest_a2a_bench.conformance import check as registry
 from pytest_a2a_bench.conformance import recurrence
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.engine import collect, load_checks
+from pytest_a2a_bench.conformance.catalogue import requirement
+from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
-from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.pace import BUSY, MOST_SECONDS, Pace
+from pytest_a2a_bench.conformance.session.health import BUSY, MOST_SECONDS, Pace
 from pytest_a2a_bench.conformance.session.target import targets_of
 
 FOR_EVER = 60.0
@@ -94,7 +93,6 @@ def result(outcome: Any = "failed", **exchange: Any) -> CheckResult:
 
 
 def test_only_what_depends_on_time_is_repeated() -> None:
-    load_checks()
     late = result(problem="no complete answer within 5 s")
     assert recurrence.wants_repeating(late)
     assert not recurrence.wants_repeating(result(status=200))
@@ -105,8 +103,7 @@ def test_only_what_depends_on_time_is_repeated() -> None:
 
 @pytest.mark.parametrize("id", ["STREAM-005", "STREAM-013", "STREAM-017", "SUB-006", "CAN-006", "PUSH-016", "PUSH-019"])
 def test_checks_of_time_are_declared(id: str) -> None:
-    load_checks()
-    assert (id, "1.0") in registry.TIMED
+    assert requirement(id).timed
 
 
 def test_limits_grow_with_the_reference_exchange() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.finding import BINDINGS
-from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.errors import ConfigurationError
 
 

@@ -9,7 +9,7 @@ import pytest
 from acts_agent import BEHAVIORS, acts_agent
 from harness import Bench, junit_cases
 
-from pytest_a2a_bench.conformance.check import ADDED
+from pytest_a2a_bench.conformance.catalogue import ADDED
 
 FILE = """
 acts_version: "1.0"

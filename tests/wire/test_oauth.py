@@ -19,8 +19,8 @@ from pytest_a2a_bench.a2a.oauth import authentication
 from pytest_a2a_bench.a2a.tokens import Issued, TokenSource
 from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
-from pytest_a2a_bench.conformance.wire.base import WireRequest
-from pytest_a2a_bench.conformance.wire.connect import open_wire
+from pytest_a2a_bench.conformance.wire.http import open_wire
+from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import AuthenticationError, TransportError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import hide_secrets

@@ -19,8 +19,8 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
-from pytest_a2a_bench.conformance.wire.base import WireRequest
-from pytest_a2a_bench.conformance.wire.connect import open_wire
+from pytest_a2a_bench.conformance.wire.http import open_wire
+from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.settings import Settings

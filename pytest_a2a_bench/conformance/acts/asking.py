@@ -16,10 +16,9 @@ from pytest_a2a_bench.conformance.acts.streams import view
 from pytest_a2a_bench.conformance.acts.values import MISSING
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING, STREAMING
-from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.http import HttpWire
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.wire.reply import UNSET, WireReply, WireRequest
 
 STREAM_SECONDS = 30.0
 """How long a stream may take that says nothing about it; no test of the public suite does."""

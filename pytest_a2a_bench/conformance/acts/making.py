@@ -25,13 +25,12 @@ from pytest_a2a_bench.conformance.acts.public import doubt
 from pytest_a2a_bench.conformance.acts.streams import of_cut, stream_mismatches, view
 from pytest_a2a_bench.conformance.acts.telling import Telling
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at, replaced
-from pytest_a2a_bench.conformance.check import NoAnswer
 from pytest_a2a_bench.conformance.checks.notifications import NEVER_CALLED, receiver
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING
 from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.exchange import is_late
-from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, ReplyError, WireReply
+from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, NoAnswer, ReplyError, WireReply
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook
 from pytest_a2a_bench.secret import KNOWN, in_environment
 

@@ -12,10 +12,8 @@ from pytest_a2a_bench.conformance.acts.document import Step
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.making import TRANSPORTS, make
 from pytest_a2a_bench.conformance.acts.risk import is_rough, is_safe
-from pytest_a2a_bench.conformance.check import ADDED, Added
-from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned
-from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Requirement
-from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.catalogue import ADDED, UNDECLARED, Added, load_requirements
+from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Planned, Requirement
 from pytest_a2a_bench.conformance.session.target import declared
 from pytest_a2a_bench.errors import ConfigurationError
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import parse_json
+from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.finding import Exchange, Finding, Level, Severity
-from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.errors import ProtocolError
 
 # -- findings --

@@ -18,10 +18,9 @@ from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as
 from pytest_a2a_bench.conformance.card.judge import card_versions
 from pytest_a2a_bench.conformance.card.shared import CORE_BINDINGS
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
-from pytest_a2a_bench.conformance.wire.connect import open_wire
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.wire.http import open_wire
+from pytest_a2a_bench.conformance.wire.reply import CannotExpressError, Wire, WireReply, WireRequest
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 
 # -- what the card declares --

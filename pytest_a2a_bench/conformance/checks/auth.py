@@ -10,10 +10,12 @@ from typing import Any
 from pytest_a2a_bench.a2a import auth
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import Credentials as Token
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
-from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, walk
+from pytest_a2a_bench.conformance.checks.notifications import CREATE, DELETE, GET, NEVER_CALLED
 from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STATUSES, WireReply
 
 GARBAGE = "not-a-credential-of-anybody"
@@ -54,7 +56,6 @@ async def refusal(ctx: Context) -> WireReply:
     return reply
 
 
-@check("AUTH-001")
 async def missing_credentials_are_refused(ctx: Context) -> None:
     """A message without credentials is refused."""
     demands_credentials(ctx)
@@ -63,7 +64,6 @@ async def missing_credentials_are_refused(ctx: Context) -> None:
         ctx.fail(f"SendMessage without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
 
 
-@check("AUTH-002")
 async def wrong_credentials_are_refused(ctx: Context) -> None:
     """A message with invalid credentials is refused."""
     demands_credentials(ctx)
@@ -103,7 +103,6 @@ def is_basic(sent: Credentials) -> bool:
     return sent.headers.get("Authorization", "").startswith("Basic ")
 
 
-@check("AUTH-003")
 async def refusal_has_a_challenge(ctx: Context) -> None:
     """A 401 says which authentication it wants."""
     reply = await refusal(ctx)
@@ -115,7 +114,6 @@ async def refusal_has_a_challenge(ctx: Context) -> None:
         ctx.fail(found, expected="WWW-Authenticate with the scheme that is wanted", replies=(reply,))
 
 
-@check("AUTH-004")
 async def refusal_has_its_status(ctx: Context) -> None:
     """The refusal uses the binding's own status."""
     demands_credentials(ctx)
@@ -129,7 +127,6 @@ async def refusal_has_its_status(ctx: Context) -> None:
         ctx.fail(f"the refusal is {reply.describe()}", expected=expected, replies=(reply,))
 
 
-@check("AUTH-005")
 async def every_operation_is_guarded(ctx: Context) -> None:
     """Every operation refuses requests without credentials."""
     demands_credentials(ctx)
@@ -176,19 +173,17 @@ def hidden(ctx: Context, reply: WireReply, what: str) -> None:
         ctx.fail(found, expected="TaskNotFoundError", replies=(reply,))
 
 
-@check("AUTH-006")
 async def tasks_are_private(ctx: Context) -> None:
     """Another user cannot read a task."""
     await known_user(ctx)
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     hidden(ctx, await as_other(ctx, "GetTask", {"id": task["id"]}), "another user's GetTask")
 
 
-@check("AUTH-007")
 async def operations_are_private(ctx: Context) -> None:
     """Another user cannot cancel, watch or configure a task."""
     await known_user(ctx)
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     calls: dict[str, dict[str, Any]] = {"CancelTask": {"id": task["id"]}}
     if ctx.target.declares("streaming"):
         calls["SubscribeToTask"] = {"id": task["id"]}
@@ -198,11 +193,34 @@ async def operations_are_private(ctx: Context) -> None:
         hidden(ctx, await as_other(ctx, name, params), f"another user's {name}")
 
 
-@check("AUTH-008")
+async def waiting_tasks_are_private(ctx: Context) -> None:
+    """Another user can neither answer for a task nor touch its configurations."""
+    task = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+    task_id = str(task.get("id"))
+    for operation in SENDING[: 1 + ctx.target.declares("streaming")]:
+        params = ctx.send_params(ctx.target.scenarios.get("input_answer"), task_id=task_id)
+        hidden(ctx, await as_other(ctx, operation, params), f"another user's {operation} to a task")
+    if not ctx.target.declares("pushNotifications"):
+        return
+    made = await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED})
+    if not made.ok:
+        return
+    one = {"taskId": task_id, "id": made.result.get("id")}
+    ctx.created_push_config(task_id, str(one["id"]))
+    hidden(ctx, await as_other(ctx, CREATE, {**one, "url": NEVER_CALLED}), f"another user's {CREATE}")
+    hidden(ctx, await as_other(ctx, GET, one), f"another user's {GET}")
+    deleted = await as_other(ctx, DELETE, one)
+    # Deleting is idempotent, so that "done" may be said of what was not there for that user.
+    kept = await ctx.call(GET, one)
+    if not kept.ok:
+        found = f"another user's {DELETE} deleted it: {kept.describe()}"
+        ctx.fail(found, expected="the owner's configuration", replies=(deleted, kept))
+
+
 async def foreign_looks_unknown(ctx: Context) -> None:
     """Another's task gives the same error as an unknown one."""
     await known_user(ctx)
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     foreign = await as_other(ctx, "GetTask", {"id": task["id"]})
     unknown = await as_other(ctx, "GetTask", {"id": ctx.unknown_id()})
     if _shape(foreign) != _shape(unknown):
@@ -216,11 +234,10 @@ def _shape(reply: WireReply) -> tuple[Any, ...]:
     return (reply.status, error and (error.name, error.code, error.grpc_status, error.reason))
 
 
-@check("LIST-017")
 async def lists_are_private(ctx: Context) -> None:
     """Another user's list does not have the task."""
     await known_user(ctx)
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     # Section 13.1: also where no contextId or other filter is given.
     context_id = task.get("contextId")
     for filters in ({"contextId": context_id}, {}) if context_id else ({},):
@@ -234,7 +251,6 @@ async def lists_are_private(ctx: Context) -> None:
             return
 
 
-@check("AUTH-009")
 async def bindings_demand_the_same(ctx: Context) -> None:
     """What one binding refuses, the others refuse too."""
     demands_credentials(ctx)
@@ -247,7 +263,6 @@ async def bindings_demand_the_same(ctx: Context) -> None:
             return
 
 
-@check("AUTH-010")
 async def traffic_is_encrypted(ctx: Context) -> None:
     """Addresses that are not this machine's use TLS."""
     facts = judge_url(ctx.target.url, (), authority=True)
@@ -259,7 +274,6 @@ async def traffic_is_encrypted(ctx: Context) -> None:
         ctx.fail(f"{ctx.target.url} is not encrypted", pointer="/supportedInterfaces", expected=expected, replies=())
 
 
-@check("AUTH-011")
 async def encryption_is_up_to_date(ctx: Context) -> None:
     """A request over TLS 1.2 or later, with a certificate that is verified, works."""
     if urllib.parse.urlsplit(ctx.target.url).scheme not in ("https", "grpcs"):

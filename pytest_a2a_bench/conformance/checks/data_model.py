@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance.check import NoAnswer, check
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import Node, is_known, is_misspelt, members, nodes
 from pytest_a2a_bench.conformance.protocol.streams import canonical
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.wire.reply import NoAnswer, WireReply
 from pytest_a2a_bench.redact import one_line
 
 # Without UNSPECIFIED: protobuf's zero value is no state that a task can have (section 4.1.3).
@@ -157,7 +157,7 @@ async def answers(ctx: Context) -> list[tuple[WireReply, Any]]:
 
     :raises NoAnswer: if the agent gives no result at all.
     """
-    replies = await ctx.samples()
+    replies = await fixtures.samples(ctx)
     # Both kinds of answers: what is right in a result may be wrong in the events of the same agent.
     found = [(r, value) for r in replies for value in (r.result, *r.events) if value is not None]
     if not found:
@@ -165,7 +165,6 @@ async def answers(ctx: Context) -> list[tuple[WireReply, Any]]:
     return found
 
 
-@check(*_RULES)
 async def data_model(ctx: Context) -> None:
     """Look at ordinary answers of every operation that gives tasks and messages; the first problem of each counts."""
     for reply, value in await answers(ctx):
@@ -182,7 +181,6 @@ async def data_model(ctx: Context) -> None:
             return
 
 
-@check("DM-011")
 async def milliseconds(ctx: Context) -> None:
     # A check of one timestamp would fail one agent in a thousand by chance.
     """Look for at least three digits; whole seconds occur by chance, so all timestamps count together."""
@@ -216,7 +214,6 @@ _VALUES: Mapping[str, Any] = {
 }
 
 
-@check(*_VALUES)
 async def data_value(ctx: Context) -> None:
     """Send a data part; where the history comes back, it must hold the same value."""
     value = _VALUES[ctx.requirement.id]
@@ -258,7 +255,6 @@ async def _parts_of(ctx: Context, key: str) -> tuple[WireReply, list[tuple[str, 
     return reply, [(n.pointer, n.value) for n in nodes(reply.result) if n.kind == "part"]
 
 
-@check("PART-007")
 async def raw_is_base64(ctx: Context) -> None:
     """Look at a file that the agent returns."""
     reply, parts = await _parts_of(ctx, "file")
@@ -273,7 +269,6 @@ async def raw_is_base64(ctx: Context) -> None:
             ctx.fail(f"raw is {content!r:.80}", pointer=f"{pointer}/raw", expected="base64", replies=[reply])
 
 
-@check("PART-008")
 async def names_of_files(ctx: Context) -> None:
     """Look at a part with a URL."""
     reply, parts = await _parts_of(ctx, "url")
@@ -285,10 +280,9 @@ async def names_of_files(ctx: Context) -> None:
         ctx.skip("the scenario url gave no part with url")
 
 
-@check("PART-009")
 async def one_content(ctx: Context) -> None:
     """Look at every part of ordinary answers."""
-    for reply in await ctx.samples():
+    for reply in await fixtures.samples(ctx):
         for value in (reply.result, *reply.events):
             for node in nodes(value):
                 if node.kind != "part":

@@ -6,16 +6,16 @@ import urllib.parse
 import uuid
 from collections.abc import Mapping
 
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_on, walk
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.protocol.streams import read_event
-from pytest_a2a_bench.conformance.session.presence import absence
+from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
-@check("CARD-007")
 async def interface_is_true(ctx: Context) -> None:
     """Ask the declared address for an unknown task, in the declared binding and version."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
@@ -36,7 +36,6 @@ def _is_web_server(reply: WireReply) -> bool:
     )
 
 
-@check("CARD-008")
 async def no_undeclared_binding(ctx: Context) -> None:
     """Look for the other HTTP binding at the same address; others cannot be guessed."""
     other = {"JSONRPC": "HTTP+JSON", "HTTP+JSON": "JSONRPC"}.get(ctx.binding)
@@ -93,7 +92,6 @@ def judged(ctx: Context, reply: WireReply) -> list[Finding]:
     return check_card(ctx.needed(reply, OPERATION, "XCARD-002").result, url=ctx.target.url)
 
 
-@check("XCARD-001")
 async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability the operation is not supported."""
     ctx.forbid_capability("extendedAgentCard")
@@ -101,7 +99,6 @@ async def refused_without_the_capability(ctx: Context) -> None:
     ctx.expect_error(reply, "UnsupportedOperationError", what=f"{OPERATION} without the capability")
 
 
-@check("XCARD-002")
 async def card_or_not_configured(ctx: Context) -> None:
     """With the capability there is a card, or the error that says that none is configured."""
     reply = await extended(ctx)
@@ -110,7 +107,6 @@ async def card_or_not_configured(ctx: Context) -> None:
         ctx.fail(f"{OPERATION}: {reply.describe()}", expected=expected, replies=(reply,))
 
 
-@check("XCARD-003")
 async def credentials_are_needed(ctx: Context) -> None:
     """The extended card is refused to strangers."""
     ctx.require_capability("extendedAgentCard")
@@ -121,7 +117,6 @@ async def credentials_are_needed(ctx: Context) -> None:
         ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
 
 
-@check("XCARD-004")
 async def card_is_valid(ctx: Context) -> None:
     """The extended card is a complete and valid agent card."""
     reply = await extended(ctx)
@@ -133,7 +128,6 @@ async def card_is_valid(ctx: Context) -> None:
             ctx.fail(found, pointer=finding.pointer, expected=finding.expected, fix=finding.fix, replies=(reply,))
 
 
-@check("XCARD-005")
 async def caching_is_controlled(ctx: Context) -> None:
     """The extended card says how long, and by whom, it may be kept."""
     reply = ctx.needed(await extended(ctx), OPERATION, "XCARD-002")
@@ -145,7 +139,6 @@ async def caching_is_controlled(ctx: Context) -> None:
         ctx.fail(found, expected="Cache-Control: private", replies=(reply,))
 
 
-@check("XCARD-006")
 async def card_has_no_secrets(ctx: Context) -> None:
     """The extended card holds no credentials."""
     reply = await extended(ctx)
@@ -170,7 +163,6 @@ def other_tenants(ctx: Context) -> list[str]:
     return sorted({str(item.get("tenant") or "") for item in places} - {ctx.target.tenant, ""})
 
 
-@check("TEN-001")
 async def tenant_is_served(ctx: Context) -> None:
     """A message with the interface's tenant is answered."""
     if not ctx.target.tenant:
@@ -213,16 +205,29 @@ TENANT_IS_BOUND = "section 13.1 bounds what a caller sees by its authorization, 
 """The specification has no sentence about the tasks of tenants themselves."""
 
 
-@check("TEN-002")
 async def tenants_are_apart(ctx: Context) -> None:
     """One tenant's tasks are not visible in another."""
     others = other_tenants(ctx)
     if not ctx.target.tenant or not others:
         ctx.skip("the card has no two tenants on this binding")
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     for tenant in others:
         # The tenant of the request wins over the interface's own, which made the task.
         reply = await ctx.call("GetTask", {"id": task["id"], "tenant": tenant})
         if reply.ok:
             found = f"the task of tenant {ctx.target.tenant!r} is visible in tenant {tenant!r}"
             ctx.fail(found, expected=f"TaskNotFoundError: {TENANT_IS_BOUND}", replies=(reply,))
+
+
+async def lists_of_tenants_are_apart(ctx: Context) -> None:
+    """One tenant's list has no task of another's."""
+    task = await fixtures.completed_task(ctx)
+    for tenant in other_tenants(ctx):
+        # The credentials may be those of one tenant.
+        if not (await ctx.call("ListTasks", {"pageSize": 1, "tenant": tenant})).ok:
+            continue
+        pages = await walk(ctx, most=ALL_PAGES, tenant=tenant)
+        if task.get("id") in ids_on(pages):
+            found = f"the list of tenant {tenant!r} has a task of {ctx.target.tenant!r}"
+            expected = f"that tenant's tasks only: {TENANT_IS_BOUND}"
+            ctx.fail(found, pointer="/tasks", expected=expected, replies=pages[-1:])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.send import odd_media_type
-from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.expecting import instead
+from pytest_a2a_bench.conformance.context import Context, instead
 from pytest_a2a_bench.conformance.protocol.payloads import state_of, task_in
 from pytest_a2a_bench.conformance.wire.reply import (
     BAD_REQUEST,
@@ -18,6 +18,7 @@ from pytest_a2a_bench.conformance.wire.reply import (
     ERRORS,
     ErrorRow,
     ReplyError,
+    SkipCheck,
     WireReply,
 )
 
@@ -44,7 +45,7 @@ async def invalid_send(ctx: Context) -> WireReply:
 
 
 async def _not_cancelable(ctx: Context) -> WireReply:
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = await ctx.call("CancelTask", {"id": task.get("id")})
     # Here only the number of the error is looked at.
     if reply.ok:
@@ -60,7 +61,7 @@ async def _no_push(ctx: Context) -> WireReply:
 
 
 async def _unsupported(ctx: Context) -> WireReply:
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     return await ctx.send(task_id=str(task.get("id")), context_id=str(task.get("contextId") or ""))
 
 
@@ -112,7 +113,6 @@ _JUDGES: Mapping[str, str] = {
 """Error -> the requirement that is broken where it does not come at all."""
 
 
-@check(*(f"ERR-{place}-{name}" for place in ("JSON", "HTTP", "GRPC") for name in PROVOKE))
 async def error_table(ctx: Context) -> None:
     """Provoke an error and compare its number with the table; values of 1.0.0 are a warning."""
     # Ids of the table's checks are put together from binding and error, so that one function judges all of them.
@@ -151,7 +151,6 @@ async def _rpc_errors(ctx: Context) -> list[WireReply]:
     return [await unknown_task(ctx), await invalid_send(ctx)]
 
 
-@check("ERR-001")
 async def rpc_error_shape(ctx: Context) -> None:
     """Look at code and message."""
     for reply in await _rpc_errors(ctx):
@@ -166,7 +165,6 @@ async def rpc_error_shape(ctx: Context) -> None:
             ctx.fail(f"message is {message!r}", pointer="/error/message", replies=[reply])
 
 
-@check("ERR-002")
 async def rpc_error_data(ctx: Context) -> None:
     """Look at data."""
     for reply in await _rpc_errors(ctx):
@@ -177,7 +175,6 @@ async def rpc_error_data(ctx: Context) -> None:
             ctx.fail(f"data is {data!r:.200}", pointer="/error/data", replies=[reply])
 
 
-@check("ERR-003", "ERR-005", "ERR-006")
 async def error_info(ctx: Context) -> None:
     """Look at ErrorInfo of TaskNotFoundError."""
     reply = await unknown_task(ctx)
@@ -192,7 +189,31 @@ async def error_info(ctx: Context) -> None:
         ctx.fail(found, expected=f"reason 'TASK_NOT_FOUND', domain {DOMAIN!r}", replies=[reply])
 
 
-@check("ERR-004")
+async def every_error_has_its_reason(ctx: Context) -> None:
+    """Every error of the protocol's has its own reason, spelled as the specification does, without a suffix."""
+    for name, provoke in PROVOKE.items():
+        row = ERRORS[f"{name}Error"]
+        try:
+            reply = await provoke(ctx)
+        except SkipCheck:
+            continue
+        error = reply.error
+        # Another error than the one to be provoked is judged by its own check.
+        if error is None or (error.code != row.code if ctx.binding == "JSONRPC" else error.name not in ("", row.name)):
+            continue
+        info = error.detail(ERROR_INFO)
+        if info is None and ctx.binding != "JSONRPC" and not _has_status(ctx, error, row):
+            continue
+        if info is None or info.get("reason") != row.reason or info.get("domain") != DOMAIN:
+            found = f"{row.name} has ErrorInfo {dict(info) if info is not None else None!r}"
+            expected = f"reason {row.reason!r}, domain {DOMAIN!r}"
+            ctx.fail(found, pointer="/error/details", expected=expected, replies=(reply,))
+
+
+def _has_status(ctx: Context, error: Any, row: Any) -> bool:
+    return bool(error.http_status == row.http if ctx.binding == "HTTP+JSON" else error.grpc_status == row.grpc)
+
+
 async def rest_error_shape(ctx: Context) -> None:
     """Look at the members of an error; problem+json is in examples of the specification, hence only a warning."""
     for reply in (await unknown_task(ctx), await invalid_send(ctx)):
@@ -226,7 +247,6 @@ def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> Non
         ctx.fail(f"{name} is {raw.get(name)!r:.150}", pointer=f"/error/{name}", replies=[reply])
 
 
-@check("ERR-007")
 async def field_violations(ctx: Context) -> None:
     """Look for BadRequest in a validation error."""
     reply = await invalid_send(ctx)
@@ -259,7 +279,6 @@ _RAW: Mapping[str, tuple[Any, str, str]] = {
 }
 
 
-@check(*_RAW)
 async def broken_request(ctx: Context) -> None:
     """Send what is no proper JSON-RPC request."""
     body, name, what = _RAW[ctx.requirement.id]
@@ -271,7 +290,6 @@ async def broken_request(ctx: Context) -> None:
         ctx.fail(found, expected=f"{name} ({ERRORS[name].code})", replies=[reply])
 
 
-@check("ERR-013")
 async def old_method_name(ctx: Context) -> None:
     """Call a method of 0.3 where only 1.0 is declared."""
     if (ctx.binding, "0.3") in ctx.target.interfaces:
@@ -289,7 +307,6 @@ async def old_method_name(ctx: Context) -> None:
         ctx.fail(reply.describe(), expected="MethodNotFoundError (-32601)", replies=[reply, old])
 
 
-@check("ERR-015")
 async def response_id(ctx: Context) -> None:
     """Use ids of several types, and one that cannot be read."""
     # A number 0 is where a test for truth goes wrong.
@@ -312,6 +329,22 @@ def _same_id(ctx: Context, reply: WireReply, rpc_id: Any) -> None:
         ctx.fail(f"the id is {found!r}", pointer="/id", expected=f"id {rpc_id!r}", replies=[reply])
 
 
+async def results_have_the_id(ctx: Context) -> None:
+    """A result has the id of its request, as an error has."""
+    for reply in await fixtures.samples(ctx):
+        if not isinstance(reply.document, Mapping) or reply.documents:
+            continue
+        try:
+            sent = json.loads(reply.exchange.request)["id"]
+        except (ValueError, KeyError, TypeError):
+            # What is shown of a long request is cut.
+            continue
+        if reply.document.get("id") != sent:
+            found = f"the id of a result is {reply.document.get('id')!r}"
+            ctx.fail(found, pointer="/id", expected=f"id {sent!r}", replies=(reply,))
+            return
+
+
 # -- when the agent breaks --
 
 
@@ -322,7 +355,6 @@ async def _crash(ctx: Context) -> WireReply:
     return reply
 
 
-@check("ERR-016")
 async def agent_failure(ctx: Context) -> None:
     """Let the agent's own code break."""
     reply = await _crash(ctx)
@@ -335,7 +367,6 @@ async def agent_failure(ctx: Context) -> None:
         ctx.fail(found, expected="a failed task or an internal error in JSON", replies=[reply])
 
 
-@check("ERR-017")
 async def no_stack_trace(ctx: Context) -> None:
     """Look for a stack trace where the agent's own code broke."""
     reply = await _crash(ctx)
@@ -344,7 +375,6 @@ async def no_stack_trace(ctx: Context) -> None:
         ctx.fail("the answer has a stack trace", fix="log it, and answer with a short message", replies=[reply])
 
 
-@check("ERR-018")
 async def large_request(ctx: Context) -> None:
     """Send 10 MB, which may be refused for any reason, but with an answer; the task is unknown, so nothing is kept."""
     text = ctx.prompt("large")

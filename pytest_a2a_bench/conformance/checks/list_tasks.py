@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.variants import STATE_PROMPTS
+from pytest_a2a_bench.conformance.wire.reply import SkipCheck, WireReply
 
 # Enough for pages of one and of two, so that a last page can be full or not.
 OWN_TASKS = 3
 # A server that always gives a token would otherwise be asked for ever.
 MOST_PAGES = 10
+PAGE = 50
+"""Tasks that a page has at most where no size is asked for."""
 ALL_PAGES = 100
 """Most pages where a task may be among all that were made in a run."""
 
@@ -102,7 +106,6 @@ async def walk(
     return pages
 
 
-@check("LIST-001")
 async def page_token_is_always_there(ctx: Context) -> None:
     """The nextPageToken is a text on every page, empty on the last."""
     context_id, ids = await own(ctx)
@@ -122,7 +125,6 @@ async def page_token_is_always_there(ctx: Context) -> None:
         ctx.fail(found, pointer="/nextPageToken", expected=expected, replies=(reply,))
 
 
-@check("LIST-002")
 async def required_members_are_there(ctx: Context) -> None:
     """tasks, pageSize and totalSize are on every page, even on an empty one."""
     context_id, _ = await own(ctx)
@@ -139,7 +141,6 @@ async def required_members_are_there(ctx: Context) -> None:
                 ctx.fail(found, pointer=f"/{wanted}", expected=f"{wanted} on every page", replies=(reply,))
 
 
-@check("LIST-003")
 async def artifacts_are_left_out(ctx: Context) -> None:
     """Artifacts are left out unless asked for."""
     context_id, _ = await own(ctx)
@@ -149,7 +150,6 @@ async def artifacts_are_left_out(ctx: Context) -> None:
             ctx.fail("tasks have artifacts", pointer="/tasks", expected="no member artifacts", replies=(reply,))
 
 
-@check("LIST-004")
 async def artifacts_come_when_asked_for(ctx: Context) -> None:
     """With includeArtifacts come the artifacts."""
     context_id, _ = await own(ctx)
@@ -163,7 +163,6 @@ async def artifacts_come_when_asked_for(ctx: Context) -> None:
             return
 
 
-@check("LIST-005", timed=True)
 async def newest_come_first(ctx: Context) -> None:
     """Sorted by the time of their status, newest first."""
     context_id, ids = await own(ctx)
@@ -178,7 +177,40 @@ async def newest_come_first(ctx: Context) -> None:
         ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=tuple(pages[-3:]))
 
 
-@check("LIST-006", timed=True)
+class TwoTasks(NamedTuple):
+    """Two tasks of a context, of which the one that was made first has the newer status."""
+
+    context_id: str
+    older: str
+    newer: str
+
+
+async def _two_tasks(ctx: Context) -> TwoTasks:
+    async def make() -> TwoTasks:
+        first = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+        context_id = str(first.get("contextId") or "")
+        second = ctx.task_of(await ctx.send(context_id=context_id), "a message in a known context", "MT-007")
+        # Answered last, so that the order of making and that of the last status differ.
+        answer = ctx.target.scenarios.get("input_answer") or "yes"
+        ctx.task_of(await ctx.send(answer, task_id=str(first.get("id"))), "answering the agent's question", "MT-006")
+        return TwoTasks(context_id, str(second.get("id")), str(first.get("id")))
+
+    return await ctx.shared("two tasks", make)
+
+
+async def order_is_that_of_status(ctx: Context) -> None:
+    """The task that was made first comes first if its status is newer."""
+    two = await _two_tasks(ctx)
+    pages = await walk(ctx, contextId=two.context_id)
+    tasks = [task for page in pages for task in tasks_of(page)]
+    stamps = {str(t.get("id")): parse_timestamp((t.get("status") or {}).get("timestamp")) for t in tasks}
+    newer, older = stamps.get(two.newer), stamps.get(two.older)
+    got = ids_on(pages)
+    if newer is not None and older is not None and newer > older and got.index(two.newer) > got.index(two.older):
+        found = "a task with an older status comes before one that was made earlier and has a newer status"
+        ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=pages[-3:])
+
+
 async def pages_are_disjoint_and_complete(ctx: Context) -> None:
     """Walking through the pages gives every task once."""
     context_id, ids = await own(ctx)
@@ -191,7 +223,6 @@ async def pages_are_disjoint_and_complete(ctx: Context) -> None:
             ctx.fail(found, pointer="/tasks", expected="every task exactly once", replies=tuple(pages[-3:]))
 
 
-@check("LIST-007")
 async def default_page_is_at_most_fifty(ctx: Context) -> None:
     """Without a pageSize at most 50 tasks come."""
     reply = await listed(ctx)
@@ -201,7 +232,17 @@ async def default_page_is_at_most_fifty(ctx: Context) -> None:
         ctx.fail(found, pointer="/pageSize", expected="at most 50", replies=(reply,))
 
 
-@check("LIST-008")
+async def default_page_of_many(ctx: Context) -> None:
+    """Of more tasks than a page has, at most a page comes."""
+    total = member(await listed(ctx, pageSize=1), "totalSize")
+    lacking = max(0, PAGE + 1 - total) if isinstance(total, int) else 0
+    await asyncio.gather(*(ctx.send() for _ in range(lacking)))
+    reply = await listed(ctx)
+    if len(tasks_of(reply)) > PAGE:
+        found = f"{len(tasks_of(reply))} tasks come on a page of no given size"
+        ctx.fail(found, pointer="/tasks", expected=f"at most {PAGE}", replies=(reply,))
+
+
 async def page_size_is_a_bound(ctx: Context) -> None:
     """No page is larger than asked for."""
     context_id, _ = await own(ctx)
@@ -211,7 +252,6 @@ async def page_size_is_a_bound(ctx: Context) -> None:
         ctx.fail(found, pointer="/tasks", expected="at most one task", replies=(reply,))
 
 
-@check("LIST-009")
 async def page_size_has_limits(ctx: Context) -> None:
     """A pageSize outside of 1 to 100 is refused; a warning where a page of another size is given."""
     await listed(ctx)
@@ -225,19 +265,32 @@ async def page_size_has_limits(ctx: Context) -> None:
             ctx.expect_error(reply, "InvalidParamsError", what=f"pageSize {size}")
 
 
-@check("LIST-010")
 async def context_filters(ctx: Context) -> None:
     """A contextId selects that context's tasks, and all of them."""
     context_id, ids = await own(ctx)
     # Somebody else's task must be there for the filter to leave out.
-    await ctx.completed_task()
+    await fixtures.completed_task(ctx)
     pages = await walk(ctx, contextId=context_id)
     if sorted(got := ids_on(pages)) != sorted(ids):
         found = f"{len(got)} tasks for a context that has {len(ids)}"
         ctx.fail(found, pointer="/tasks", expected="exactly the tasks of the context", replies=tuple(pages[-3:]))
 
 
-@check("LIST-011", timed=True)
+async def context_is_the_whole_id(ctx: Context) -> None:
+    """A context whose id begins with another's is another."""
+    short = ctx.unknown_id()
+    for context_id in (short, f"{short}-2"):
+        reply = await ctx.send(context_id=context_id)
+        task = ctx.task_of(reply, "a message with a contextId", "MT-002") if reply.ok else {}
+        if task.get("contextId") != context_id:
+            ctx.skip("the agent takes no contextId of a client's")
+    pages = await walk(ctx, contextId=short)
+    wrong = [task for page in pages for task in tasks_of(page) if task.get("contextId") != short]
+    if wrong:
+        found = f"the list for contextId {short!r} has a task of {wrong[0].get('contextId')!r}"
+        ctx.fail(found, pointer="/tasks", expected="that context's tasks only", replies=pages[-3:])
+
+
 async def status_filters(ctx: Context) -> None:
     """Status selects the tasks in that state."""
     context_id, ids = await own(ctx)
@@ -255,7 +308,27 @@ async def status_filters(ctx: Context) -> None:
             )
 
 
-@check("LIST-012")
+_LISTED = ("completed", "failed", "canceled", "rejected", "input-required")
+
+
+async def every_state_filters(ctx: Context) -> None:
+    """A task is found by its own state and by no other."""
+    for state in _LISTED:
+        if not ctx.has_prompt(STATE_PROMPTS[state]):
+            continue
+        try:
+            task = await fixtures.task_of(ctx, state)
+        except SkipCheck:
+            continue
+        for asked in _LISTED:
+            name = f"TASK_STATE_{asked.upper().replace('-', '_')}"
+            pages = await walk(ctx, contextId=task.get("contextId"), status=name)
+            if (task.get("id") in ids_on(pages)) is not (asked == state):
+                found = f"status {name} {'gives' if asked != state else 'does not give'} a task that is {state}"
+                ctx.fail(found, pointer="/tasks", expected="exactly the tasks in that state", replies=pages[-3:])
+                return
+
+
 async def time_filters(ctx: Context) -> None:
     """A statusTimestampAfter selects newer tasks, and those of that very time."""
     context_id, _ = await own(ctx)
@@ -279,7 +352,6 @@ def _stamps(pages: Iterable[WireReply]) -> list[Any]:
     return [task.get("status", {}).get("timestamp") for page in pages for task in tasks_of(page)]
 
 
-@check("LIST-013")
 async def unknown_status_is_refused(ctx: Context) -> None:
     # A list that works must come first: otherwise any error would pass for the right one.
     """A state that does not exist is refused."""
@@ -288,7 +360,6 @@ async def unknown_status_is_refused(ctx: Context) -> None:
     ctx.expect_error(reply, "InvalidParamsError", what="status TASK_STATE_RUNNING, which does not exist")
 
 
-@check("LIST-014")
 async def bad_page_token_is_refused(ctx: Context) -> None:
     """A token that the server never gave is refused."""
     await listed(ctx)
@@ -296,7 +367,6 @@ async def bad_page_token_is_refused(ctx: Context) -> None:
     ctx.expect_error(reply, "InvalidParamsError", what="a pageToken that was never given out")
 
 
-@check("LIST-015")
 async def history_is_limited(ctx: Context) -> None:
     """A historyLength limits each task's history."""
     context_id, _ = await own(ctx)
@@ -308,7 +378,17 @@ async def history_is_limited(ctx: Context) -> None:
             ctx.fail(found, pointer="/tasks", expected=f"at most {length}", replies=(reply,))
 
 
-@check("LIST-016")
+async def history_of_several_messages_is_limited(ctx: Context) -> None:
+    """A task of two messages is listed with the latest one."""
+    two = await _two_tasks(ctx)
+    for reply in await walk(ctx, contextId=two.context_id, historyLength=1):
+        for task in tasks_of(reply):
+            if len(history_of(task)) > 1:
+                found = f"historyLength 1 gives a task with {len(history_of(task))} messages"
+                ctx.fail(found, pointer="/tasks", expected="at most 1", replies=(reply,))
+                return
+
+
 async def total_counts_before_paging(ctx: Context) -> None:
     """The totalSize counts all matches, not the page."""
     context_id, ids = await own(ctx)

@@ -6,17 +6,11 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import SkipCheck, check, uncheckable
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event
-
-uncheckable(
-    {
-        "MT-011": "the specification contradicts itself: §7.6.1 wants a stream kept open while authorization is"
-        " awaited, §11.7 wants it closed; either is right",
-    }
-)
+from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 
 
 async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
@@ -32,7 +26,6 @@ async def waiting_task(ctx: Context, key: str = "input", state: str = "input-req
     return task
 
 
-@check("MT-001")
 async def generated_context_is_returned(ctx: Context) -> None:
     """The response has a contextId."""
     reply = ctx.needed(await ctx.said(ctx.prompt("default")), "sending a message")
@@ -44,7 +37,6 @@ async def generated_context_is_returned(ctx: Context) -> None:
         )
 
 
-@check("MT-002")
 async def given_context_is_kept(ctx: Context) -> None:
     """A client's contextId is kept, or refused, never replaced."""
     wanted = str(uuid.uuid4())
@@ -60,7 +52,6 @@ async def given_context_is_kept(ctx: Context) -> None:
         ctx.fail(found, pointer=f"/{event.kind}/contextId", expected=expected, replies=(reply,))
 
 
-@check("MT-003")
 async def task_ids_are_unique(ctx: Context) -> None:
     """Each new task has an id of its own."""
     replies = [await ctx.send()]
@@ -73,7 +64,6 @@ async def task_ids_are_unique(ctx: Context) -> None:
         ctx.fail(found, pointer="/task/id", expected="a new id for each task", replies=replies)
 
 
-@check("MT-004")
 async def context_is_inferred(ctx: Context) -> None:
     """The contextId is inferred from the taskId."""
     task = await waiting_task(ctx)
@@ -87,7 +77,6 @@ async def context_is_inferred(ctx: Context) -> None:
         ctx.fail(found, pointer=f"/{event.kind}/contextId", expected="the task's contextId", replies=(reply,))
 
 
-@check("MT-005")
 async def mismatching_context_is_refused(ctx: Context) -> None:
     """A contextId that is not the task's is refused."""
     try:
@@ -95,13 +84,12 @@ async def mismatching_context_is_refused(ctx: Context) -> None:
     # Without a waiting task the refusal is tested on one that is over, which gives an error in any case of a correct
     # agent.
     except SkipCheck:
-        task = await ctx.completed_task()
+        task = await fixtures.completed_task(ctx)
     other = str(uuid.uuid4())
     reply = await ctx.send(ctx.prompt("default"), taskId=task["id"], contextId=other)
     ctx.expect_refusal(reply, "a message with the taskId of another context")
 
 
-@check("MT-006")
 async def waiting_task_goes_on(ctx: Context) -> None:
     """A follow-up continues the waiting task, with the same ids."""
     task = await waiting_task(ctx)
@@ -117,10 +105,9 @@ async def waiting_task_goes_on(ctx: Context) -> None:
         ctx.fail(found, pointer=f"/{event.kind}", expected=expected, replies=(reply,))
 
 
-@check("MT-007")
 async def context_alone_starts_a_task(ctx: Context) -> None:
     """A contextId without a taskId starts a new task in that context."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     if not task.get("contextId"):
         ctx.skip("the agent gives no contextId, which MT-001 judges")
     reply = await ctx.send(ctx.prompt("task"), contextId=task["contextId"])
@@ -136,17 +123,15 @@ async def context_alone_starts_a_task(ctx: Context) -> None:
         ctx.fail("the finished task was used again", pointer="/task/id", expected="a new task", replies=(reply,))
 
 
-@check("MT-008")
 async def references_are_accepted(ctx: Context) -> None:
     """Given referenceTaskIds are accepted."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     context_id = str(task.get("contextId") or "")
     reply = await ctx.send(ctx.prompt("default"), context_id=context_id, referenceTaskIds=[task["id"]])
     if not reply.ok:
         ctx.fail(f"a message with referenceTaskIds: {reply.describe()}", expected="an answer", replies=(reply,))
 
 
-@check("MT-009")
 async def authorization_is_explained(ctx: Context) -> None:
     """AUTH_REQUIRED comes on a Task, with a message that explains it."""
     task = await waiting_task(ctx, "auth", "auth-required")
@@ -158,7 +143,6 @@ async def authorization_is_explained(ctx: Context) -> None:
         ctx.fail("status has no message", pointer="/status/message", expected=expected, replies=(reply,))
 
 
-@check("MT-010")
 async def messages_are_accepted_meanwhile(ctx: Context) -> None:
     """A task that waits for authorization accepts messages."""
     task = await waiting_task(ctx, "auth", "auth-required")

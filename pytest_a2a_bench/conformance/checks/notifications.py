@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
@@ -132,9 +135,52 @@ async def create(ctx: Context, task_id: str, **members: Any) -> WireReply:
 async def created(ctx: Context, **members: Any) -> tuple[str, Mapping[str, Any], WireReply]:
     """Return a task's id and a new config of it; skip where creating does not work."""
     ctx.require_capability("pushNotifications")
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = ctx.needed(await create(ctx, str(task["id"]), **members), CREATE, "PUSH-001")
     if not isinstance(reply.result, Mapping) or not reply.result.get("id"):
         ctx.skip(f"{CREATE} returned no id")
     ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
     return str(task["id"]), reply.result, reply
+
+
+class Several(NamedTuple):
+    """What came to three webhooks of one task, with credentials of their own; the last was deleted at once."""
+
+    hooks: tuple[Hook, ...]
+    made: tuple[WireReply, ...]
+    got: tuple[WireReply, ...]
+    stored: WireReply
+
+
+SCHEMES = (("Bearer", "Zmlyc3Qtd2ViaG9vaw"), ("Basic", "c2Vjb25kOndlYmhvb2s="), ("Bearer", "dGhpcmQtd2ViaG9vaw"))
+
+
+async def several(ctx: Context) -> Several:
+    """Let a slow task notify three webhooks, once for all checks."""
+
+    async def make() -> Several:
+        task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
+        async with receiver(ctx) as hooks:
+            mine = tuple(hooks.hook() for _ in SCHEMES)
+            made: list[WireReply] = []
+            for hook, (scheme, secret) in zip(mine, SCHEMES, strict=True):
+                auth = {"scheme": scheme, "credentials": secret}
+                # Ids that begin with each other, as with tasks.
+                params = {"taskId": task_id, "id": f"hook{'-1' * len(made)}", "url": hook.url, "authentication": auth}
+                made.append(ctx.needed(await ctx.call(CREATE, params), CREATE, "PUSH-001"))
+                ctx.created_push_config(task_id, str(made[-1].result.get("id")))
+            await ctx.call(DELETE, {"taskId": task_id, "id": made[-1].result.get("id")})
+            # Only then is there something to tell each of them; a busy machine may take too long for that.
+            if state_of(ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001").result) in TERMINAL:
+                ctx.skip("the task of the scenario slow was over before its webhooks were configured")
+            got = [await ctx.call(GET, {"taskId": task_id, "id": reply.result.get("id")}) for reply in made[:-1]]
+            stored = await ctx.wait_for_task(task_id)
+            # As long as each needs: an agent that was slow to answer is slow to notify.
+            enough = await patience(ctx, stored)
+            await asyncio.gather(*(hook.wait(ended, enough) for hook in mine[:-1]))
+            # What was held back until the end comes soon after it.
+            await asyncio.sleep(IN_FLIGHT_SECONDS)
+            return Several(mine, tuple(made), tuple(got), stored)
+
+    ctx.require_capability("pushNotifications")
+    return await ctx.shared("several hooks", make)

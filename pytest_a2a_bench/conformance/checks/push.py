@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,
@@ -17,6 +17,7 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     IN_FLIGHT_SECONDS,
     LIST,
     NEVER_CALLED,
+    SCHEMES,
     SECRET,
     arrived,
     create,
@@ -26,6 +27,7 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     ended,
     patience,
     receiver,
+    several,
     show,
 )
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
@@ -42,11 +44,10 @@ from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
 
-@check("PUSH-001")
 async def create_returns_the_config(ctx: Context) -> None:
     """Create returns the config with id, url and taskId."""
     ctx.require_capability("pushNotifications")
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     more = {"authentication": {"scheme": "Bearer", "credentials": SECRET}, "token": SECRET, "id": ctx.unknown_id()}
     for members in ({}, more):
         params = {"taskId": task["id"], "url": NEVER_CALLED, **members}
@@ -66,7 +67,6 @@ async def create_returns_the_config(ctx: Context) -> None:
                 return
 
 
-@check("PUSH-002")
 async def get_returns_the_config(ctx: Context) -> None:
     """Get returns what was created."""
     task_id, config, made = await created(ctx)
@@ -82,7 +82,16 @@ def _same_config(ctx: Context, config: Mapping[str, Any], reply: WireReply, made
             return
 
 
-@check("PUSH-003")
+async def each_config_is_its_own(ctx: Context) -> None:
+    """Of several configurations each is got by its id."""
+    seen = await several(ctx)
+    for made, got in zip(seen.made, seen.got, strict=False):
+        result = got.result if isinstance(got.result, Mapping) else {}
+        if result.get("url") != made.result.get("url"):
+            found = f"of several configurations {made.result.get('id')!r} has url {result.get('url')!r}"
+            ctx.fail(found, pointer="/url", expected=repr(made.result.get("url")), replies=(made, got))
+
+
 async def unknown_config_is_not_found(ctx: Context) -> None:
     """Getting an unknown config fails."""
     task_id, _, _ = await created(ctx)
@@ -90,7 +99,14 @@ async def unknown_config_is_not_found(ctx: Context) -> None:
     ctx.expect_error(reply, "TaskNotFoundError", what="getting an unknown config")
 
 
-@check("PUSH-004")
+async def config_is_the_whole_id(ctx: Context) -> None:
+    """A configuration is not found by the beginning of its id, nor by more."""
+    task_id, config, _ = await created(ctx)
+    for near in (str(config["id"])[:-1], f"{config['id']}0"):
+        reply = await ctx.call(GET, {"taskId": task_id, "id": near})
+        ctx.expect_error(reply, "TaskNotFoundError", what="getting a config by an id that is like another's")
+
+
 async def list_returns_all(ctx: Context) -> None:
     """List returns every config of the task."""
     ids = []
@@ -108,7 +124,19 @@ async def list_returns_all(ctx: Context) -> None:
         ctx.fail(found_text, pointer="/configs", expected=expected, replies=(reply,))
 
 
-@check("PUSH-005", timed=True)
+async def several_hooks_are_listed(ctx: Context) -> None:
+    """Several configurations of a running task are listed, each with its own url."""
+    seen = await several(ctx)
+    task_id = str(seen.made[0].result.get("taskId"))
+    reply = await ctx.call(LIST, {"taskId": task_id})
+    found = reply.result.get("configs") if isinstance(reply.result, Mapping) else None
+    urls = {c.get("url") for c in found or [] if isinstance(c, Mapping)}
+    missing = [m for m in seen.made[:-1] if m.result.get("url") not in urls]
+    # They may be gone with the task that they were for.
+    if missing and len(missing) < len(seen.made) - 1:
+        ctx.fail(f"{len(missing)} of several configurations are not listed", pointer="/configs", replies=(reply,))
+
+
 async def delete_ends_the_notifications(ctx: Context) -> None:
     """A deleted config is gone, and its webhook is left alone."""
     task_id, config, _ = await created(ctx)
@@ -141,7 +169,15 @@ async def _left_alone(ctx: Context) -> None:
             ctx.fail(found, expected="none", replies=(made, reply))
 
 
-@check("PUSH-006")
+async def deleting_one_leaves_the_others(ctx: Context) -> None:
+    """Of several configurations the deleted one gets nothing more, and the others do."""
+    seen = await several(ctx)
+    kept = [hook for hook in seen.hooks[:-1] if ended(hook.deliveries)]
+    if kept and ended(seen.hooks[-1].deliveries):
+        found = "the end of the task came to a webhook whose configuration had been deleted"
+        ctx.fail(found, expected="nothing", replies=(seen.made[-1], seen.stored))
+
+
 async def delete_is_idempotent(ctx: Context) -> None:
     """Deleting twice is no error."""
     task_id, config, _ = await created(ctx)
@@ -155,7 +191,6 @@ async def delete_is_idempotent(ctx: Context) -> None:
         ctx.fail(found, expected="the same as the first time", replies=(first, second))
 
 
-@check("PUSH-007", timed=True)
 async def config_stays(ctx: Context) -> None:
     """A config stays until the task ends or it is deleted."""
     ctx.require_capability("pushNotifications")
@@ -173,12 +208,11 @@ async def config_stays(ctx: Context) -> None:
     _same_config(ctx, made.result, kept, made)
 
 
-@check("PUSH-008")
 async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability all four operations are refused."""
     if ctx.target.declares("pushNotifications"):
         ctx.skip("the card declares capabilities.pushNotifications")
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     one = {"taskId": task["id"], "id": "any"}
     calls = {CREATE: {"taskId": task["id"], "url": NEVER_CALLED}, GET: one, LIST: {"taskId": task["id"]}, DELETE: one}
     for name, params in calls.items():
@@ -186,7 +220,6 @@ async def refused_without_the_capability(ctx: Context) -> None:
         ctx.expect_error(reply, "PushNotificationNotSupportedError", what=f"{name} without the capability")
 
 
-@check("PUSH-009")
 async def unknown_task_is_not_found(ctx: Context) -> None:
     """Create and List for an unknown task fail."""
     ctx.require_capability("pushNotifications")
@@ -196,11 +229,10 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
     ctx.expect_error(reply, "TaskNotFoundError", what=f"{LIST} for an unknown task")
 
 
-@check("PUSH-010")
 async def url_is_required(ctx: Context) -> None:
     """A config without a url is refused."""
     ctx.require_capability("pushNotifications")
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = await ctx.call(CREATE, {"taskId": task["id"], "id": ctx.unknown_id()})
     if reply.ok and isinstance(reply.result, Mapping) and reply.result.get("id"):
         ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
@@ -210,7 +242,6 @@ async def url_is_required(ctx: Context) -> None:
 # -- what comes to the webhook --
 
 
-@check("PUSH-011", timed=True)
 async def something_is_delivered(ctx: Context) -> None:
     """A webhook gets at least one notification."""
     ctx.require_capability("pushNotifications")
@@ -233,14 +264,22 @@ async def something_is_delivered(ctx: Context) -> None:
             ctx.fail(found, expected="at least one POST to the webhook", replies=(made, stored))
 
 
-@check("PUSH-012")
+async def each_hook_is_called(ctx: Context) -> None:
+    """Every configured webhook gets notifications, also where there are several."""
+    seen = await several(ctx)
+    told = any(ended(hook.deliveries) for hook in seen.hooks[:-1])
+    deaf = [number for number, hook in enumerate(seen.hooks[:-1], 1) if told and not hook.deliveries]
+    if deaf and len(deaf) < len(seen.hooks) - 1:
+        found = f"of {len(seen.hooks) - 1} webhooks of a task number {deaf[0]} got no notification"
+        ctx.fail(found, expected="at least one POST to each webhook", replies=(*seen.made, seen.stored))
+
+
 async def payload_is_a_stream_response(ctx: Context) -> None:
     """Each payload is a StreamResponse with one member."""
     seen = await arrived(ctx)
     ctx.report_problems(one_member(seen.payloads), seen.reply)
 
 
-@check("PUSH-013")
 async def payload_has_its_media_type(ctx: Context) -> None:
     """The Content-Type is application/a2a+json."""
     seen = await arrived(ctx)
@@ -251,7 +290,6 @@ async def payload_has_its_media_type(ctx: Context) -> None:
         ctx.fail(f"Content-Type is {wrong or 'missing'!r}", expected=expected, replies=(seen.reply,))
 
 
-@check("PUSH-014", timed=True)
 async def credentials_are_sent(ctx: Context) -> None:
     """Each notification carries the credentials of its config."""
     seen = await arrived(ctx)
@@ -269,7 +307,19 @@ def _authorized(delivery: Delivery) -> bool:
     return scheme.lower() == "bearer" and credentials == SECRET
 
 
-@check("PUSH-015", timed=True)
+async def each_hook_gets_its_credentials(ctx: Context) -> None:
+    """Each of several webhooks gets its own credentials."""
+    seen = await several(ctx)
+    for hook, (scheme, secret), made in zip(seen.hooks, SCHEMES, seen.made, strict=True):
+        wrong = [d for d in hook.deliveries if d.headers.get("authorization", "") != f"{scheme} {secret}"]
+        if wrong:
+            found = (
+                f"{len(wrong)} of {len(hook.deliveries)} notifications have the credentials of another webhook, or none"
+            )
+            ctx.fail(found, expected="Authorization as configured for that webhook", replies=(made,))
+            return
+
+
 async def config_comes_with_the_message(ctx: Context) -> None:
     """A config that comes with the message is used."""
     seen = await delivered(ctx)
@@ -278,7 +328,6 @@ async def config_comes_with_the_message(ctx: Context) -> None:
         ctx.fail(found, expected="at least one POST to the webhook", replies=(seen.reply, seen.stored))
 
 
-@check("PUSH-016", timed=True)
 async def the_end_is_delivered(ctx: Context) -> None:
     """The terminal state is delivered."""
     seen = await arrived(ctx)
@@ -292,7 +341,6 @@ async def the_end_is_delivered(ctx: Context) -> None:
     ctx.fail(found, expected="the terminal state", replies=(seen.reply, seen.stored))
 
 
-@check("PUSH-017", timed=True)
 async def order_is_kept(ctx: Context) -> None:
     """Notifications come in the order of the events."""
     seen = await arrived(ctx)
@@ -310,11 +358,17 @@ async def order_is_kept(ctx: Context) -> None:
                 ctx.report_problems(told[0], chunked.reply, chunked.stored)
 
 
-@check("PUSH-018")
+async def nothing_comes_after_the_end(ctx: Context) -> None:
+    """What is told after the end of a task, to any of its webhooks, is told too late."""
+    seen = await several(ctx)
+    for hook, made in zip(seen.hooks[:-1], seen.made, strict=False):
+        ctx.report_problems(nothing_after_terminal(read_events(once([d.json for d in hook.deliveries]))), made)
+
+
 async def private_addresses_are_refused(ctx: Context) -> None:
     """Link-local and private webhook addresses are refused."""
     ctx.require_capability("pushNotifications")
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     # The address of cloud machines' metadata, and one of a private network that does not answer.
     for url in ("http://169.254.169.254/latest/meta-data/", "http://10.255.255.1/hook"):
         reply = await create(ctx, str(task["id"]), url=url)
@@ -326,7 +380,6 @@ async def private_addresses_are_refused(ctx: Context) -> None:
             ctx.fail(found, pointer="/url", expected=expected, replies=(reply,))
 
 
-@check("PUSH-019", timed=True)
 async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
     """A webhook that answers late, with an error, does not hold up the task."""
     ctx.require_capability("pushNotifications")
@@ -355,7 +408,6 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
         ctx.fail(f"{found}: {reply.describe()}", expected=expected, replies=(usual, reply))
 
 
-@check("PUSH-020", timed=True)
 async def scheme_names_have_no_case(ctx: Context) -> None:
     """The name of an authentication scheme may be in lower case."""
     seen = await deliver(ctx, ctx.prompt("task"), "bearer")

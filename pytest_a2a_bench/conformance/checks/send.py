@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a.messages import SETTLED
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.shared import MEDIA_TYPE
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.fixtures import reply_in
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
-from pytest_a2a_bench.conformance.session.states import reply_in
+from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.redact import one_line
 
@@ -29,8 +31,8 @@ _ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
 
 async def ordinary(ctx: Context) -> WireReply:
     """Return the answer to an ordinary message, one for all checks."""
-    if ctx.cell is not None and ctx.cell.state:
-        return await reply_in(ctx, ctx.cell.state)
+    if ctx.state:
+        return await reply_in(ctx, ctx.state)
     return await ctx.said()
 
 
@@ -48,7 +50,6 @@ def task_or_skip(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
     return task if task is not None else ctx.skip("the agent answers with a message, not a task")
 
 
-@check("SEND-001")
 async def one_of_task_and_message(ctx: Context) -> None:
     """Look at the members of an ordinary result."""
     reply = await ordinary(ctx)
@@ -60,7 +61,6 @@ async def one_of_task_and_message(ctx: Context) -> None:
         ctx.fail(f"the result has the members {members}", pointer="/result", replies=[reply])
 
 
-@check("SEND-002")
 async def blocking_by_default(ctx: Context) -> None:
     """Look at the state of an ordinary task."""
     reply, task = await ordinary_task(ctx)
@@ -70,7 +70,6 @@ async def blocking_by_default(ctx: Context) -> None:
         )
 
 
-@check("SEND-003")
 async def blocking_result_is_complete(ctx: Context) -> None:
     """Compare the task that came back with GetTask."""
     reply, task = await ordinary_task(ctx)
@@ -95,7 +94,6 @@ async def started(ctx: Context) -> WireReply:
     return await ctx.shared("slow now", lambda: ctx.send(prompt, configuration={"returnImmediately": True}))
 
 
-@check("SEND-004", timed=True)
 async def return_immediately(ctx: Context) -> None:
     """Start a slow task and look at its state."""
     reply = await started(ctx)
@@ -111,7 +109,6 @@ async def return_immediately(ctx: Context) -> None:
             )
 
 
-@check("SEND-005", timed=True)
 async def early_task_can_be_followed(ctx: Context) -> None:
     """Poll a slow task until it ends."""
     reply = await started(ctx)
@@ -132,25 +129,22 @@ async def early_task_can_be_followed(ctx: Context) -> None:
     ctx.fail(f"the task has not ended after {_FOLLOW_SECONDS:g} s", replies=[reply, later])
 
 
-@check("SEND-006")
 async def return_immediately_and_messages(ctx: Context) -> None:
     """Ask for a direct message with returnImmediately."""
     # Makes sure that the agent answers this prompt with a message at all.
-    await ctx.message_reply()
+    await fixtures.message_reply(ctx)
     reply = await ctx.send(ctx.target.scenarios.get("message"), configuration={"returnImmediately": True})
     if ctx.expect_ok(reply) and message_in(reply.result) is None:
         ctx.fail("with returnImmediately the answer is no longer a message", expected="the message", replies=[reply])
 
 
-@check("SEND-007")
 async def terminal_task(ctx: Context) -> None:
     """Continue a task that has ended."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = await ctx.send(task_id=str(task.get("id")), context_id=str(task.get("contextId") or ""))
     ctx.expect_error(reply, "UnsupportedOperationError")
 
 
-@check("SEND-008")
 async def unknown_task(ctx: Context) -> None:
     """Continue a task that does not exist."""
     ctx.expect_error(await ctx.send(task_id=ctx.unknown_id()), "TaskNotFoundError")
@@ -167,7 +161,6 @@ async def odd_media_type(ctx: Context) -> WireReply:
     return await ctx.shared("odd media type", lambda: ctx.send(parts=parts))
 
 
-@check("SEND-009")
 async def unsupported_media_type(ctx: Context) -> None:
     """Send a media type outside the declared modes; agents may support more than they declare, hence the warning."""
     reply = await odd_media_type(ctx)
@@ -183,7 +176,6 @@ async def unsupported_media_type(ctx: Context) -> None:
     ctx.expect_error(reply, "ContentTypeNotSupportedError")
 
 
-@check("SEND-010", "SEND-011")
 async def history_length(ctx: Context) -> None:
     """Ask for no history, or for one message."""
     most = 0 if ctx.requirement.id == "SEND-010" else 1
@@ -209,7 +201,20 @@ async def _last_of_two(ctx: Context) -> WireReply:
     return await ctx.send(answer, task_id=str(task.get("id")), configuration=configuration)
 
 
-@check("SEND-012")
+async def history_is_the_latest(ctx: Context) -> None:
+    """Of two messages the later one comes back."""
+    first = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+    answer = ctx.target.scenarios.get("input_answer") or "yes"
+    params = {"task_id": str(first.get("id")), "configuration": {"historyLength": 1}}
+    reply = await ctx.send(answer, **params)
+    task = ctx.task_of(reply, "answering the agent's question", "MT-006")
+    stored = ctx.needed(await ctx.get_task(str(task.get("id"))), "GetTask", "GET-001")
+    some, full = history_of(task), history_of(stored.result)
+    if some and full and canonical(some[-1]) != canonical(full[-1]):
+        found = "historyLength 1 gives a message that is not the latest"
+        ctx.fail(found, pointer="/task/history/0", expected="the most recent message", replies=(reply, stored))
+
+
 async def accepted_output_modes(ctx: Context) -> None:
     """Ask for each declared output mode alone; an agent need not have every one for every question.
 
@@ -250,19 +255,17 @@ def _media_types(reply: WireReply) -> frozenset[str]:
     return frozenset(str(m).partition(";")[0].strip() for m in found if m)
 
 
-@check("SEND-013")
 async def message_has_context(ctx: Context) -> None:
     """Look at a direct message."""
-    message = await ctx.message_reply()
+    message = await fixtures.message_reply(ctx)
     if not message.get("contextId"):
         reply = await ctx.said(ctx.target.scenarios.get("message"))
         ctx.fail("the message has no contextId", pointer="/message/contextId", replies=[reply])
 
 
-@check("SEND-014")
 async def agent_role(ctx: Context) -> None:
     """Look at the roles of direct and status messages."""
-    for reply in await ctx.samples():
+    for reply in await fixtures.samples(ctx):
         for value in (reply.result, *reply.events):
             for node in nodes(value):
                 spoken = node.kind == "message" and node.owner in ("response", "status")
@@ -271,7 +274,6 @@ async def agent_role(ctx: Context) -> None:
                     return
 
 
-@check("SEND-015")
 async def unknown_fields(ctx: Context) -> None:
     """Send members that the protocol does not know."""
     params: dict[str, Any] = copy.deepcopy(ctx.send_params(configuration={"futureOption": True}))
@@ -282,7 +284,6 @@ async def unknown_fields(ctx: Context) -> None:
     ctx.expect_ok(await ctx.call("SendMessage", params), "unknown members are ignored")
 
 
-@check("SEND-016")
 async def repeated_message_id(ctx: Context) -> None:
     """Send the same message twice."""
     params = ctx.send_params()
@@ -295,7 +296,6 @@ async def repeated_message_id(ctx: Context) -> None:
             return
 
 
-@check("SEND-017")
 async def metadata_is_accepted(ctx: Context) -> None:
     """Send metadata with a message, and with a request."""
     known = {"https://example.org/trace": "a2a-bench", "attempt": 1}
@@ -330,7 +330,6 @@ _BROKEN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@check(*_BROKEN)
 async def invalid_message(ctx: Context) -> None:
     """Send a message with one thing wrong."""
     if ctx.binding == "GRPC" and ctx.requirement.id == "VAL-010":
@@ -339,13 +338,11 @@ async def invalid_message(ctx: Context) -> None:
     await _refused(ctx, {"message": message}, f"a message {_named(_BROKEN[ctx.requirement.id])}")
 
 
-@check("VAL-001")
 async def no_message(ctx: Context) -> None:
     """Send no message at all."""
     await _refused(ctx, {}, "no message at all")
 
 
-@check("VAL-011")
 async def negative_history_length(ctx: Context) -> None:
     """Ask for a negative number of messages."""
     await _refused(ctx, ctx.send_params(configuration={"historyLength": -1}), "historyLength -1")

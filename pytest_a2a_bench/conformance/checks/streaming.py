@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.a2a.messages import INTERRUPTED, TERMINAL
-from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.fixtures import stream_in
+from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
     StreamEvent,
     differences,
@@ -24,7 +24,6 @@ from pytest_a2a_bench.conformance.protocol.streams import (
     read_events,
     rebuild,
 )
-from pytest_a2a_bench.conformance.session.states import RUNNING, stream_in
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 END_SECONDS = 1.0
@@ -34,8 +33,8 @@ END_SECONDS = 1.0
 async def ordinary(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks."""
     ctx.require_capability("streaming")
-    if ctx.cell is not None and ctx.cell.state:
-        return await stream_in(ctx, ctx.cell.state)
+    if ctx.state:
+        return await stream_in(ctx, ctx.state)
     # Shared by most checks here: one stream shows all that they look at.
     return await ctx.streamed()
 
@@ -54,7 +53,6 @@ async def chunked(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
     return reply, ctx.events_of(reply, "the stream of the scenario chunks")
 
 
-@check("STREAM-001")
 async def answers_with_a_stream(ctx: Context) -> None:
     """A stream is text/event-stream, or a gRPC stream."""
     reply = await ordinary(ctx)
@@ -68,14 +66,12 @@ async def answers_with_a_stream(ctx: Context) -> None:
         )
 
 
-@check("STREAM-002")
 async def starts_with_task_or_message(ctx: Context) -> None:
     """The first event is a Task or a Message."""
     reply, events = await readable(ctx)
     ctx.report_problems(first_event(events), reply, fix="send the Task before its updates")
 
 
-@check("STREAM-003", timed=True)
 async def message_stream_is_one_event(ctx: Context) -> None:
     """A Message stands alone in its stream."""
     ctx.require_capability("streaming")
@@ -89,14 +85,12 @@ async def message_stream_is_one_event(ctx: Context) -> None:
         ctx.fail("the stream stays open after the Message", expected="the end of the stream", replies=(reply,))
 
 
-@check("STREAM-004")
 async def updates_follow_the_task(ctx: Context) -> None:
     """After the Task come updates only."""
     reply, events = await readable(ctx)
     ctx.report_problems(order_of_kinds(events), reply)
 
 
-@check("STREAM-005", timed=True)
 async def ends_with_the_task(ctx: Context) -> None:
     """The stream ends at the terminal state, not before and not long after."""
     reply, events = await readable(ctx)
@@ -126,7 +120,6 @@ async def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
         ctx.fail(found, expected="the end of the stream at the terminal state", replies=(reply,))
 
 
-@check("STREAM-006", timed=True)
 async def ends_after_the_answer(ctx: Context) -> None:
     """A stream that is still open while the task waits for the user ends with the task."""
     ctx.require_capability("streaming")
@@ -168,21 +161,18 @@ def _open_after(reply: WireReply) -> float:
     return reply.exchange.seconds - (reply.times[-1] if reply.times else reply.exchange.seconds)
 
 
-@check("STREAM-007")
 async def events_have_one_member(ctx: Context) -> None:
     """Each event holds exactly one member."""
     reply, _ = await readable(ctx)
     ctx.report_problems(one_member(reply.events), reply)
 
 
-@check("STREAM-008")
 async def updates_name_their_task(ctx: Context) -> None:
     """Updates carry the ids of the first Task."""
     reply, events = await readable(ctx)
     ctx.report_problems(ids_agree(events), reply)
 
 
-@check("STREAM-009")
 async def events_are_rpc_responses(ctx: Context) -> None:
     """Each event is a JSON-RPC response to the request."""
     reply = await ordinary(ctx)
@@ -209,7 +199,6 @@ def _request_id(reply: WireReply) -> Any:
         return None
 
 
-@check("STREAM-010")
 async def events_are_bare(ctx: Context) -> None:
     """HTTP+JSON events have no envelope."""
     reply, _ = await readable(ctx)
@@ -219,7 +208,6 @@ async def events_are_bare(ctx: Context) -> None:
             ctx.fail(found, pointer=f"/{number}", expected="a bare StreamResponse", replies=(reply,))
 
 
-@check("STREAM-011")
 async def chunks_keep_their_order(ctx: Context) -> None:
     """Chunks that are put together are the stored artifact."""
     reply, events = await chunked(ctx)
@@ -235,7 +223,6 @@ def _task_id(ctx: Context, events: Sequence[StreamEvent]) -> str:
     return events[0].task_id
 
 
-@check("STREAM-012")
 async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability streaming is refused."""
     if ctx.target.declares("streaming"):
@@ -244,7 +231,6 @@ async def refused_without_the_capability(ctx: Context) -> None:
     ctx.expect_error(reply, "UnsupportedOperationError", what="SendStreamingMessage without the capability")
 
 
-@check("STREAM-013", timed=True)
 async def feedback_is_immediate(ctx: Context) -> None:
     """The first event comes before the work is done."""
     ctx.require_capability("streaming")
@@ -258,7 +244,6 @@ async def feedback_is_immediate(ctx: Context) -> None:
         ctx.fail(found, expected="the Task at once, and updates while it works", replies=(reply,))
 
 
-@check("STREAM-014")
 async def errors_are_errors(ctx: Context) -> None:
     """A message to an unknown task gives an error, not a stream."""
     ctx.require_capability("streaming")
@@ -266,14 +251,12 @@ async def errors_are_errors(ctx: Context) -> None:
     ctx.expect_error(reply, "TaskNotFoundError", what="streaming to an unknown task")
 
 
-@check("STREAM-015", timed=True)
 async def terminal_is_final(ctx: Context) -> None:
     """Nothing follows a terminal state."""
     reply, events = await readable(ctx)
     ctx.report_problems(nothing_after_terminal(events), reply)
 
 
-@check("STREAM-016", timed=True)
 async def streamed_equals_stored(ctx: Context) -> None:
     """What was streamed is what GetTask returns."""
     reply, events = await readable(ctx)
@@ -281,7 +264,6 @@ async def streamed_equals_stored(ctx: Context) -> None:
     ctx.report_problems(differences(rebuild(events), stored.result), reply, stored)
 
 
-@check("STREAM-019", timed=True)
 async def task_outlives_its_stream(ctx: Context) -> None:
     """Closing the stream does not stop the task."""
     ctx.require_capability("streaming")
@@ -300,7 +282,6 @@ async def task_outlives_its_stream(ctx: Context) -> None:
         ctx.fail(found, expected="a task that goes on to its end", replies=(reply, stored))
 
 
-@check("STREAM-020")
 async def chunk_marks_agree(ctx: Context) -> None:
     """The marks append and lastChunk make sense."""
     reply, events = await chunked(ctx)

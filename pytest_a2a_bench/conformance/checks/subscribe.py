@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
-from pytest_a2a_bench.conformance.protocol.streams import differences, is_suffix, read_events, rebuild, updates
+from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
+from pytest_a2a_bench.conformance.protocol.streams import (
+    artifacts_of,
+    canonical,
+    differences,
+    is_suffix,
+    read_event,
+    read_events,
+    rebuild,
+    updates,
+)
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
@@ -63,7 +75,6 @@ async def readable(ctx: Context) -> Watched:
     return seen
 
 
-@check("SUB-001", timed=True)
 async def starts_with_the_task(ctx: Context) -> None:
     """The first event is the Task as it is."""
     seen = await watched(ctx)
@@ -83,7 +94,33 @@ async def starts_with_the_task(ctx: Context) -> None:
         )
 
 
-@check("SUB-002", timed=True)
+_LOOKS = 40
+
+
+async def first_snapshot_is_not_stale(ctx: Context) -> None:
+    """The first Task of a subscription is not older than what GetTask said before."""
+    task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
+    for _ in range(_LOOKS):
+        known = ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001")
+        if state_of(known.result) != "submitted":
+            break
+        await asyncio.sleep(0.05)
+    reply = await ctx.call("SubscribeToTask", {"id": task_id}, until=lambda event: True)
+    first = read_event(reply.events[0] if reply.events else None)
+    if first.kind != "task":
+        ctx.skip("the subscription was too late")
+    before, now = (_stamp(value) for value in (known.result, first.body))
+    backward = state_of(known.result) == "working" and first.state == "submitted"
+    if backward or (before is not None and now is not None and now < before):
+        found = f"GetTask said {state_of(known.result)}, the subscription that was made later begins with {first.state}"
+        ctx.fail(found, pointer="/0/task/status", expected="the Task as it is", replies=(known, reply))
+
+
+def _stamp(task: Any) -> float | None:
+    status = task.get("status") if isinstance(task, Mapping) else None
+    return parse_timestamp(status.get("timestamp")) if isinstance(status, Mapping) else None
+
+
 async def ends_with_the_task(ctx: Context) -> None:
     """The stream ends at the terminal state."""
     seen = await readable(ctx)
@@ -97,16 +134,14 @@ def _end(reply: WireReply) -> str:
     return "ended" if reply.ended else f"did not end ({reply.problem or 'the time was up'})"
 
 
-@check("SUB-003")
 async def terminal_task_is_refused(ctx: Context) -> None:
     """A terminal task cannot be subscribed to."""
     ctx.require_capability("streaming")
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
     ctx.expect_error(reply, "UnsupportedOperationError", what="subscribing to a completed task")
 
 
-@check("SUB-004")
 async def unknown_task_is_not_found(ctx: Context) -> None:
     """An unknown task is not found."""
     ctx.require_capability("streaming")
@@ -114,19 +149,17 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
     ctx.expect_error(reply, "TaskNotFoundError", what="subscribing to an unknown task")
 
 
-@check("SUB-005")
 async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability subscribing is refused."""
     if ctx.target.declares("streaming"):
         ctx.skip("the card declares capabilities.streaming")
     # A task that is over would be refused with the same error by an agent that does stream.
     slow = ctx.target.scenarios.get("slow")
-    task = await ctx.start_task(slow) if slow is not None else await ctx.completed_task()
+    task = await ctx.start_task(slow) if slow is not None else await fixtures.completed_task(ctx)
     reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
     ctx.expect_error(reply, "UnsupportedOperationError", what="SubscribeToTask without the capability")
 
 
-@check("SUB-006", timed=True)
 async def no_gap(ctx: Context) -> None:
     """The first Task and the later events make the final task."""
     seen = await readable(ctx)
@@ -134,7 +167,48 @@ async def no_gap(ctx: Context) -> None:
     ctx.report_problems(differences(rebuild(read_events(seen.one.events)), stored.result), seen.one, stored)
 
 
-@check("SUB-007")
+async def subscription_begins_where_its_snapshot_is(ctx: Context) -> None:
+    """What follows the first Task is what the first stream of the task had after that status: no gap, no repetition."""
+    opened, named = asyncio.Event(), list[str]()
+
+    def begun(event: Any) -> None:
+        update = read_event(event)
+        if update.kind == "statusUpdate" and not named:
+            named.append(update.task_id)
+            opened.set()
+
+    params = ctx.send_params(ctx.prompt("slow"))
+    watching = asyncio.ensure_future(ctx.call("SendStreamingMessage", params, on_event=begun))
+    watching.add_done_callback(lambda _: opened.set())
+    await opened.wait()
+    if not named:
+        ctx.skip("the stream of the scenario slow has no update")
+    later = await ctx.call("SubscribeToTask", {"id": named[0]})
+    whole = await watching
+    if not later.events or not whole.ended or not later.ended:
+        ctx.skip("one of two streams did not come to its end")
+    first, rest = read_event(later.events[0]), updates(read_events(later.events[1:]))
+    events = [event for event in read_events(whole.events) if event.kind in ("statusUpdate", "artifactUpdate")]
+    here = [
+        n for n, event in enumerate(events) if canonical(event.body.get("status")) == canonical(_status(first.body))
+    ]
+    if first.kind != "task" or not here:
+        ctx.skip("the status of the first Task is not one of the first stream's")
+    expected = updates(events[here[-1] + 1 :])
+    known = artifacts_of(first.body)
+    # An artifact that the snapshot has already need not come again.
+    held = [e.kind == "artifactUpdate" and e.body.get("artifact", {}).get("artifactId") in known for e in events]
+    lacking = len(expected) - len(rest)
+    early = all(held[here[-1] + 1 : here[-1] + 1 + lacking])
+    if lacking < 0 or rest != expected[lacking:] or not early:
+        found = f"after the status of its first Task it had {len(rest)} updates, the first stream {len(expected)}"
+        ctx.fail(found, expected="the same events from there on", replies=(whole, later))
+
+
+def _status(task: Any) -> Any:
+    return task.get("status") if isinstance(task, Mapping) else None
+
+
 async def rest_subscribe_is_reachable(ctx: Context) -> None:
     """POST and GET are both written in the specification: one of them has to work."""
     ctx.require_capability("streaming")
@@ -150,7 +224,6 @@ def _says_not_found(reply: WireReply) -> bool:
     return reply.error is not None and reply.error.may_be("TaskNotFoundError") and not is_missing(reply)
 
 
-@check("STREAM-017", timed=True)
 async def streams_see_the_same(ctx: Context) -> None:
     """All streams of a task get the same events in the same order."""
     seen = await both(ctx)
@@ -164,7 +237,6 @@ async def streams_see_the_same(ctx: Context) -> None:
         ctx.fail(found, expected="the same events in the same order", replies=(seen.one, seen.other))
 
 
-@check("STREAM-018", timed=True)
 async def streams_are_independent(ctx: Context) -> None:
     """Closing one stream leaves the others alive."""
     seen = await both(ctx)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
-from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.fixtures import watch
+from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, rebuild
-from pytest_a2a_bench.conformance.session.states import RUNNING, watch
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
@@ -24,10 +24,9 @@ def history_of(task: Any) -> list[Any]:
     return history if isinstance(history, list) else []
 
 
-@check("GET-001")
 async def returns_the_task(ctx: Context) -> None:
     """The Task comes bare and in its current state."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = await ctx.get_task(task["id"])
     got = reply.result if isinstance(reply.result, Mapping) else {}
     if got.get("id") != task["id"]:
@@ -45,23 +44,20 @@ async def returns_the_task(ctx: Context) -> None:
         )
 
 
-@check("GET-002")
 async def unknown_task_is_not_found(ctx: Context) -> None:
     """An unknown task is not found."""
     ctx.expect_error(await ctx.get_task(ctx.unknown_id()), "TaskNotFoundError", what="an unknown task")
 
 
-@check("GET-003")
 async def no_history_when_none_is_wanted(ctx: Context) -> None:
     """A historyLength of 0 leaves the history out."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = ctx.needed(await ctx.get_task(task["id"], historyLength=0), "GetTask with historyLength")
     if history_of(reply.result):
         found = f"historyLength 0 gives {len(history_of(reply.result))} messages"
         ctx.fail(found, pointer="/history", expected="no history", replies=(reply,))
 
 
-@check("GET-004")
 async def history_is_limited_to_the_latest(ctx: Context) -> None:
     """At most historyLength messages, and the most recent ones."""
     task = await _task_with_history(ctx)
@@ -80,21 +76,19 @@ async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
     """Return a task of two messages, where there is a prompt for such a one."""
     asked = ctx.target.scenarios.get("input")
     if asked is None:
-        return await ctx.completed_task()
+        return await fixtures.completed_task(ctx)
     task = ctx.task_of(await ctx.send(asked), "sending the prompt of the scenario input")
     answer = ctx.target.scenarios.get("input_answer") or "yes"
     return ctx.task_of(await ctx.send(answer, taskId=task["id"]), "answering the agent's question", "MT-006")
 
 
-@check("GET-005")
 async def negative_history_is_refused(ctx: Context) -> None:
     """A negative historyLength is refused."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     reply = await ctx.get_task(task["id"], historyLength=-1)
     ctx.expect_error(reply, "InvalidParamsError", what="historyLength -1")
 
 
-@check("GET-006")
 async def missing_id_is_refused(ctx: Context) -> None:
     """A request without an id is refused."""
     if ctx.target.binding == "HTTP+JSON":
@@ -102,10 +96,9 @@ async def missing_id_is_refused(ctx: Context) -> None:
     ctx.expect_error(await ctx.call("GetTask", {}), "InvalidParamsError", what="GetTask without id")
 
 
-@check("GET-007")
 async def repeated_calls_agree(ctx: Context) -> None:
     """Two calls give the same Task."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     one = ctx.needed(await ctx.get_task(task["id"]), "GetTask", "GET-001")
     other = await ctx.get_task(task["id"])
     if canonical(one.result) != canonical(other.result):
@@ -195,7 +188,6 @@ async def accepted(ctx: Context) -> Cancelled:
     return seen
 
 
-@check("CAN-001", timed=True)
 async def running_task_is_cancelled(ctx: Context) -> None:
     """Cancelling returns the task, cancelled; an agent may say that it cannot."""
     seen = await cancelled(ctx)
@@ -209,10 +201,9 @@ async def running_task_is_cancelled(ctx: Context) -> None:
         ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
 
 
-@check("CAN-002")
 async def terminal_task_is_refused(ctx: Context) -> None:
     """A terminal task cannot be cancelled."""
-    task = await ctx.completed_task()
+    task = await fixtures.completed_task(ctx)
     for more in ({}, {"metadata": {"reason": "not needed any more"}}):
         reply = await ctx.call("CancelTask", {"id": task["id"], **more})
         what = f"cancelling a completed task{' with metadata' if more else ''}"
@@ -220,14 +211,12 @@ async def terminal_task_is_refused(ctx: Context) -> None:
             return
 
 
-@check("CAN-003")
 async def unknown_task_to_cancel_is_not_found(ctx: Context) -> None:
     """An unknown task is not found."""
     reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
     ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
 
 
-@check("CAN-004", timed=True)
 async def cancelling_twice_changes_nothing(ctx: Context) -> None:
     """A second cancel has no further effect; it may be refused."""
     seen = await accepted(ctx)
@@ -240,7 +229,6 @@ async def cancelling_twice_changes_nothing(ctx: Context) -> None:
         ctx.fail(found, expected="TASK_STATE_CANCELED as before", replies=(seen.first, seen.second, seen.soon))
 
 
-@check("CAN-005", timed=True)
 async def cancelled_task_stays_cancelled(ctx: Context) -> None:
     """The agent does not complete a cancelled task."""
     seen = await accepted(ctx)
@@ -250,7 +238,6 @@ async def cancelled_task_stays_cancelled(ctx: Context) -> None:
         ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
 
 
-@check("CAN-006", timed=True)
 async def streams_see_the_end(ctx: Context) -> None:
     """Open streams get the state CANCELED and end."""
     ctx.require_capability("streaming")
@@ -265,7 +252,6 @@ async def streams_see_the_end(ctx: Context) -> None:
         ctx.fail(found, expected=expected, replies=(seen.first, stream))
 
 
-@check("CAN-007")
 async def missing_id_to_cancel_is_refused(ctx: Context) -> None:
     """A request without an id is refused."""
     if ctx.target.binding == "HTTP+JSON":

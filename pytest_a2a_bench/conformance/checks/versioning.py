@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, task_in
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply
@@ -46,14 +46,12 @@ async def _accepted(ctx: Context, reply: WireReply, what: str) -> None:
         ctx.fail(f"{what}: {reply.describe()}", expected="the request is answered as one of 1.0", replies=[reply])
 
 
-@check("VER-001")
 async def unsupported_version(ctx: Context) -> None:
     """Ask in versions that do not exist."""
     for version in ("99.0", "0.5"):
         await _refused(ctx, await _ask(ctx, version), version)
 
 
-@check("VER-002")
 async def no_version(ctx: Context) -> None:
     """Ask without a version where 0.3 is not served."""
     if (ctx.binding, "0.3") in ctx.target.interfaces:
@@ -63,19 +61,16 @@ async def no_version(ctx: Context) -> None:
         await _refused(ctx, await _ask(ctx, ""), "")
 
 
-@check("VER-003")
 async def patch_version(ctx: Context) -> None:
     """Ask in 1.0.1."""
     await _accepted(ctx, await _ask(ctx, "1.0.1"), "A2A-Version '1.0.1'")
 
 
-@check("VER-004")
 async def minor_version(ctx: Context) -> None:
     """Ask in 1.5."""
     await _refused(ctx, await _ask(ctx, "1.5"), "1.5")
 
 
-@check("VER-005")
 async def semantics_of_the_version(ctx: Context) -> None:
     """Send a 0.3 message to an agent that serves both."""
     old = ctx.sibling(ctx.binding, "0.3")
@@ -96,7 +91,6 @@ def _state(value: Mapping[str, Any]) -> str:
     return str(status.get("state")) if isinstance(status, Mapping) else ""
 
 
-@check("VER-006")
 async def version_in_query(ctx: Context) -> None:
     """Give the version in the query only, which agents may accept."""
     reply = await _ask(ctx, None, query={"A2A-Version": "1.0"})
@@ -106,7 +100,6 @@ async def version_in_query(ctx: Context) -> None:
         ctx.skip("the agent does not take the version from the query, as it may")
 
 
-@check("VER-007")
 async def malformed_version(ctx: Context) -> None:
     """Ask in a version that is none."""
     reply = await _ask(ctx, "abc")
@@ -116,14 +109,12 @@ async def malformed_version(ctx: Context) -> None:
         ctx.expect_error(reply, "VersionNotSupportedError", "InvalidParamsError", "InvalidRequestError")
 
 
-@check("VER-008")
 async def header_case(ctx: Context) -> None:
     """Spell the header's name in small and in large letters."""
     for name in ("a2a-version", "A2A-VERSION"):
         await _accepted(ctx, await _ask(ctx, None, headers={name: ctx.version}), f"the header {name}")
 
 
-@check("VER-009")
 async def declared_pairs_work(ctx: Context) -> None:
     """Send an ordinary message to this interface, and to those of the same binding and another version."""
     for binding, version in ctx.target.interfaces:
@@ -167,7 +158,6 @@ async def send(ctx: Context, *uris: str) -> WireReply:
     return reply
 
 
-@check("EXT-001")
 async def required_extension_is_demanded(ctx: Context) -> None:
     """A client that does not declare a required extension is refused."""
     required(ctx)
@@ -176,7 +166,6 @@ async def required_extension_is_demanded(ctx: Context) -> None:
     ctx.expect_error(reply, "ExtensionSupportRequiredError", what=what)
 
 
-@check("EXT-002")
 async def required_extension_is_enough(ctx: Context) -> None:
     """A client that declares the required extensions is served."""
     required(ctx)
@@ -186,7 +175,6 @@ async def required_extension_is_enough(ctx: Context) -> None:
         ctx.fail(found, expected="an answer", replies=(reply,))
 
 
-@check("EXT-003")
 async def unknown_extensions_are_ignored(ctx: Context) -> None:
     """An extension that the agent does not know is ignored."""
     reply = await send(ctx, UNKNOWN)
@@ -197,7 +185,6 @@ async def unknown_extensions_are_ignored(ctx: Context) -> None:
         ctx.fail(found, expected="only extensions that it knows", replies=(reply,))
 
 
-@check("EXT-004")
 async def no_fallback_to_another_version(ctx: Context) -> None:
     """A version that does not exist does not activate the one that does."""
     versioned = [uri for uri in declared(ctx) if VERSION.search(uri)]
@@ -212,7 +199,16 @@ async def no_fallback_to_another_version(ctx: Context) -> None:
             ctx.fail(found, expected="no other version than the one that was asked for", replies=(reply,))
 
 
-@check("EXT-005")
+async def required_extension_has_its_version(ctx: Context) -> None:
+    """Another version of a required extension is another extension."""
+    for uri in ctx.target.required_extensions:
+        other = VERSION.sub("/v999", uri)
+        if other == uri:
+            continue
+        reply = await ctx.call("SendMessage", ctx.send_params(), headers={HEADER: other})
+        ctx.expect_error(reply, "ExtensionSupportRequiredError", what=f"asked for {other} in place of {uri}")
+
+
 async def several_extensions_are_understood(ctx: Context) -> None:
     """Values that are separated by commas are several extensions."""
     known = declared(ctx)[:1]
@@ -227,10 +223,9 @@ async def several_extensions_are_understood(ctx: Context) -> None:
             ctx.fail(found, expected="each of the values", replies=(alone, reply))
 
 
-@check("EXT-006")
 async def used_extensions_are_declared(ctx: Context) -> None:
     """Extensions that messages and artifacts name are in the card."""
-    for reply in await ctx.samples():
+    for reply in await fixtures.samples(ctx):
         for uri in {*_named(reply.result), *(uri for event in reply.events for uri in _named(event))}:
             if uri not in declared(ctx):
                 found = f"the agent uses the extension {uri!r}, which the card does not declare"

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 # -- states --
 
+RUNNING = frozenset({"submitted", "working"})
+"""States that change by themselves; one that is missing, or none of the protocol's, does not come right by waiting."""
+
 
 def state_of(task: Any) -> str:
     """Return the state in ``status`` of a task or status update as :func:`neutral_state` spells it, or empty."""

@@ -1,21 +1,29 @@
-"""Whether an agent still works: what one request broke must not count against the requirements judged after it."""
+"""Whether an interface is there, still works, and how slow it is just now.
+
+What one request broke must not count against the requirements that are judged after it, and a verdict that depends on
+time compares with a reference exchange and not with a clock alone: a busy machine makes everything late.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+import urllib.parse
 import uuid
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.session.presence import CARD_RULES, absence
+from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late, is_silence
+from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.session.session import Session
-    from pytest_a2a_bench.conformance.wire.reply import WireReply
+CARD_RULES: Mapping[str, str] = {"1.0": "CARD-007", "0.3": "V03-CARD-022"}
+"""Version -> the requirement that a card breaks that names what is not there."""
+
+Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply]]
+"""Asks an operation with parameters in the form of 1.0, within some seconds."""
 
 BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
@@ -58,13 +66,15 @@ def works(reply: WireReply) -> bool:
 class Health:
     """Asks one good request, for a task that nobody knows, at the beginning and wherever an answer is suspicious.
 
-    :param session: the interface that is watched.
+    :param target: the interface that is watched.
+    :param ask: asks it.
 
     ``card_check`` is the name of the check that tells of an interface that is not there, where that check is made too.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, target: Target, ask: Ask) -> None:
+        self._target = target
+        self._ask = ask
         # Bounded: a queue that forgets the oldest by itself.
         self._asked: deque[Asked] = deque(maxlen=_KEPT)
         self._first: asyncio.Task[WireReply | None] | None = None
@@ -96,7 +106,7 @@ class Health:
 
     async def reference(self) -> bool:
         """Make the exchange that others are compared with, a probe's cheap question; tell whether it was answered."""
-        reply = await self._probe(seconds=self._session.target.timeout)
+        reply = await self._probe(seconds=self._target.timeout)
         return reply is not None and not reply.problem
 
     async def begin(self) -> None:
@@ -141,7 +151,7 @@ class Health:
     async def recovers(self) -> bool:
         """Tell whether an agent that had only been too slow to answer does, now that nothing else is in flight."""
         if self._broken is not None and is_late(self._broken.exchange) and not self._is_gone:
-            reply = await self._probe(seconds=self._session.target.timeout)
+            reply = await self._probe(seconds=self._target.timeout)
             if reply is not None and works(reply):
                 self._broken, self._told = None, ""
             # Asked once: many checks may wait for that answer, and each question would take the whole limit.
@@ -164,25 +174,25 @@ class Health:
             return first
         if first.is_refused:
             # Refusing an unknown task may be a defect of one operation; nothing comes of a message that is refused.
-            sent = await self._probe("SendMessage", {"message": self._message()}, self._session.target.timeout)
+            sent = await self._probe("SendMessage", {"message": self._message()}, self._target.timeout)
             if sent is not None and sent.is_refused:
                 self._refuses = sent.describe()
         elif is_silence(first.exchange, self._probe_seconds):
             # With the user's own patience this time, and by two operations: one of them may be slow by itself.
-            seconds = self._session.target.timeout
+            seconds = self._target.timeout
             again = await asyncio.gather(*(self._probe(name, seconds=seconds) for name in (OPERATION, "CancelTask")))
             self._is_silent = all(r is not None and is_silence(r.exchange, seconds) for r in again)
             return again[0]
         return first
 
     def _message(self) -> dict[str, object]:
-        text = self._session.target.scenarios.get("task")
+        text = self._target.scenarios.get("task")
         return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
 
     @property
     # Never more than the user allows for anything.
     def _probe_seconds(self) -> float:
-        return min(self._session.target.timeout, PROBE_SECONDS)
+        return min(self._target.timeout, PROBE_SECONDS)
 
     async def _probe(
         self, operation: str = OPERATION, params: dict[str, object] | None = None, seconds: float = 0.0
@@ -190,7 +200,7 @@ class Health:
         # A random id: no server may know it, and no two probes can be answered from a cache.
         asked = params if params is not None else {"id": str(uuid.uuid4())}
         try:
-            return await self._session.ask(operation, asked, seconds or self._probe_seconds)
+            return await self._ask(operation, asked, seconds or self._probe_seconds)
         except (SkipCheck, NoAnswer):
             return None  # There is no asking on this interface, which its checks say themselves.
 
@@ -204,16 +214,16 @@ class Health:
             reason = f"the interface is not there: {self._absence}"
             return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
         if self._is_silent:
-            why = f"nothing is answered within {self._session.target.timeout:g} s; {MORE_TIME}"
+            why = f"nothing is answered within {self._target.timeout:g} s; {MORE_TIME}"
         elif self._refuses and requirement.group not in WITHOUT_CREDENTIALS:
-            why = f"the agent refuses: {self._refuses}: {self._session.target.refusal}"
+            why = f"the agent refuses: {self._refuses}: {self._target.refusal}"
         else:
             return None
         # Once is a finding; three hundred times would be the same finding three hundred times.
         if self._told:
             return CheckResult(requirement, binding, "skipped", reason=f"could not be judged, see {self._told}")
         self._told = f"{requirement.id}[{binding}]"
-        return CheckResult(requirement, binding, "error", reason=Redactor(self._session.target.secrets).text(why))
+        return CheckResult(requirement, binding, "error", reason=Redactor(self._target.secrets).text(why))
 
     def verdict(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult:
         """Return the result of a check that the broken agent could not be judged by: the first one tells, once."""
@@ -228,7 +238,7 @@ class Health:
         assert self._broken is not None
         suspects = self._suspects()
         named = ", ".join(dict.fromkeys(e.method for e in suspects))
-        answer = Redactor(self._session.target.secrets).text(self._broken.describe())
+        answer = Redactor(self._target.secrets).text(self._broken.describe())
         # Severity error even where the requirement is a SHOULD: an agent that is gone meets nothing.
         return Finding(
             rule=requirement.id,
@@ -257,3 +267,119 @@ class Health:
         is_victim = self._broken is not None and asked.reply.describe() == self._broken.describe()
         is_look = asked.reply.exchange.method in _LOOKS
         return not is_victim, not is_look, asked.started
+
+
+# -- is there an interface at all --
+
+# A server that fails or refuses is there; nobody at the address, a web server that has no such path, or one that
+# speaks another binding or version is not what the card names.
+_GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE = 12, 14
+# What web servers say of a path that leads nowhere; 401 and 403 are refusals, and 5xx is a server that is broken.
+_NOWHERE = (301, 302, 303, 307, 308, 404, 405, 410, 501)
+
+
+def absence(reply: WireReply) -> str:
+    """Say why an answer to a good request shows that the interface is not there; empty where it does not show that."""
+    exchange = reply.exchange
+    if is_late(exchange):
+        return ""
+    if exchange.binding == "GRPC":
+        return _grpc_absence(reply)
+    if reply.status is None:
+        return f"nobody answers: {reply.problem}" if reply.problem else ""
+    if reply.status in _NOWHERE and not _says_a2a(reply):
+        where = reply.headers.get("location", "")
+        return f"HTTP {reply.status} from a server that has nothing there" + (
+            f"; it points to {where}" if where else ""
+        )
+    if reply.status == 200 and reply.content_type == "text/html":
+        return "a web page is there"
+    if exchange.binding == "HTTP+JSON" and isinstance(reply.document, Mapping) and "jsonrpc" in reply.document:
+        return "JSON-RPC is spoken there"
+    return ""
+
+
+def _grpc_absence(reply: WireReply) -> str:
+    if reply.status == _GRPC_UNAVAILABLE or (reply.status is None and reply.problem):
+        return f"nobody answers: {reply.problem or reply.describe()}"
+    if reply.status == _GRPC_UNIMPLEMENTED and not (reply.error is not None and reply.error.name):
+        return f"a gRPC server without A2A's service: {reply.describe()}"
+    return ""
+
+
+def _says_a2a(reply: WireReply) -> bool:
+    """Tell whether a 404 is an agent's word for an unknown task, not a web framework's for an unknown path."""
+    said = reply.document
+    if reply.exchange.binding == "JSONRPC":
+        return isinstance(said, Mapping) and ("error" in said or "result" in said)
+    if not isinstance(said, Mapping):
+        return False
+    # Version 0.3 leaves the form open: its SDK says {"message": "Task not found"}. Frameworks only repeat the path.
+    words = str(said).lower().replace(urllib.parse.urlsplit(reply.exchange.url).path.lower(), "")
+    return bool({"error", "code", "status", "type", "title"} & set(said)) or "task" in words
+
+
+# -- how slow it is --
+
+BUSY = 10
+"""How many times the time of a reference exchange is allowed beyond the usual limit."""
+MOST_SECONDS = 10.0
+"""Most that is allowed beyond the usual limit: the user's own limit of time stands above all."""
+# References older than this say nothing about now; a timed check is under way for about as long at most.
+_WINDOW_SECONDS = 20.0
+# Many timed checks run at once, and one measurement serves all that want one at the same moment.
+_FRESH_SECONDS = 0.25
+
+
+class Pace:
+    """Measures reference exchanges and remembers them for a while.
+
+    Its ``is_alone`` tells whether checks are repeated one after the other, with nothing else in flight.
+
+    :param exchange: makes one cheap exchange, a question that no model answers, and tells whether it was answered.
+    """
+
+    def __init__(self, exchange: Callable[[], Awaitable[bool]]) -> None:
+        self._exchange = exchange
+        # An exchange that was not answered in time is not made again: each try would take the whole limit.
+        self._is_answered = True
+        self._gave_up_after = 0.0
+        self._measured: deque[tuple[float, float]] = deque(maxlen=64)
+        # Only then is it the agent or the machine that is slow, and not what else was asked.
+        self.is_alone: bool = False
+
+    async def measure(self) -> None:
+        """Make a reference exchange, unless one was made just now."""
+        started = time.monotonic()
+        is_fresh = bool(self._measured) and started - self._measured[-1][0] < _FRESH_SECONDS
+        if is_fresh or not self._is_answered:
+            return
+        self._is_answered = await self._exchange()
+        ended = time.monotonic()
+        if self._is_answered:
+            self._measured.append((ended, ended - started))
+        else:
+            self._gave_up_after = ended - started
+
+    def forget(self) -> None:
+        """Begin anew: what was measured while much was in flight says nothing about what comes alone."""
+        self._measured.clear()
+        self.is_alone = True
+        self._is_answered, self._gave_up_after = True, 0.0
+
+    @property
+    def slowest(self) -> float:
+        """Seconds of the slowest reference exchange of the last seconds; 0.0 where none was made.
+
+        One that was given up counts for good: whatever is compared with it is on an agent as slow as that.
+        """
+        since = time.monotonic() - _WINDOW_SECONDS
+        return max((s for ended, s in (*self._measured, (since, self._gave_up_after)) if ended >= since))
+
+    async def allow(self, seconds: float) -> float:
+        """Return how long something may take that a prompt agent on a quiet machine does within some seconds.
+
+        A reference exchange is measured now, so that what made the thing late counts even if it began just before.
+        """
+        await self.measure()
+        return seconds + min(MOST_SECONDS, BUSY * self.slowest)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Container, Mapping
+from typing import Any, TypeVar
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
-from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.protocol.operations import SENDING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import (
     config_ids,
@@ -19,16 +18,22 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_id_in,
     task_in,
 )
-from pytest_a2a_bench.conformance.session.health import Health
-from pytest_a2a_bench.conformance.session.pace import Pace
-from pytest_a2a_bench.conformance.session.shared import SharedObjects
+from pytest_a2a_bench.conformance.session.health import Health, Pace
 from pytest_a2a_bench.conformance.session.target import Target
-from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
-from pytest_a2a_bench.conformance.wire.connect import open_wire
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.wire.http import open_wire
+from pytest_a2a_bench.conformance.wire.reply import (
+    CannotExpressError,
+    NoAnswer,
+    SkipCheck,
+    Wire,
+    WireReply,
+    WireRequest,
+)
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, ProtocolError
+
+T = TypeVar("T")
 
 # Long enough for a slow agent's cancellations, short enough that leaving a run stays bearable.
 CLEANUP_SECONDS = 6.0
@@ -46,6 +51,43 @@ _IN_FLIGHT = 24
 _PORT_SECONDS = 30.0
 
 
+class Cache:
+    """What checks of one interface have in common, made once; concurrent checks wait for one making."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, asyncio.Future[Any]] = {}
+
+    async def once(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
+        # A future and no lock: a failure is remembered too, so that twenty checks do not each wait for the same time-
+        # out.
+        """Make something once; what making it raised is raised for everyone who wants it."""
+        future = self._made.get(key)
+        if future is None:
+            future = self._made[key] = asyncio.ensure_future(make())
+        # Shielded, because the check that asked first may be stopped while others wait.
+        result: T = await asyncio.shield(future)
+        return result
+
+    def forget_exchanges(self) -> None:
+        """Let what shows how the agent behaves be made anew, and what failed; tasks that are over stay as they are."""
+        for key in [k for k, made in self._made.items() if _may_go(k, made)]:
+            del self._made[key]
+
+    async def close(self) -> None:
+        """Stop what is still being made: nobody waits for it any more."""
+        for future in self._made.values():
+            future.cancel()
+        await asyncio.gather(*self._made.values(), return_exceptions=True)
+
+
+def _may_go(key: Any, made: asyncio.Future[Any]) -> bool:
+    # Only what is made: a check that waits for the making of another goes on.
+    if not made.done():
+        return False
+    is_exchange = isinstance(key, tuple) and key[0] in ("shared", "said")
+    return is_exchange or made.cancelled() or made.exception() is not None
+
+
 class Session:
     """Everything that the checks of one interface share.
 
@@ -58,7 +100,7 @@ class Session:
         siblings: dict[tuple[str, str], Session] | None = None,
     ) -> None:
         self.target = target
-        self.shared: SharedObjects = SharedObjects()
+        self.shared: Cache = Cache()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
         self.configured_tasks: set[str] = set()
@@ -67,7 +109,7 @@ class Session:
         # Registered before any check runs: some compare what two bindings say of one task.
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
-        self.health: Health = Health(self)
+        self.health: Health = Health(target, self.ask)
         self.pace: Pace = Pace(self.health.reference)
         self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)

@@ -21,9 +21,15 @@ from pytest_a2a_bench.a2a.tokens import source_of
 from pytest_a2a_bench.a2a.transport import open_channel
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
-from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
-from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_grpc_error
+from pytest_a2a_bench.conformance.wire.reply import (
+    UNSET,
+    CannotExpressError,
+    ReplyError,
+    WireReply,
+    WireRequest,
+    read_grpc_error,
+)
 from pytest_a2a_bench.errors import InfrastructureError
 
 # 1.0 renamed the package; a server of 0.3 knows the old name only.

@@ -21,16 +21,18 @@ from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
-from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
 from pytest_a2a_bench.conformance.wire.reply import (
     AUTH_STATUSES,
+    UNSET,
     ReplyError,
+    Wire,
     WireReply,
+    WireRequest,
     read_rest_error,
     read_rpc_error,
 )
-from pytest_a2a_bench.errors import InfrastructureError, ProtocolError
+from pytest_a2a_bench.errors import InfrastructureError, MissingExtraError, ProtocolError
 
 JSON = "application/json"
 A2A_JSON = "application/a2a+json"
@@ -394,3 +396,41 @@ def _json_or_none(text: str) -> Any:
         return parse_json(text)
     except ProtocolError:
         return None
+
+
+def open_wire(
+    binding: str,
+    version: str,
+    url: str,
+    *,
+    endpoint: str,
+    tenant: str = "",
+    auth: AuthParts | None = None,
+    network: Network = USUAL,
+    limits: Limits | None = None,
+    redactor: Redactor | None = None,
+) -> Wire:
+    """Open a connection to one interface.
+
+    :param endpoint: what the user gave; an address without a scheme is read in its light.
+    :param network: how; without our certificate where the interface must not see it.
+    :raises MissingExtraError: for gRPC, where it is not installed.
+    :raises ProtocolError: if the address is none.
+    """
+    if binding == "GRPC":
+        # An extra: whoever judges HTTP alone needs no grpcio.
+        try:
+            from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
+        except ImportError as error:
+            raise MissingExtraError("grpcio", "grpc", str(error)) from error
+        return GrpcWire(
+            url,
+            version,
+            endpoint=endpoint,
+            tenant=tenant,
+            auth=auth,
+            network=network,
+            limits=limits,
+            redactor=redactor,
+        )
+    return HttpWire(url, binding, version, tenant=tenant, auth=auth, network=network, limits=limits, redactor=redactor)

@@ -1,11 +1,11 @@
-"""One answer, read alike whatever the binding: result, error, events (pure)."""
+"""One request and its answer, whatever the binding: parameters, result, error, events (pure)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Protocol
 
 from pytest_a2a_bench.conformance.finding import Exchange
 
@@ -14,6 +14,49 @@ ERROR_INFO = "google.rpc.ErrorInfo"
 BAD_REQUEST = "google.rpc.BadRequest"
 AUTH_STATUSES = (401, 403)
 AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = _Unset()
+"""Marks an argument that was not given, where None means something."""
+
+
+class CannotExpressError(Exception):
+    """A request has no form in this binding (protobuf has no field for it), so that nothing can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """One request, before it is spelled for a binding.
+
+    :param operation: an operation's 1.0 name; on JSON-RPC any other method name goes out as it is.
+    :param body: replaces what would be sent: bytes and text as they are, anything else as JSON.
+    :param version_header: value of ``A2A-Version``; None leaves it out.
+    :param rpc_id: the JSON-RPC id; by default a new number.
+    :param until: reading of a stream stops, with ``ended`` False, after the first event for which this is true.
+    :param on_event: called with each event as it comes.
+    :param query: added to the URL's query (HTTP bindings).
+    :param auth: whether to send the credentials.
+    """
+
+    operation: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    version_header: str | None = None
+    body: Any = UNSET
+    rpc_id: Any = UNSET
+    stream: bool = False
+    timeout: float = 10.0
+    until: Callable[[Any], bool] | None = None
+    on_event: Callable[[Any], None] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    http_method: str = ""
+    path: str | None = None
+    auth: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +262,35 @@ class WireReply:
         if self.events or self.documents:
             return f"a stream of {len(self.events)} event{'s' * (len(self.events) != 1)}"
         return f"status {self.status} with {self.exchange.response[:200]!r}"
+
+
+class Wire(Protocol):
+    """A connection to one interface."""
+
+    # One method for every operation: what differs between bindings (verbs, paths, envelopes) is the wire's business, so
+    # that a check is written once and asked on each of them.
+    async def call(self, request: WireRequest) -> WireReply:
+        """Send a request and read the answer; never raises for what the agent does.
+
+        :raises CannotExpressError: if the binding has no form for the request.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class SkipCheck(Exception):
+    """The check does not apply here; the message says why, and how to enable it."""
+
+
+class NoAnswer(Exception):
+    """The agent did not answer what a check needs, so that nothing can be said about its requirement."""
+
+    def __init__(self, message: str, reply: WireReply | None = None) -> None:
+        self.reply = reply
+        super().__init__(message)
 
 
 def _as_json(value: Any) -> str:

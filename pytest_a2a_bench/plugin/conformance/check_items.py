@@ -21,8 +21,7 @@ from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite
-    from pytest_a2a_bench.conformance.engine import Planned
-    from pytest_a2a_bench.conformance.finding import Requirement
+    from pytest_a2a_bench.conformance.finding import Planned, Requirement
 
 PARTS = tuple(module.domain for module in CONFORMANCE_MODULES)
 
@@ -64,8 +63,8 @@ def may_be_chosen(config: pytest.Config, run: BenchRun) -> bool:
 
 
 def _conceivable(run: BenchRun) -> Iterator[tuple[list[str], Mapping[str, str]]]:
+    from pytest_a2a_bench.conformance.catalogue import load_requirements
     from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS
-    from pytest_a2a_bench.conformance.requirements import load_requirements
 
     theirs: list[Requirement] = []
     if run.settings.acts is not None:
@@ -124,7 +123,7 @@ def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
 
 
 def _plan(run: BenchRun, suite: str) -> list[Planned]:
-    from pytest_a2a_bench.conformance.engine import Planned
+    from pytest_a2a_bench.conformance.finding import Planned
     from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject
 
     # Without a card items are needed all the same, for --collect-only.
@@ -204,8 +203,8 @@ def _value_problems(name: str, given: Any) -> Iterator[str]:
 
 
 def _known_values(name: str) -> list[str]:
+    from pytest_a2a_bench.conformance.catalogue import load_requirements
     from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS
-    from pytest_a2a_bench.conformance.requirements import load_requirements
 
     if name == "binding":
         return [*BINDINGS, "card"]

@@ -12,8 +12,8 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.config import ClientConfig
+    from pytest_a2a_bench.conformance.engine import Judge, RawWire
     from pytest_a2a_bench.conformance.finding import CheckResult, Finding
-    from pytest_a2a_bench.conformance.judging import Judge, RawWire
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck

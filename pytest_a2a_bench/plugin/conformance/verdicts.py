@@ -15,9 +15,9 @@ from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
+from pytest_a2a_bench.conformance.engine import Judge, RawWire
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
@@ -32,7 +32,7 @@ from pytest_a2a_bench.reports import findings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.place import Place
-    from pytest_a2a_bench.conformance.engine import Planned
+    from pytest_a2a_bench.conformance.finding import Planned
     from pytest_a2a_bench.conformance.session.target import Target
     from pytest_a2a_bench.conformance.subject import Subject
 

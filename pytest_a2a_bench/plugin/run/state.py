@@ -24,7 +24,7 @@ from pytest_a2a_bench.settings import Settings, without_query
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite
-    from pytest_a2a_bench.conformance.judging import Judge
+    from pytest_a2a_bench.conformance.engine import Judge
     from pytest_a2a_bench.conformance.waivers import Waiver
     from pytest_a2a_bench.gates.files import Missed
     from pytest_a2a_bench.gates.quarantine import Quarantined

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
-from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.contents import check_name

@@ -1,0 +1,183 @@
+"""The catalogue of requirements, one file for each protocol version, and the checks that it names.
+
+A row says what the specification wants (id, group, section, level), where it holds (bindings), which profile checks it,
+and by which function of :mod:`.checks`: ``check`` is ``module.function``; ``timed`` says that its verdict depends on
+time, ``vary`` what it is tried with beside its representative (:mod:`.variants`), and ``stress`` names a further check
+with data that tell one agent from another. ``uncheckable`` says why no endpoint can show a requirement.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench import extensions
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Planned, Requirement, Vary
+from pytest_a2a_bench.conformance.session.target import declared
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
+
+CheckFunction = Callable[[Context], Awaitable[None]]
+
+UNDECLARED = "DECLARED"
+
+_FILES = MappingProxyType({"1.0": "requirements.jsonl", "0.3": "requirements_v03.jsonl"})
+
+
+class Added(NamedTuple):
+    """A check that is in no catalogue and was asked for by name, such as a test of ACTS.
+
+    :param is_rough: whether it may send what is malformed, so that it comes last.
+    :param is_timed: whether its verdict depends on time.
+    :param seconds: how long it may wait of its own accord, which is no time that the agent takes.
+    """
+
+    check: CheckFunction
+    is_rough: bool = False
+    is_timed: bool = False
+    seconds: float = 0.0
+
+
+ADDED: dict[tuple[str, str], Added] = {}
+"""(requirement id, version) -> a check that was added; those that were read last replace all others."""
+
+_PACKED: dict[tuple[str, str], CheckFunction] = {}
+"""The checks of other distributions' requirements."""
+
+
+def load_requirements(version: str) -> tuple[Requirement, ...]:
+    """Return the requirements of one protocol version: the catalogue in its own order, then what others add.
+
+    :param version: ``1.0`` or ``0.3``.
+    :raises ConfigurationError: for any other version, and if a pack of requirements cannot be used.
+    """
+    added = tuple(requirement for requirement, _ in _packs() if requirement.version == version)
+    return (*_catalogue(version), *added)
+
+
+@cache
+def _catalogue(version: str) -> tuple[Requirement, ...]:
+    if version not in _FILES:
+        raise ConfigurationError(f"there is no catalogue for protocol version {version!r}; use {' or '.join(VERSIONS)}")
+    text = (files("pytest_a2a_bench.conformance") / "data" / _FILES[version]).read_text(encoding="utf-8")
+    return tuple(_requirement(json.loads(line), version) for line in text.splitlines() if line)
+
+
+def _requirement(row: dict[str, Any], version: str) -> Requirement:
+    vary: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.pop("vary", {}).items()}
+    bindings = tuple(row.pop("bindings", BINDINGS))
+    return Requirement(version=version, bindings=bindings, vary=Vary(**vary), **row)
+
+
+def requirement(id: str, version: str | None = None) -> Requirement:
+    """Return one requirement.
+
+    :param id: such as ``SEND-003`` or ``V03-CARD-002``.
+    :param version: the version whose catalogue it is in; by default it is looked up in all.
+    :raises ConfigurationError: if there is none of that id; the message names the nearest ones.
+    """
+    known = {r.id: r for v in _FILES for r in load_requirements(v)}
+    found = known.get(id)
+    if found is not None and version in (None, found.version):
+        return found
+    group = id.rpartition("-")[0]
+    near = [r for r in known if r.rpartition("-")[0] == group] or sorted({r.rpartition("-")[0] for r in known})
+    where = f" of version {version}" if version else ""
+    raise ConfigurationError(
+        f"there is no requirement {id!r}{where}; there are {', '.join(near)}{did_you_mean(id, known)}"
+    )
+
+
+def whose_pack(requirement: Requirement) -> str:
+    """Return whose a requirement is that is in no catalogue of ours; empty for those of the catalogue."""
+    packs = extensions.load_all("requirements")
+    return next((e.source for e, pack in packs if requirement in (one for one, _ in pack)), "")
+
+
+def _packs() -> Iterator[tuple[Requirement, CheckFunction]]:
+    """Yield the requirements that other distributions and the project add, with their checks.
+
+    :raises ConfigurationError: if one of them has an id that is taken, or is none.
+    """
+    taken = {r.id: "the catalogue" for version in _FILES for r in _catalogue(version)}
+    for extension, pack in extensions.load_all("requirements"):
+        for pair in pack:
+            if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Requirement)):
+                raise ConfigurationError(f"the {extension} must be (Requirement, check) pairs, and has {pair!r}")
+            requirement, check = pair
+            if requirement.id in taken:
+                raise ConfigurationError(f"the {extension} has {requirement.id}, which is in {taken[requirement.id]}")
+            taken[requirement.id] = str(extension)
+            _PACKED[requirement.id, requirement.version] = check
+            yield requirement, check
+
+
+# -- checks --
+
+
+def function(name: str) -> CheckFunction:
+    """Return a check by the name that the catalogue has for it: ``module.function`` of :mod:`.checks`."""
+    module, _, attribute = name.partition(".")
+    found: CheckFunction = getattr(importlib.import_module(f"pytest_a2a_bench.conformance.checks.{module}"), attribute)
+    return found
+
+
+def added_of(requirement: Requirement) -> Added | None:
+    """Return what was added for a requirement, where it is none of a catalogue."""
+    return ADDED.get((requirement.id, requirement.version))
+
+
+def has_check(requirement: Requirement) -> bool:
+    """Return whether there is a check of the protocol for a requirement."""
+    return bool(requirement.check) or (requirement.id, requirement.version) in _PACKED
+
+
+def check_of(requirement: Requirement) -> CheckFunction:
+    """Return a requirement's check, of the catalogue or added.
+
+    :raises KeyError: if there is none.
+    """
+    added = added_of(requirement)
+    if added is not None:
+        return added.check
+    return function(requirement.check) if requirement.check else _PACKED[requirement.id, requirement.version]
+
+
+# -- plans --
+
+
+def plan(
+    card: Mapping[str, Any],
+    endpoint: str = "",
+    *,
+    versions: Iterable[str] | None = None,
+    bindings: Iterable[str] | None = None,
+) -> list[Planned]:
+    """Return the checks that there are for a card: requirement by binding, in the order of the catalogue.
+
+    A binding that the card does not declare at all gives one entry, which is skipped when it is run.
+
+    :param versions: only these; by default those that the card declares.
+    :param bindings: only these.
+    """
+    interfaces = declared(card, endpoint)
+    # In the catalogue's order and not in that of the card: reports of two agents can be laid side by side.
+    wanted = tuple(bindings) if bindings is not None else BINDINGS
+    chosen = tuple(versions) if versions is not None else tuple(dict.fromkeys(v for _, v in interfaces))
+    return [p for version in chosen for p in _plan_version(version, interfaces, wanted)]
+
+
+def _plan_version(version: str, interfaces: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[Planned]:
+    here = [b for b in BINDINGS if b in wanted and (b, version) in interfaces]
+    entries = [entry for entry in load_requirements(version) if has_check(entry)]
+    found = [Planned(entry, binding) for entry in entries for binding in here if binding in entry.bindings]
+    # One entry for each binding that is not there, so that no report silently lacks one.
+    text = "The agent card declares this binding"
+    missing = Requirement(UNDECLARED, "binding", f"{version} §4.4.6", "MAY", text, version, profile="safe")
+    return found + [Planned(missing, b) for b in BINDINGS if b in wanted and b not in here]

@@ -1,0 +1,217 @@
+"""Tasks and answers that many checks look at, made once for an interface: of the ordinary prompt and in every state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, message_in, spelled_state, state_of, task_in
+from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.variants import STATE_PROMPTS
+from pytest_a2a_bench.conformance.wire.reply import NoAnswer, WireReply
+
+_STREAM_SECONDS = 5.0
+_OPEN_SECONDS = 1.0
+
+
+async def completed_task(ctx: Context) -> Mapping[str, Any]:
+    """Return a terminal task that the agent made for the ``task`` prompt, or one in the variant's state; shared."""
+    if ctx.state:
+        return await task_of(ctx, ctx.state)
+    _, tasks = await context_with_tasks(ctx, 1)
+    return tasks[0]
+
+
+async def context_with_tasks(ctx: Context, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
+    """Return a contextId and at least ``count`` terminal tasks in it, oldest first; shared."""
+    asking, cache = ctx.plain(), ctx.session.shared
+    first = await cache.once("task", lambda: _first_task(asking))
+    context_id = str(first.get("contextId") or "")
+
+    async def further() -> Mapping[str, Any]:
+        # A message each, also where the agent gives no contextId.
+        return await _terminal(asking, await asking.send(context_id=context_id))
+
+    # One by one, as each waits for its end; a context's tasks must follow each other anyway.
+    return context_id, (first, *[await cache.once(("task", number), further) for number in range(1, count)])
+
+
+async def _first_task(ctx: Context) -> Mapping[str, Any]:
+    return await _terminal(ctx, await ctx.said())
+
+
+async def _terminal(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
+    if not reply.ok:
+        raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
+    task = task_in(reply.result)
+    if task is None:
+        ctx.skip('the agent answers with a message, not a task; give a prompt that makes a task: task = "..."')
+    # Together about twelve seconds; an ordinary prompt that takes longer makes no fixture for a hundred checks.
+    for attempt in range(8):
+        if state_of(task) in TERMINAL:
+            return task
+        # One that waits for somebody, or is in no state of the protocol's: polling leads nowhere.
+        if attempt and state_of(task) not in RUNNING:
+            break
+        await asyncio.sleep(0.05 * 2**attempt)
+        reply = ctx.needed(await ctx.call("GetTask", {"id": task.get("id")}), "GetTask")
+        task = task_in(reply.result) or task
+    state = spelled_state(task)
+    ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")
+
+
+async def message_reply(ctx: Context) -> Mapping[str, Any]:
+    """Return a direct message of the agent (``message`` prompt, or the ordinary one if that gives a message)."""
+    asking = ctx.plain()
+
+    async def make() -> Mapping[str, Any]:
+        text = asking.target.scenarios.get("message")
+        reply = await asking.said(text)
+        if not reply.ok:
+            raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
+        message = message_in(reply.result)
+        if message is None:
+            if text is None:
+                # Skips with the advice to name a prompt in the scenarios.
+                asking.prompt("message")
+            asking.skip("the agent answers the prompt of the scenario 'message' with a task")
+        return message
+
+    return await ctx.session.shared.once("message", make)
+
+
+async def samples(ctx: Context) -> tuple[WireReply, ...]:
+    """Return ordinary answers of several operations, or those about a task in the variant's state; shared."""
+    # Asked once: each model call of the agent may cost money.
+    asking = ctx.plain()
+    if ctx.state:
+        state = ctx.state
+        found: tuple[WireReply, ...] = await asking.shared(
+            ("samples in state", state), lambda: _samples_in(asking, state)
+        )
+        return found
+    return await ctx.session.shared.once("samples", lambda: _samples(asking))
+
+
+async def _samples(ctx: Context) -> tuple[WireReply, ...]:
+    replies = [await ctx.said()]
+    task = task_in(replies[0].result)
+    if task is not None:
+        further = [ctx.call("GetTask", {"id": str(task.get("id"))})]
+        # 0.3 has no ListTasks.
+        if ctx.version != "0.3":
+            context_id = str(task.get("contextId") or "")
+            further.append(ctx.call("ListTasks", {"contextId": context_id, "includeArtifacts": True}))
+        replies += await asyncio.gather(*further)
+    if ctx.target.declares("streaming"):
+        replies.append(await ctx.streamed())
+    # Only where the user named a prompt: what an agent makes of ours is luck.
+    for key in ("message", "data", "file", "input"):
+        prompt = ctx.target.scenarios.get(key)
+        if prompt is not None:
+            replies.append(await ctx.said(prompt))
+    return tuple(replies)
+
+
+async def _samples_in(ctx: Context, state: str) -> tuple[WireReply, ...]:
+    made = await reply_in(ctx, state)
+    body = _body(made)
+    replies = [made]
+    if body.get("id"):
+        replies.append(await ctx.call("GetTask", {"id": body["id"]}))
+    if ctx.version != "0.3" and body.get("contextId"):
+        params = {"contextId": body["contextId"], "includeArtifacts": True}
+        replies.append(await ctx.call("ListTasks", params))
+    if ctx.target.declares("streaming"):
+        replies.append(await stream_in(ctx, state))
+    return tuple(replies)
+
+
+# -- in a state --
+
+
+async def reply_in(ctx: Context, state: str) -> WireReply:
+    """Return the answer that has a task in a state; skip where the agent cannot be brought there."""
+    asking = ctx.plain()
+    if state == "working":
+        # It goes on, so that each check needs its own.
+        return await _working(asking)
+    made: WireReply = await ctx.shared(("in state", state), lambda: _make(asking, state))
+    return made
+
+
+async def _working(ctx: Context) -> WireReply:
+    reply = await ctx.send(ctx.prompt("slow"), configuration={"returnImmediately": True})
+    if state_of(_body(reply)) in SETTLED:
+        ctx.skip("the task of the scenario slow was over at once")
+    return reply
+
+
+async def _make(ctx: Context, state: str) -> WireReply:
+    if state == "canceled":
+        task_id = str(_body(await _working(ctx)).get("id"))
+        reply = await ctx.call("CancelTask", {"id": task_id})
+        if reply.ok and state_of(_body(reply)) in RUNNING:
+            # Cancelling may take its time (CAN-001); the task is no canceled one before.
+            reply = await ctx.wait_for_task(task_id)
+            if state_of(_body(reply)) in RUNNING:
+                ctx.skip("the task that was to be canceled went on working")
+        # Section 3.3.1 lets agents forget what was canceled, and then there is no such task to ask about.
+        kept = await ctx.call("GetTask", {"id": task_id})
+        if kept.error is not None and kept.error.may_be("TaskNotFoundError"):
+            ctx.skip("the agent keeps no canceled tasks")
+    else:
+        reply = await ctx.send(ctx.prompt(STATE_PROMPTS[state]))
+    # Spelled wrongly it is that state all the same, and the check is to see it.
+    found = state_of(_body(reply))
+    if not _body(reply) or (found != state and found in SETTLED):
+        ctx.skip(f"the scenario {STATE_PROMPTS[state]} gives no task that is {state}: {reply.describe()}")
+    return reply
+
+
+async def task_of(ctx: Context, state: str) -> Mapping[str, Any]:
+    """Return a task in a state."""
+    body = _body(await reply_in(ctx, state))
+    return body if body.get("id") else ctx.skip(f"the task that is {state} has no id")
+
+
+def _body(reply: WireReply) -> Mapping[str, Any]:
+    """Return the task of an answer, whatever it lacks; an empty one where there is none."""
+    return task_in(reply.result) or {}
+
+
+async def stream_in(ctx: Context, state: str) -> WireReply:
+    """Return a stream of a task that comes to a state: of the message that makes it, or the rest of a working one's."""
+    asking = ctx.plain()
+    stream: WireReply = await ctx.shared(("stream in state", state), lambda: _stream(asking, state))
+    return stream
+
+
+async def _stream(ctx: Context, state: str) -> WireReply:
+    ctx.require_capability("streaming")
+    if state in ("working", "canceled"):
+        task_id = str((await task_of(ctx, "working"))["id"])
+        watching = await watch(ctx, task_id)
+        if state == "canceled":
+            await ctx.call("CancelTask", {"id": task_id})
+        return await watching
+    # A stream may stay open while the agent waits for somebody (section 7.6.1): it is left then.
+    waits = state in ("input-required", "auth-required")
+    until = (lambda event: read_event(event).state in SETTLED) if waits else None
+    return await ctx.call("SendStreamingMessage", ctx.send_params(ctx.prompt(STATE_PROMPTS[state])), until=until)
+
+
+async def watch(ctx: Context, task_id: str) -> asyncio.Task[WireReply]:
+    """Subscribe to a task, and return while that is under way: once an event has come, or one should have."""
+    # Only after its first event a stream is known to be open.
+    opened = asyncio.Event()
+    seconds = await ctx.allow(_STREAM_SECONDS)
+    asking = ctx.call("SubscribeToTask", {"id": task_id}, timeout=seconds, on_event=lambda event: opened.set())
+    watching = asyncio.create_task(asking)
+    opening = asyncio.create_task(opened.wait())
+    await asyncio.wait({opening, watching}, timeout=await ctx.allow(_OPEN_SECONDS), return_when="FIRST_COMPLETED")
+    opening.cancel()
+    return watching

@@ -1,0 +1,130 @@
+"""The variants of a check: operation, state of the task, and id that the same check is tried with as well (pure).
+
+A check is written once, for one representative. The catalogue names what else its rule holds for: a :class:`Variant`
+says what a context puts in the place of what the check asks for, and the same check judges the answer. So a rule that
+is broken for failed tasks only, or for streams only, or for an id that is the beginning of another, is found.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.conformance.finding import Requirement
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
+
+STATE_PROMPTS: Mapping[str, str] = {
+    "working": "slow",
+    "input-required": "input",
+    "auth-required": "auth",
+    "completed": "task",
+    "failed": "fail",
+    "canceled": "slow",
+    "rejected": "reject",
+}
+"""State of a task -> scenario that brings it about. A submitted task cannot be held: a working one begins so."""
+
+_PUSH = tuple(name for name in OPERATIONS if "PushNotification" in name)
+_CAPABILITIES = {"GetExtendedAgentCard": "extendedAgentCard"} | dict.fromkeys(STREAMING, "streaming")
+_CAPABILITIES |= dict.fromkeys(_PUSH, "pushNotifications")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One further place where a rule holds; without members it is the representative that the check is written for.
+
+    :param operation: asked in place of the one that the check asks, ``instead``; empty for that one.
+    :param state: of the task that the check is about.
+    :param near: how an unknown id is like a known one: its beginning (``prefix``), or the same and more (``longer``).
+    :param known: id of a task of the agent, where ``near`` needs one.
+    """
+
+    operation: str = ""
+    instead: str = ""
+    state: str = ""
+    near: str = ""
+    known: str = ""
+
+    def __str__(self) -> str:
+        """Say what is special here, to begin a finding with."""
+        near = {"prefix": "an id that is the beginning of another", "longer": "an id that begins with another"}
+        of = f"a task that is {self.state}" if self.state else ""
+        return ", ".join(said for said in (self.operation, of, near.get(self.near, "")) if said)
+
+    def asked(self, operation: str, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return operation and parameters to ask in place of a check's own."""
+        if not self.operation or operation != self.instead:
+            return operation, params
+        return self.operation, _params(self.operation, params)
+
+    def unknown(self, known: str) -> str:
+        """Return an id that is like a known one, and unknown."""
+        return known[:-1] if self.near == "prefix" else f"{known}0"
+
+
+REPRESENTATIVE = Variant()
+
+
+def _params(operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the parameters of another operation about the same task."""
+    # Between the two ways of sending nothing changes, not even what is wrong with a message.
+    if operation.startswith("Send") and "id" not in params:
+        return dict(params)
+    found = params.get("message")
+    message = found if isinstance(found, Mapping) else {}
+    # No agent knows that id: what is let in by mistake changes nothing.
+    task = params.get("id") or message.get("taskId") or str(uuid.uuid4())
+    kept = {"tenant": params["tenant"]} if "tenant" in params else {}
+    if operation.startswith("Send"):
+        said = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": "x"}], "taskId": task}
+        return {**kept, "message": said}
+    if operation in _PUSH:
+        named = {} if operation.startswith("List") else {"id": "any"}
+        url = {"url": "https://webhook.example.org/never-called"} if operation.startswith("Create") else {}
+        return {**kept, "taskId": task, **named, **url}
+    if operation in ("ListTasks", "GetExtendedAgentCard"):
+        return {**kept, "pageSize": 1} if operation == "ListTasks" else kept
+    return {**kept, "id": task}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What decides which variants an interface allows.
+
+    :param capabilities: those that its card declares.
+    :param prompts: scenarios that there is a prompt for.
+    """
+
+    capabilities: frozenset[str]
+    prompts: frozenset[str]
+    version: str = "1.0"
+
+
+def variants(entry: Requirement) -> Iterator[Variant]:
+    """Yield every variant of a requirement's check, its representative left out."""
+    vary = entry.vary
+    for state in vary.states:
+        for operation in vary.operations:
+            for near in vary.near:
+                if state or operation or near:
+                    yield Variant(operation, vary.instead if operation else "", state, near)
+
+
+def obstacle(variant: Variant, declared: Declared) -> str:
+    """Return why an interface does not allow a variant; empty where it does."""
+    needed = _CAPABILITIES.get(variant.operation, "")
+    if needed and needed not in declared.capabilities:
+        return f"the card does not declare capabilities.{needed}"
+    prompt = STATE_PROMPTS.get(variant.state, "")
+    if prompt and prompt not in declared.prompts:
+        return f"there is no prompt for the scenario {prompt!r}"
+    if variant.operation and declared.version == "0.3" and not OPERATIONS[variant.operation].rpc03:
+        return f"0.3 has no {variant.operation}"
+    return ""
+
+
+def allowed(entry: Requirement, declared: Declared) -> list[Variant]:
+    """Return the variants of a requirement's check that an interface allows."""
+    return [variant for variant in variants(entry) if not obstacle(variant, declared)]
