@@ -1,4 +1,4 @@
--- A leaderboard over files of `a2a-bench launch -o` and `a2a-bench export leaderboard`.
+-- A leaderboard over files of `a2a-bench assess --once AGENT -o` and `a2a-bench export leaderboard`.
 -- AgentBeats reads them as: read_json_auto('results/*.json') AS results
 SELECT
     results.participants.agent AS id, -- what AgentBeats knows the agent by; always the first column

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import urllib.parse
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ def parse_faults(texts: Iterable[str]) -> dict[str, float]:
     rates: dict[str, float] = {}
     for name, _, text in (text.partition("=") for text in texts):
         if name not in FAULTS:
-            raise ConfigurationError(f"there is no fault {name!r}{did_you_mean(name, tuple(FAULTS))} (--list)")
+            raise ConfigurationError(f"there is no fault {name!r}{did_you_mean(name, tuple(FAULTS))} (see --help)")
         try:
             rates[name] = float(text)
         except ValueError:
@@ -182,37 +182,10 @@ def _change(fault: str, value: Any) -> Any:
     }
 
 
-def rewrite_card(body: bytes, origin: str, ours: str) -> bytes:
-    """Return an answer that is a card, or a JSON-RPC result that is one, with our address in place of the agent's.
-
-    Interfaces at other origins and gRPC's are left out, because their requests would meet no fault; so are signatures,
-    which would not match. A body that is no card is returned as it is.
-    """
-    value = _read_json(body)
-    card = value.get("result") if isinstance(value, dict) and "jsonrpc" in value else value
-    if not isinstance(card, dict):
-        return body
-    for name in ("supportedInterfaces", "additionalInterfaces"):
-        if isinstance(card.get(name), list):
-            card[name] = [each for each in card[name] if isinstance(each, dict) and _is_proxied(each, origin)]
-    for place in [card, *card.get("supportedInterfaces", []), *card.get("additionalInterfaces", [])]:
-        url = place.get("url")
-        if isinstance(url, str) and origin_of(url) == origin:
-            place["url"] = ours + url[len(origin) :]
-    card.pop("signatures", None)
-    return json.dumps(value).encode()
-
-
 def origin_of(url: str) -> str:
     """Return scheme, host and port of a URL; of a relative one ``://``."""
     parts = urllib.parse.urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
-
-
-def _is_proxied(interface: Mapping[str, Any], origin: str) -> bool:
-    is_grpc = "GRPC" in (interface.get("protocolBinding"), interface.get("transport"))
-    # A relative URL is at the card's origin already.
-    return not is_grpc and origin_of(str(interface.get("url"))) in (origin, "://")
 
 
 def _read_json(body: bytes) -> Any:

@@ -17,9 +17,10 @@ from http.client import responses
 import h11
 import httpx
 
+from pytest_a2a_bench.a2a.card_urls import Parts, rewrite_card
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import open_client
-from pytest_a2a_bench.chaos.faults import Call, distort, origin_of, read_call, rewrite_card, split_events
+from pytest_a2a_bench.chaos.faults import Call, distort, origin_of, read_call, split_events
 from pytest_a2a_bench.errors import ConfigurationError
 
 Choose = Callable[[Call], str | None]
@@ -145,6 +146,9 @@ class _Proxy:
             else:
                 await client.whole(502, [], f"a2a-bench chaos: {reason}\n".encode())
 
+    def _is_agent(self, parts: Parts) -> bool:
+        return origin_of(parts.geturl()) == self._origin
+
     async def _refuse(self, client: _Client, fault: str) -> None:
         if fault in ("reset", "after-delivery"):
             client.reset()
@@ -161,7 +165,7 @@ class _Proxy:
             return
         body = await response.aread()
         if call.kind == "card":
-            body = rewrite_card(body, self._origin, self._ours)
+            body = rewrite_card(body, self._ours, self._is_agent, proxied_only=True)
         if fault == "hang-after":
             await client.start(*head, len(body))
             await self._hang(fault, call)

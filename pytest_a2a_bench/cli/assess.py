@@ -1,41 +1,83 @@
-"""``a2a-bench assess``: serve the assessor, which platforms ask over A2A to evaluate an agent, until Ctrl-C."""
+"""``a2a-bench assess``: serve the assessor, which platforms ask over A2A to evaluate an agent, until Ctrl-C.
+
+With ``--once AGENT`` an assessor is started, asked to evaluate that agent, and stopped. The exit code is then 0 if
+every trial could be evaluated, and 1 if not.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import math
 import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_variable
 from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.benchmarks.tau2.options import locate_data
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
-from pytest_a2a_bench.settings import SWITCHES
+from pytest_a2a_bench.results.store import save
+from pytest_a2a_bench.secret import Secret, dump_json
+from pytest_a2a_bench.settings import SWITCHES, TAGGED_AGENTS
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.assessor.server import Served
     from pytest_a2a_bench.assessor.terms import Terms
+    from pytest_a2a_bench.platforms.once import Outcome, Wanted
 
-_NEEDED = ("uvicorn", "starlette", "sse_starlette", "sqlalchemy", "aiosqlite", "prometheus_client")
+DEFAULT_PORT = 9009
+
+_NEEDED = ("uvicorn", "starlette", "sse_starlette", "sqlalchemy", "aiosqlite", "prometheus_client", "psutil")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
+    _add_serving(parser)
+    once = parser.add_argument_group("one assessment", "Ask for one assessment, print its result, and stop.")
+    add = once.add_argument
+    add(
+        "--once",
+        metavar="AGENT",
+        help="The agent to evaluate: builtin:NAME, a URL, controller:URL, or a command ({port}, $AGENT_PORT)",
+    )
+    add(
+        "request",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="Member of the request's config, such as domain=retail max_tasks=5",
+    )
+    add("--assessor", metavar="ASSESSOR", help="Another assessor, given as the agent is (this one, on a free port)")
+    add("--scenario", type=Path, metavar="FILE", help="A scenario.toml in place of --once and --assessor")
+    add("--assessor-auth-env", metavar="NAME", help="Environment variable with the token that the assessor requires")
+    add("--controller-auth-env", metavar="NAME", help="Environment variable with the token that controllers require")
+    add(
+        "--start-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="For each to answer (120 where it is started; one try where it is said to run already)",
+    )
+    add("--show-logs", action="store_true", help="Show the output of what is started")
+    add("-o", "--output", type=Path, metavar="FILE", help="Write the result as a leaderboard's file, too")
+    add("--id", metavar="ID", help="The agent's id on the leaderboard")
+
+
+def _add_serving(parser: ArgumentParser) -> None:
     where = parser.add_argument_group("where")
     where.add_argument("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1)")
-    where.add_argument("--port", type=int, default=9009, help="Port to listen on; 0 for any free one (9009)")
+    where.add_argument("--port", type=int, help=f"Port to listen on; 0 for any free one ({DEFAULT_PORT})")
     where.add_argument("--card-url", metavar="URL", help="URL by which callers reach it, where that is another one")
     where.add_argument(
         "--results", metavar="DIR", type=Path, default=Path("a2a-assessments"), help="What it keeps (a2a-assessments)"
@@ -147,10 +189,16 @@ _LIMITS: tuple[tuple[str, Callable[[str], Any], float | None, str], ...] = (
 
 
 def run(namespace: Namespace) -> int:
-    """Serve the assessor."""
+    """Serve the assessor, or run one assessment."""
     for module in _NEEDED:
         if find_spec(module) is None:
-            raise MissingExtraError(module, "assessor", detail="it serves the assessor")
+            raise MissingExtraError(module, "assessor", detail="the assessor needs it")
+    return _serve(namespace) if namespace.once is None and namespace.scenario is None else _run_once(namespace)
+
+
+def _serve(namespace: Namespace) -> int:
+    if alone := [name for name in _ONCE_ONLY if getattr(namespace, name)]:
+        raise ConfigurationError(f"assess: {_option(alone[0])} goes with --once AGENT or --scenario FILE only")
     raise_errors(
         lambda: _check_numbers(namespace),
         lambda: _check_place(namespace),
@@ -173,7 +221,8 @@ def run(namespace: Namespace) -> int:
     os.umask(0o077)
     log_as_json()
     tracing = _tracing(namespace.otel)
-    place = Place(namespace.host, namespace.port, namespace.card_url, database)
+    port = DEFAULT_PORT if namespace.port is None else namespace.port
+    place = Place(namespace.host, port, namespace.card_url, database)
     try:
         asyncio.run(serve(place, _terms(namespace), callers, _announce, tracing))
     except KeyboardInterrupt:
@@ -283,7 +332,7 @@ def _check_numbers(namespace: Namespace) -> None:
         value = getattr(namespace, name.replace("-", "_"))
         if value is not None and not (math.isfinite(value) and value > 0):
             wrong.append(f"--{name} is {value:g}; give a number above 0")
-    if not 0 <= namespace.port <= 65535:
+    if namespace.port is not None and not 0 <= namespace.port <= 65535:
         wrong.append(f"--port is {namespace.port}; give 0 to 65535")
     if wrong:
         raise ConfigurationError("; ".join(wrong))
@@ -314,5 +363,132 @@ def _host_of(url: str) -> str:
 
 
 def _serves_this_machine(namespace: Namespace) -> bool:
-    """Tell whether callers are on this machine only: a card with another URL tells that a proxy brings others."""
+    """Return whether callers are on this machine only: a card with another URL means that a proxy brings others."""
     return is_loopback(namespace.host) and (namespace.card_url is None or is_loopback(_host_of(namespace.card_url)))
+
+
+# --- one assessment ---------------------------------------------------------------------------------------------------
+
+_ONCE_ONLY = ("request", "assessor", "assessor_auth_env", "controller_auth_env", "start_timeout", "output", "id")
+
+
+def _run_once(namespace: Namespace) -> int:
+    from pytest_a2a_bench.platforms.leaderboard import make_file
+    from pytest_a2a_bench.platforms.once import assess
+
+    wanted = _wanted(namespace)
+    try:
+        outcome = asyncio.run(assess(wanted))
+    except KeyboardInterrupt:
+        _say("interrupted; everything that was started is stopped")
+        raise
+    _show(outcome)
+    if wanted.assessor.words and not namespace.assessor and not namespace.scenario and outcome.task_id:
+        _say(f"conversations: {namespace.results / outcome.task_id}")
+    if namespace.output is not None and outcome.state == "completed":
+        identities = {agent.role: agent.identity for agent in wanted.agents if agent.identity}
+        save(namespace.output, dump_json(make_file(identities, outcome.data)))
+        print(f"written to {namespace.output}")
+    return 0 if outcome.is_good else 1
+
+
+def _show(outcome: Outcome) -> None:
+    for text in outcome.texts or [json.dumps(data, indent=1, ensure_ascii=False) for data in outcome.data]:
+        print(text)
+    if outcome.state != "completed":
+        _say(f"the assessment ended as {outcome.state}")
+    elif outcome.errors:
+        _say(f"{outcome.errors} could not be evaluated")
+    elif not outcome.is_good:
+        _say("the assessor completed its task without a result")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _wanted(namespace: Namespace) -> Wanted:
+    """Return the assessment that the arguments describe.
+
+    :raises ConfigurationError: naming everything that is wrong.
+    """
+    from pytest_a2a_bench.platforms.once import Wanted
+    from pytest_a2a_bench.platforms.parties import ASSESSOR, Party, read_scenario
+    from pytest_a2a_bench.platforms.process import own_command
+
+    scenario = read_scenario(namespace.scenario) if namespace.scenario else None
+    given: dict[str, Any] = {}
+    problems = list(_read_request(namespace.request, given))
+    problems += [
+        f"{_option(name)} contradicts --scenario"
+        for name in ("once", "assessor")
+        if scenario and getattr(namespace, name)
+    ]
+    if namespace.start_timeout is not None and not namespace.start_timeout > 0:
+        problems.append(f"--start-timeout {namespace.start_timeout:g}: give more than 0")
+    if problems:
+        raise ConfigurationError("assess: " + "; ".join(problems))
+    if scenario is not None:
+        assessor, agents = scenario.assessor, scenario.agents
+    else:
+        agents = (Party.read("agent", namespace.once, "--once"),)
+        own = Party(ASSESSOR, words=own_command("assess", "--port", "{port}", *_serving_arguments(namespace)))
+        assessor = Party.read(ASSESSOR, namespace.assessor, "--assessor") if namespace.assessor else own
+    if namespace.id:
+        agents = (dataclasses.replace(agents[0], identity=namespace.id), *agents[1:])
+    if namespace.output is not None and not any(agent.identity for agent in agents):
+        raise ConfigurationError("assess: --output needs --id, the agent's id on the leaderboard")
+    config: dict[str, Any] = {**(scenario.config if scenario else {}), **given}
+    if not _DOMAIN_KEYS & config.keys():
+        config["domain"] = "airline"
+    if any(agent.builtin in TAGGED_AGENTS for agent in agents):
+        # They know the solution of a task by its name.
+        config.setdefault("tag_trials", True)
+    token, controller_token = namespace.assessor_auth_env, namespace.controller_auth_env
+    return Wanted(
+        assessor=assessor,
+        agents=agents,
+        config=config,
+        say=_say,
+        token=Credentials(read_variable("--assessor-auth-env", token, os.environ), token) if token else None,
+        controller_token=Secret(read_variable("--controller-auth-env", controller_token, os.environ))
+        if controller_token
+        else None,
+        start_seconds=namespace.start_timeout,
+        seconds=namespace.max_seconds,
+        echo=_say if namespace.show_logs else None,
+    )
+
+
+_DOMAIN_KEYS = {"domain", "env", "evaluation", "org_type", "task_category", "interactive"}
+"""Members of a request that choose its tasks; without any it is tau2's airline."""
+
+
+def _read_request(words: list[str], found: dict[str, Any]) -> Iterator[str]:
+    """Read ``KEY=VALUE`` words into a dictionary, values as JSON where they are; yield what is wrong."""
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            yield f"{word!r} is not KEY=VALUE, such as domain=retail"
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+
+
+def _serving_arguments(namespace: Namespace) -> Iterator[str]:
+    """Yield the arguments with which another process serves as these say, beside the port."""
+    parser = ArgumentParser(add_help=False)
+    _add_serving(parser)
+    for action in parser._actions:
+        value = getattr(namespace, action.dest)
+        if action.dest == "port" or value == action.default:
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            yield action.option_strings[-1]
+            if one is not True:
+                yield str(one)
+
+
+def _option(name: str) -> str:
+    return "KEY=VALUE" if name == "request" else f"--{name.replace('_', '-')}"

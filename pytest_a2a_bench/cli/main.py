@@ -28,19 +28,17 @@ INTERRUPTED = 130
 COMMANDS = {
     "adk": "write or serve an ADK agent that people ask for evaluations",
     "agent": "serve a built-in agent",
-    "assess": "serve the assessor, which others ask over A2A to evaluate an agent",
+    "assess": "serve the assessor, which others ask over A2A to evaluate an agent; --once AGENT asks it",
     "card": "judge an agent card",
-    "chaos": "inject faults between a client and any agent",
     "compare": "compare two runs, paired by task",
     "conformance": "judge an agent: its card and what it does on the wire",
-    "controller": "keep an agent's process as a platform does, and be the way to it",
+    "controller": "run an agent's process for a platform, which can reset it, and forward requests to it",
     "diagnose": "say why the trials of a run did not pass",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
     "gate": "judge finished trials by the gates of a run",
     "history": "show how runs went over time: rates, tasks that went bad, flaky ones",
     "init": "set up a project: meet the agent, write configuration, starter tests and a gate for CI",
-    "launch": "start an assessor and an agent, have one assess the other, print the result",
     "listen": "receive push notifications and print them",
     "merge": "join the results of shards into those of the whole run",
     "promote": "make a baseline of a results directory",
@@ -100,7 +98,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 _SECRET_OPTION = re.compile(
-    r"--(?:agent-)?(?:a2a-)?(?:(?:controller-)?auth|oauth-client-secret|client-key|client-passphrase)-env"
+    r"--(?:agent-)?(?:a2a-)?(?:(?:controller-|assessor-)?auth|oauth-client-secret|client-key|client-passphrase)-env"
 )
 """Options that name an environment variable with a secret in it."""
 

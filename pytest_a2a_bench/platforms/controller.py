@@ -1,11 +1,10 @@
-"""A controller as AgentBeats' are: it runs an agent's process, describes and resets it, and forwards requests to it."""
+"""A controller in AgentBeats' form: an agent's process with its state, logs and reset over HTTP, and a proxy to it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import hmac
-import ipaddress
 import json
 import os
 import signal
@@ -21,102 +20,26 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
-from pytest_a2a_bench.a2a.network import USUAL
-from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.a2a.card_urls import rewrite_card
+from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.platforms.cards import is_loopback, shown_card
-from pytest_a2a_bench.platforms.process import HOST, GuardedProcess, Kept, free_port
-from pytest_a2a_bench.platforms.proxy import MAX_BODY, Proxy, unknown_agent
+from pytest_a2a_bench.platforms import proxy
+from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
+from pytest_a2a_bench.platforms.proxy import Proxy
 from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.secret import KNOWN, Secret
 
 PENDING, STARTING, RUNNING, RESET_REQUESTED = "pending", "starting", "running", "reset_requested"
 NOT_FOUND = "File not found."
-"""What AgentBeats' controllers answer in place of a card or log that there is not yet."""
+"""What AgentBeats' controllers answer in place of a card or log that does not exist yet."""
 
-_CHECK_SECONDS = 0.2
-_CONNECTIONS = 1024
-
-
-class KeptAgent:
-    """An agent through its resets, each of which is a new process on another port.
-
-    :param public: URL of the controller, below which callers reach the agent.
-    :ivar state: ``pending``, ``starting``, ``running`` (its card was seen), ``reset_requested`` or ``finished(CODE)``.
-    :ivar port: where it listens now, on 127.0.0.1.
-    :ivar generation: how often it was started.
-    """
-
-    def __init__(self, kept: Kept, public: str) -> None:
-        self.id = uuid.uuid4().hex
-        self.url = f"{public}/to_agent/{self.id}"
-        self.state = PENDING
-        self.port = free_port()
-        self.generation = 0
-        self._kept = kept
-        self._process: GuardedProcess | None = None
-        self._card = NOT_FOUND
-        self._reset = asyncio.Event()
-
-    @property
-    def is_reachable(self) -> bool:
-        """Whether a request may be forwarded: its process runs, and is not to end."""
-        return self.state in (STARTING, RUNNING)
-
-    def describe(self) -> dict[str, str]:
-        """Return state, logs and card as AgentBeats' controllers do."""
-        process = self._process
-        logs = (process.stdout.text(), process.stderr.text()) if process else (NOT_FOUND, NOT_FOUND)
-        return {"state": self.state, "stdout_log": logs[0], "stderr_log": logs[1], "agent_card": self._card}
-
-    def request_reset(self) -> None:
-        """Have the process ended and another started; from now on nobody is shown the state of the old one."""
-        self._become(RESET_REQUESTED)
-        self._reset.set()
-
-    async def keep(self) -> None:
-        """Start the agent, and start it again at each reset, until this is cancelled; then end it."""
-        async with open_client(USUAL, limits=httpx.Limits(max_keepalive_connections=0), timeout=2.0) as client:
-            while True:
-                self._reset.clear()
-                self.state, self._card, self.port = PENDING, NOT_FOUND, free_port()
-                self.generation += 1
-                where = {"HOST": HOST, "AGENT_PORT": str(self.port), "AGENT_URL": self.url}
-                self._process = process = GuardedProcess(self._kept, where)
-                self._become(STARTING)
-                watching = [asyncio.create_task(work) for work in (self._find_card(client), self._await_end(process))]
-                try:
-                    await self._reset.wait()
-                finally:
-                    for task in watching:
-                        task.cancel()
-                    await asyncio.gather(*watching, return_exceptions=True)
-                    await process.stop()
-
-    async def _find_card(self, client: httpx.AsyncClient) -> None:
-        while self.state == STARTING:
-            for path in (CARD_PATH, LEGACY_CARD_PATH):
-                with contextlib.suppress(httpx.HTTPError, ValueError):
-                    answer = await client.get(f"http://{HOST}:{self.port}{path}")
-                    if self.state == STARTING and answer.status_code == 200 and isinstance(answer.json(), dict):
-                        card = json.loads(shown_card(answer.content, self.url))
-                        self._card = json.dumps(card, indent=2, ensure_ascii=False)
-                        self._become(RUNNING)
-            await asyncio.sleep(_CHECK_SECONDS)
-
-    async def _await_end(self, process: GuardedProcess) -> None:
-        code = await process.wait()
-        if self.is_reachable:
-            self._become(f"finished({code})")
-
-    def _become(self, state: str) -> None:
-        self.state = state
-        self._kept.note(state)
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +47,10 @@ class ControllerOptions:
     """How a controller is served.
 
     :param public: base URL under which callers reach it; None for the address that it listens on.
-    :param token: what callers must show; None for none, which is only possible on loopback.
-    :param open_agent: whether the token is asked for states and resets only, and not for the agent.
-    :param max_body: most bytes of a request's body.
+    :param token: bearer token that callers must show; None for none, which is only possible on loopback.
+    :param open_agent: whether the token is required for states and resets only, and not for the agent.
+    :param shown_command: the command as ``/status`` shows it.
+    :param report: called with each state of the agent.
     """
 
     host: str = "127.0.0.1"
@@ -134,10 +58,11 @@ class ControllerOptions:
     public: str | None = None
     token: Secret | None = None
     open_agent: bool = False
-    max_body: int = MAX_BODY
+    shown_command: str = ""
+    report: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
-        if self.token is None and not is_loopback_address(self.host):
+        if self.token is None and not is_loopback(self.host.strip("[]")):
             raise ConfigurationError(
                 f"controller: --host {self.host or '(any)'} can be reached from elsewhere, where anybody could restart "
                 "and use the agent; name a variable that holds a token with --auth-env NAME, or leave --host out"
@@ -147,29 +72,93 @@ class ControllerOptions:
             raise ConfigurationError(f"controller: --public-url {self.public} is not a base URL of http or https")
 
 
-def is_loopback_address(host: str) -> bool:
-    """Return whether what listens on a host can only be reached from this machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
+class ControlledAgent:
+    """An agent through its resets, each of which is a new process on another port.
+
+    :param public: URL of the controller, below which callers reach the agent.
+    :ivar state: ``pending``, ``starting``, ``running`` (its card was read), ``reset_requested`` or ``finished(CODE)``.
+    :ivar port: where it listens now, on 127.0.0.1.
+    :ivar generation: how often it was started.
+    """
+
+    def __init__(self, command: Command, public: str, report: Callable[[str], None]) -> None:
+        self.id = uuid.uuid4().hex
+        self.url = f"{public}/to_agent/{self.id}"
+        self.state = PENDING
+        self.port = free_port()
+        self.generation = 0
+        self._command, self._report = command, report
+        self._process: Process | None = None
+        self._card = NOT_FOUND
+        self._reset = asyncio.Event()
+
+    def describe(self) -> dict[str, str]:
+        """Return state, logs and card as AgentBeats' controllers do."""
+        process = self._process
+        logs = (process.stdout.text(), process.stderr.text()) if process else (NOT_FOUND, NOT_FOUND)
+        return {"state": self.state, "stdout_log": logs[0], "stderr_log": logs[1], "agent_card": self._card}
+
+    def request_reset(self) -> None:
+        """Have the process ended and another started; the state of the old one is not shown any more."""
+        self._become(RESET_REQUESTED)
+        self._reset.set()
+
+    async def run(self) -> None:
+        """Start the agent, and again at each reset, until the task is cancelled; then end it."""
+        # Not kept alive: an agent may serve one connection at a time.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        async with httpx.AsyncClient(trust_env=False, timeout=2.0, limits=limits) as client:
+            while True:
+                self._reset.clear()
+                self.state, self._card, self.port = PENDING, NOT_FOUND, free_port()
+                self.generation += 1
+                self._process = process = Process(self._command, self.port, self.url)
+                self._become(STARTING)
+                watching = [asyncio.create_task(work) for work in (self._find_card(client), self._await_end(process))]
+                try:
+                    await self._reset.wait()
+                finally:
+                    for task in watching:
+                        task.cancel()
+                    await process.stop()
+                    await asyncio.gather(*watching, return_exceptions=True)
+
+    async def _find_card(self, client: httpx.AsyncClient) -> None:
+        while self.state == STARTING:
+            for path in (CARD_PATH, LEGACY_CARD_PATH):
+                with contextlib.suppress(httpx.HTTPError, ValueError):
+                    answer = await client.get(f"http://{HOST}:{self.port}{path}")
+                    if self.state == STARTING and answer.status_code == 200 and isinstance(answer.json(), dict):
+                        card = json.loads(rewrite_card(answer.content, self.url, proxy.is_loopback))
+                        self._card = json.dumps(card, indent=2, ensure_ascii=False)
+                        self._become(RUNNING)
+            await asyncio.sleep(0.2)
+
+    async def _await_end(self, process: Process) -> None:
+        code = await process.wait()
+        if self.state in (STARTING, RUNNING):
+            self._become(f"finished({code})", process.stderr.text())
+
+    def _become(self, state: str, reason: str = "") -> None:
+        self.state = state
+        self._report(f"{state}: {one_line(reason.strip()[-300:])}" if reason.strip() else state)
 
 
 class Serving(NamedTuple):
     """A controller that answers.
 
-    :param url: under which callers reach it.
-    :param local: where it listens.
-    :param tasks: its server and the keeping of its agent, neither of which ends by itself.
+    :param url: base URL for callers.
+    :param local: base URL of the address that it listens on.
+    :param tasks: its server and its agent, neither of which ends by itself.
     """
 
     url: str
     local: str
-    agent: KeptAgent
+    agent: ControlledAgent
     tasks: tuple[asyncio.Task[None], ...]
 
 
-async def serve(options: ControllerOptions, kept: Kept, on_ready: Callable[[Serving], None]) -> None:
+async def serve(options: ControllerOptions, command: Command, on_ready: Callable[[Serving], None]) -> None:
     """Serve until SIGINT or SIGTERM, and end the agent.
 
     :param on_ready: called once, when requests are answered; the agent may still be starting.
@@ -178,7 +167,7 @@ async def serve(options: ControllerOptions, kept: Kept, on_ready: Callable[[Serv
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with standing(options, kept) as serving:
+    async with running(options, command) as serving:
         on_ready(serving)
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({stopping, *serving.tasks}, return_when=asyncio.FIRST_COMPLETED)
@@ -189,8 +178,8 @@ async def serve(options: ControllerOptions, kept: Kept, on_ready: Callable[[Serv
 
 
 @contextlib.asynccontextmanager
-async def standing(options: ControllerOptions, kept: Kept) -> AsyncIterator[Serving]:
-    """Serve as long as the context lasts, and end the agent. Signals are left to others.
+async def running(options: ControllerOptions, command: Command) -> AsyncIterator[Serving]:
+    """Serve as long as the context lasts, and end the agent. Signals are left to the caller.
 
     :raises ConfigurationError: if the address cannot be listened on.
     """
@@ -198,20 +187,13 @@ async def standing(options: ControllerOptions, kept: Kept) -> AsyncIterator[Serv
     host = "127.0.0.1" if options.host in ("0.0.0.0", "::", "") else options.host.strip("[]")
     local = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     public = (options.public or local).rstrip("/")
-    agent = KeptAgent(kept, public)
-    proxy = Proxy(agent, options.max_body)
-    server = QuietServer(
-        uvicorn.Config(
-            _guarded(_application(agent, kept, proxy), options, public),
-            log_level="critical",
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=1,
-            limit_concurrency=_CONNECTIONS,
-        )
-    )
+    agent = ControlledAgent(command, public, options.report)
+    forwarding = Proxy(f"/to_agent/{agent.id}", agent.url)
+    app = _guarded(_application(agent, options.shown_command, forwarding), options, public)
+    config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    server = QuietServer(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    keeping = asyncio.create_task(agent.keep())
+    keeping = asyncio.create_task(agent.run())
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
@@ -222,45 +204,56 @@ async def standing(options: ControllerOptions, kept: Kept) -> AsyncIterator[Serv
         await asyncio.gather(keeping, return_exceptions=True)
         server.should_exit = True
         await asyncio.gather(serving, return_exceptions=True)
-        await proxy.aclose()
+        await forwarding.aclose()
         listener.close()
 
 
-def _application(agent: KeptAgent, kept: Kept, proxy: ASGIApp) -> Starlette:
+def _application(agent: ControlledAgent, shown_command: str, forwarding: Proxy) -> Starlette:
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def status(_: Request) -> Response:
-        running, told = int(agent.state == RUNNING), KNOWN.hide(kept.told)
-        return JSONResponse({"maintained_agents": 1, "running_agents": running, "starting_command": told})
+        running, command = int(agent.state == RUNNING), KNOWN.hide(shown_command)
+        return JSONResponse({"maintained_agents": 1, "running_agents": running, "starting_command": command})
 
-    async def listed(_: Request) -> Response:
+    async def agents(_: Request) -> Response:
         return JSONResponse({agent.id: {"url": agent.url, "internal_port": agent.port, "state": agent.state}})
 
     async def described(request: Request) -> Response:
-        return unknown_agent(request, agent.id) or JSONResponse(agent.describe())
+        return unknown(request) or JSONResponse(agent.describe())
 
     async def reset(request: Request) -> Response:
-        if (refusal := unknown_agent(request, agent.id)) is not None:
+        if (refusal := unknown(request)) is not None:
             return refusal
         agent.request_reset()
         return JSONResponse({"message": f"Agent {agent.id} reset requested."})
+
+    async def forward(request: Request) -> Response:
+        if (refusal := unknown(request)) is not None:
+            return refusal
+        if agent.state in (STARTING, RUNNING):
+            return await forwarding.forward(request, agent.port)
+        return PlainTextResponse(f"agent {agent.id} is {agent.state}\n", 503, {"Retry-After": "1"})
+
+    def unknown(request: Request) -> Response | None:
+        asked = request.path_params["agent_id"]
+        return None if asked == agent.id else JSONResponse({"detail": f"there is no agent {asked!r}; see /agents"}, 404)
 
     return Starlette(
         routes=[
             Route("/healthz", healthz),
             Route("/status", status),
-            Route("/agents", listed),
+            Route("/agents", agents),
             Route("/agents/{agent_id}", described),
             Route("/agents/{agent_id}/reset", reset, methods=["POST"]),
-            Route("/to_agent/{agent_id}", proxy),
-            Route("/to_agent/{agent_id}/{path:path}", proxy),
+            Route("/to_agent/{agent_id}", forward, methods=_METHODS),
+            Route("/to_agent/{agent_id}/{path:path}", forward, methods=_METHODS),
         ]
     )
 
 
 def _guarded(app: ASGIApp, options: ControllerOptions, public: str) -> ASGIApp:
-    """Ask for the token; without one, refuse pages of a browser that calls this machine by another name."""
+    """Require the token; without one, refuse requests that call this machine by another name (DNS rebinding)."""
     shown = urllib.parse.urlsplit(public).hostname or ""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -275,12 +268,13 @@ def _guarded(app: ASGIApp, options: ControllerOptions, public: str) -> ASGIApp:
 def _refusal(scope: Scope, options: ControllerOptions, shown: str) -> Response | None:
     headers, path = Headers(scope=scope), scope["path"]
     if options.token is None:
-        name = urllib.parse.urlsplit(f"//{headers.get('host', '')}").hostname or ""
-        if is_loopback(name) or name == shown:
+        parts = urllib.parse.urlsplit(f"//{headers.get('host', '')}")
+        if proxy.is_loopback(parts) or parts.hostname == shown:
             return None
-        return JSONResponse({"detail": f"this controller is not called {name!r}; start it with --public-url"}, 421)
-    is_card = scope["method"] == "GET" and path.endswith((CARD_PATH, LEGACY_CARD_PATH))
+        detail = f"this controller is not called {parts.hostname!r}; start it with --public-url"
+        return JSONResponse({"detail": detail}, 421)
     # A card says what callers have to show.
+    is_card = scope["method"] == "GET" and path.endswith((CARD_PATH, LEGACY_CARD_PATH))
     if path.startswith("/to_agent/") and (options.open_agent or is_card):
         return None
     given, expected = headers.get("authorization", ""), f"Bearer {options.token.reveal()}"
@@ -294,7 +288,7 @@ def _refusal(scope: Scope, options: ControllerOptions, shown: str) -> Response |
 def _listen(options: ControllerOptions) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
-        listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=_CONNECTIONS)
+        listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=1024)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise ConfigurationError(

@@ -1,137 +1,222 @@
-"""A command that runs in a process group of its own, with bounded logs, and whose end is certain."""
+"""Run a command as a child process: bounded logs, a port of its own, and no descendant left when it is stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import socket
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import psutil
+
+import pytest_a2a_bench
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.platforms import guard
-from pytest_a2a_bench.platforms.logs import BoundedLog
+from pytest_a2a_bench.secret import KNOWN
 
 HOST = "127.0.0.1"
-STOP_SECONDS = 5.0
-"""Seconds between SIGTERM and SIGKILL."""
+
+_MARK = "A2A_BENCH_PROCESS"
+"""Environment variable by which the descendants of a process are found; a daemon inherits it, too."""
 
 _PORTS = range(20_000, 32_000)
-"""Below those that systems give to a server that asks for any port (Linux from 32768, others from 49152)."""
+"""Below the ports that systems give to a server that asks for any (Linux from 32768, others from 49152)."""
 
-_CHUNK = 65536
-_READ_SECONDS = 5.0
+_ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
+_CANNOT_START = 127
+_KILL_SECONDS = 5.0
+_LONGEST_LINE = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A command that is run, once or several times.
+class Command:
+    """A command line with its environment.
 
-    :param told: the command as a controller's ``/status`` shows it.
-    :param environ: its environment, beside what each run adds.
-    :param stop_seconds: between SIGTERM and SIGKILL.
-    :param echo: called with each line that it writes, on a thread.
-    :param note: called with each state that a controller's agent comes to.
+    :param words: the command line; ``{host}`` and ``{port}`` in it are replaced by the address to listen on.
+    :param environ: its environment, beside what :class:`Process` adds.
+    :param stop_seconds: seconds between SIGTERM and SIGKILL.
+    :param echo: called, on a thread, with each line that it writes.
     """
 
-    command: tuple[str, ...]
-    environ: Mapping[str, str]
-    told: str = ""
-    directory: Path | None = None
-    stop_seconds: float = STOP_SECONDS
+    words: tuple[str, ...]
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    stop_seconds: float = 5.0
     echo: Callable[[str], None] | None = None
-    note: Callable[[str], None] = lambda _: None
 
 
-class GuardedProcess:
-    """A running command, behind :mod:`~pytest_a2a_bench.platforms.guard`. It starts where the object is made.
+class Process:
+    """A running command; it is started when the object is made.
 
-    No await lies between its start and the object, so that a cancelled task can always :meth:`stop` it. One that
-    cannot be started is a process that ends with 127 and says why on stderr, as in a shell.
+    It gets ``HOST``, ``AGENT_PORT`` and ``AGENT_URL`` in its environment. A command that cannot be started is a
+    process that has ended with exit code 127 and says why on stderr, as in a shell.
 
-    :param environ: what is added to its environment.
-    :ivar stdout: what it wrote, and so for ``stderr``.
+    :param url: URL by which callers reach it.
+    :ivar stdout: what it wrote there; likewise ``stderr``.
     """
 
-    def __init__(self, kept: Kept, environ: Mapping[str, str]) -> None:
-        self.stdout, self.stderr = BoundedLog(kept.echo), BoundedLog(kept.echo)
-        self._stop_limit = kept.stop_seconds + guard.KILL_SECONDS + 2 * _READ_SECONDS
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", guard.__file__, str(kept.stop_seconds), *kept.command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**kept.environ, **environ},
-            cwd=kept.directory,
-            # Ctrl-C in a terminal is for us, and we stop it in turn.
-            start_new_session=True,
-        )
-        self._ended: Future[int] = Future()
-        # Waiting for it may be cancelled; it itself may not.
-        self._ended.set_running_or_notify_cancel()
-        threading.Thread(target=self._watch, name="a2a-process", daemon=True).start()
+    def __init__(self, command: Command, port: int, url: str) -> None:
+        self.stdout, self.stderr = BoundedLog(), BoundedLog()
+        self._stop_seconds = command.stop_seconds
+        self._mark = uuid.uuid4().hex
+        self._process: subprocess.Popen[bytes] | None = None
+        self._threads: list[threading.Thread] = []
+        self._tree: set[psutil.Process] = set()
+        words = [word.replace("{port}", str(port)).replace("{host}", HOST) for word in command.words]
+        where = {"HOST": HOST, "AGENT_PORT": str(port), "AGENT_URL": url, _MARK: self._mark}
+        try:
+            # In a session of its own: Ctrl-C in a terminal is for this process, which then stops the child.
+            self._process = process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**command.environ, **where},
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.stderr.feed(f"{words[0]}: {error.strerror}\n".encode())
+            return
+        with contextlib.suppress(psutil.Error):
+            self._tree.add(psutil.Process(process.pid))
+        for stream, log in ((process.stdout, self.stdout), (process.stderr, self.stderr)):
+            self._threads.append(threading.Thread(target=_read, args=(stream, log, command.echo), daemon=True))
+            self._threads[-1].start()
 
     async def wait(self) -> int:
-        """Wait until it has ended, and return its exit code: 128 + N where signal N ended it."""
-        return await asyncio.wrap_future(self._ended)
+        """Wait until the command has ended, and return its exit code: 128 + N where signal N ended it."""
+        return await asyncio.to_thread(self._wait)
 
-    async def stop(self) -> int:
-        """End it and everything that it has started, and return its exit code. Safe to call again.
-
-        Takes at most ``stop_seconds`` and 30 seconds. A task that is cancelled meanwhile is so when that is done.
-        """
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        deadline, cancelled = time.monotonic() + self._stop_limit, None
-        while not self._ended.done():
+    async def stop(self) -> None:
+        """End the command and all of its descendants. If the task is cancelled meanwhile, that is done all the same."""
+        stopping, cancelled = asyncio.ensure_future(asyncio.to_thread(self._stop)), None
+        while not stopping.done():
             try:
-                await asyncio.wait_for(self.wait(), max(0.0, deadline - time.monotonic()))
+                await asyncio.shield(stopping)
             except asyncio.CancelledError as error:
                 cancelled = error
-            except TimeoutError:
-                self._process.kill()
-                break
         if cancelled is not None:
             raise cancelled
-        return await self.wait()
 
-    def _watch(self) -> None:
-        logs = ((self._process.stdout, self.stdout), (self._process.stderr, self.stderr))
-        reading = [threading.Thread(target=_read, args=pair, name="a2a-process-log", daemon=True) for pair in logs]
-        for thread in reading:
-            thread.start()
+    def _wait(self) -> int:
+        if self._process is None:
+            return _CANNOT_START
         code = self._process.wait()
-        # Where nothing can be adopted, a daemon may live on and hold the pipes open.
-        for thread in reading:
-            thread.join(_READ_SECONDS)
-        self._ended.set_result(code)
+        # A daemon may live on and keep the pipes open.
+        for thread in self._threads:
+            thread.join(1.0)
+        return code if code >= 0 else 128 - code
+
+    def _stop(self) -> None:
+        for process in self._running():
+            with contextlib.suppress(psutil.Error):
+                process.terminate()
+        _until(lambda: not self._running(), self._stop_seconds)
+        _until(self._is_killed, _KILL_SECONDS)
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_KILL_SECONDS)
+
+    def _is_killed(self) -> bool:
+        """Kill every process that is left; return whether there was none."""
+        left = self._running()
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        return not left
+
+    def _running(self) -> set[psutil.Process]:
+        """Return the command's process and its descendants that run: children of children, and daemons by the mark."""
+        for process in list(self._tree):
+            with contextlib.suppress(psutil.Error):
+                self._tree.update(process.children(recursive=True))
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(_MARK) == self._mark:
+                    self._tree.add(process)
+        return {process for process in self._tree if is_running(process)}
 
 
-def _read(stream: IO[bytes], log: BoundedLog) -> None:
+def is_running(process: psutil.Process) -> bool:
+    """Return whether a process runs; one that has ended and was not reaped by its parent does not."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+class BoundedLog:
+    """The beginning and the end of an output stream. Of several threads one may feed it.
+
+    :param head: bytes of its beginning that are kept, ``tail`` of its end.
+    """
+
+    def __init__(self, *, head: int = 32 * 1024, tail: int = 224 * 1024) -> None:
+        self._room, self._limit = head, tail
+        self._head, self._tail = bytearray(), bytearray()
+        self._dropped = 0
+        self._lock = threading.Lock()
+
+    def feed(self, data: bytes) -> None:
+        """Add output."""
+        with self._lock:
+            taken = max(0, self._room - len(self._head))
+            self._head += data[:taken]
+            self._tail += data[taken:]
+            excess = max(0, len(self._tail) - self._limit)
+            del self._tail[:excess]
+            self._dropped += excess
+
+    def text(self) -> str:
+        """Return the output without known secrets; a line says where some was left out."""
+        with self._lock:
+            head, tail, dropped = bytes(self._head), bytes(self._tail), self._dropped
+        if not dropped:
+            return KNOWN.hide((head + tail).decode(errors="replace"))
+        # Cut at line breaks: half a secret would not be recognised.
+        first, last = head[: head.rfind(b"\n") + 1], tail[tail.find(b"\n") + 1 :]
+        dropped += len(head) + len(tail) - len(first) - len(last)
+        gap = f"[... {dropped} bytes left out ...]\n"
+        return KNOWN.hide(first.decode(errors="replace") + gap + last.decode(errors="replace"))
+
+
+def _read(stream: IO[bytes], log: BoundedLog, echo: Callable[[str], None] | None) -> None:
     with stream, contextlib.suppress(ValueError):
-        while data := stream.read1(_CHUNK):  # type: ignore[attr-defined]
-            log.feed(data)
-        log.feed(b"")
+        while line := stream.readline(_LONGEST_LINE):
+            log.feed(line)
+            if echo is not None:
+                echo(line.decode(errors="replace").rstrip("\n"))
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def own_command(*arguments: str) -> tuple[str, ...]:
+    """Return the command line of ``a2a-bench``, run by this interpreter from where this package was imported."""
+    bootstrap = "import sys; sys.path.append(sys.argv.pop(1)); from pytest_a2a_bench.cli.main import main; "
+    return (sys.executable, "-P", "-c", f"{bootstrap}sys.exit(main())", _ROOT, *arguments)
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on now, and that no system gives to a server that asks for any.
+    """Return a port of 127.0.0.1 that no server listens on.
 
     :raises ConfigurationError: if there is none.
     """
     for port in random.sample(_PORTS, 100):
-        with socket.socket() as probe:
-            # As servers do: what ended a minute ago is no hindrance.
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            # As servers do, so that the port of a server that ended a minute ago counts as free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return port
-    raise ConfigurationError(f"no port of 127.0.0.1 from {_PORTS[0]} to {_PORTS[-1]} is free; end what listens there")
+            probe.bind((HOST, port))
+            return port
+    raise ConfigurationError(f"no port of {HOST} from {_PORTS[0]} to {_PORTS[-1]} is free; end what listens there")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,12 +10,12 @@ import pytest
 from controlled import PROGRAM, PYTHON, Control, Controlled
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.platforms.controller import ControllerOptions, standing
-from pytest_a2a_bench.platforms.process import Kept
+from pytest_a2a_bench.platforms.controller import ControllerOptions, running
+from pytest_a2a_bench.platforms.process import Command
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
+def control() -> Iterator[Control]:
     """Start controllers that end with the test; each keeps ``kept_agent.py`` with some words."""
     with contextlib.ExitStack() as stack:
 
@@ -28,15 +27,11 @@ def control(tmp_path: Path) -> Iterator[Control]:
             **options: Any,
         ) -> Controlled:
             notes: list[str] = []
-            kept = Kept(
-                command=command or (PYTHON, "-I", "-S", PROGRAM, *words),
-                told=" ".join(["kept_agent.py", *words]),
-                environ={**os.environ, **(environ or {})},
-                directory=tmp_path,
-                stop_seconds=stop_seconds,
-                note=notes.append,
+            started = Command(
+                command or (PYTHON, "-I", "-S", PROGRAM, *words), {**os.environ, **(environ or {})}, stop_seconds
             )
-            context = standing(ControllerOptions(**options), kept)
+            shown = " ".join(["kept_agent.py", *words])
+            context = running(ControllerOptions(shown_command=shown, report=notes.append, **options), started)
             serving = loop.run(context.__aenter__())
             stack.callback(lambda: loop.run(_leave(context)))
             client = stack.enter_context(httpx.Client(base_url=serving.local, timeout=60, trust_env=False))

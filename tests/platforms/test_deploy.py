@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from pytest_a2a_bench.cli.main import make_parser
-from pytest_a2a_bench.platforms.scenario import read_scenario
+from pytest_a2a_bench.platforms.parties import read_scenario
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -149,7 +149,7 @@ class TestCompose:
     def test_services_are_contained_and_their_commands_are_ours(self, stub: Path) -> None:
         whole = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
         services = whole["services"]
-        assert set(services) == {"assessor", "agent", "launch"}
+        assert set(services) == {"assessor", "agent", "once"}
         for name, service in services.items():
             assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
             assert service["security_opt"] == ["no-new-privileges:true"]
@@ -158,9 +158,9 @@ class TestCompose:
         # Without tokens, it is for this machine alone.
         assert all(port.startswith("127.0.0.1:") for port in services["assessor"]["ports"])
         assert services["assessor"]["build"]["dockerfile"] == "deploy/Dockerfile"
-        asked = parsed(services["launch"]["command"])
-        assert (asked.green, asked.white) == ("http://assessor:9009", "http://agent:9019")
-        assert asked.config == {"tag_trials": True}
+        asked = parsed(services["once"]["command"])
+        assert (asked.assessor, asked.once) == ("http://assessor:9009", "http://agent:9019")
+        assert asked.request == ["domain=airline", "max_tasks=5", "tag_trials=true"]
         named = {volume.partition(":")[0] for volume in services["assessor"]["volumes"]}
         assert named == set(whole["volumes"])
         assert_known(services["assessor"]["environment"])
@@ -213,25 +213,25 @@ class TestScenario:
             read = parsed(shlex.split(party["cmd"])[1:])
             assert (read.host, str(read.port)) == (host, port)
         scenario = read_scenario(path)
-        assert [p.role for p in scenario.participants] == ["agent"]
+        assert [agent.role for agent in scenario.agents] == ["agent"]
         assert scenario.config["domain"] == "airline"
 
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
             ("x = ", "is not TOML"),
-            ("", r"there is no table \[green_agent\]; there is no table \[\[participants\]\]"),
+            ("", "green_agent: Field required; participants: Field required"),
             (
                 "[green_agent]\n[[participants]]\nrole = 1",
-                r"green_agent\.endpoint is missing; .*\[0\]\.role is",
+                r"green_agent\.endpoint: Field required; .*\.0\.role: Input should be a valid string",
             ),
             (
                 '[green_agent]\nendpoint = "127.0.0.1:1"\ncmd = 3\n[[participants]]\nrole = "a"\nendpoint = "http://x:y"',
-                r"cmd is not a text; .*'127\.0\.0\.1:1'.*participants\[0\]\.endpoint is 'http://x:y'",
+                r"endpoint: .*'127\.0\.0\.1:1' is not a URL .*cmd: .*valid string; participants\.0\.endpoint: ",
             ),
             (
                 '[green_agent]\nendpoint = "http://g"\n' + '[[participants]]\nrole = "a"\nendpoint = "http://x"\n' * 2,
-                "the role 'a' is there twice",
+                "the role a is there twice",
             ),
         ],
     )

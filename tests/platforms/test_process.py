@@ -1,22 +1,25 @@
-"""Processes that are stopped at any moment, from their very start: nothing of them is left, and no wait is endless."""
+"""Processes that are stopped at any moment leave no process behind; their logs are bounded and show no secret."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from controlled import PYTHON
-from harness import wait_for
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pytest_a2a_bench.platforms.process import GuardedProcess, Kept
+from pytest_a2a_bench.platforms.process import BoundedLog, Command, Process
 from pytest_a2a_bench.results.processes import is_alive
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 
-def sleeper(directory: Path) -> Kept:
+def sleeper(directory: Path) -> Command:
     """Return a command that leaves its process id in a file, starts another that ignores SIGTERM, and sleeps."""
     program = directory / "sleeper.py"
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -27,7 +30,7 @@ def sleeper(directory: Path) -> Kept:
         f"pathlib.Path({str(directory)!r}, f'{{child.pid}}.pid').touch()\n"
         "time.sleep(600)\n"
     )
-    return Kept((PYTHON, "-I", "-S", str(program)), dict(os.environ), stop_seconds=0.1)
+    return Command((PYTHON, "-I", "-S", str(program)), dict(os.environ), stop_seconds=0.1)
 
 
 def left_of(directory: Path) -> list[int]:
@@ -35,8 +38,8 @@ def left_of(directory: Path) -> list[int]:
     return [pid for pid in (int(path.stem) for path in directory.glob("*.pid")) if is_alive(pid)]
 
 
-async def _run(kept: Kept) -> None:
-    process = GuardedProcess(kept, {})
+async def _run(kept: Command) -> None:
+    process = Process(kept, 0, "")
     try:
         await process.wait()
     finally:
@@ -81,21 +84,66 @@ def test_a_stop_that_is_cancelled_is_finished_all_the_same(tmp_path: Path) -> No
 
 def test_stopping_again_gives_the_same_exit_code(tmp_path: Path) -> None:
     async def stop() -> list[int]:
-        process = GuardedProcess(Kept((PYTHON, "-c", "import time; time.sleep(600)"), dict(os.environ)), {})
-        return [await process.stop(), await process.stop(), await process.wait()]
+        process = Process(Command((PYTHON, "-c", "import time; time.sleep(600)")), 0, "")
+        await process.stop()
+        await process.stop()
+        return [await process.wait(), await process.wait()]
 
     assert set(asyncio.run(stop())) <= {128 + 15, 130}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux stops a process for as long as one likes")
-def test_a_guard_that_does_not_answer_is_killed_after_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def stop() -> int:
-        process = GuardedProcess(sleeper(tmp_path), {})
-        process._stop_limit = 0.2
-        wait_for(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
-        os.kill(process._process.pid, 19)
-        return await process.stop()
+@settings(max_examples=examples(50), deadline=None)
+@given(st.binary(max_size=400), st.lists(st.integers(0, 400), max_size=4))
+def test_a_short_log_is_kept_as_it_is_however_it_comes(data: bytes, cuts: list[int]) -> None:
+    log = BoundedLog()
+    places = sorted({0, len(data), *(min(cut, len(data)) for cut in cuts)})
+    for begin, end in itertools.pairwise(places):
+        log.feed(data[begin:end])
+    assert log.text() == data.decode("utf-8", "replace")
 
-    assert asyncio.run(stop()) == -9
-    for pid in left_of(tmp_path):
-        os.kill(pid, 9)
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
+def test_a_long_one_keeps_its_beginning_and_its_end(lengths: list[int]) -> None:
+    log = BoundedLog(head=50, tail=100)
+    lines = [f"{number:03}{'x' * length}\n" for number, length in enumerate(lengths)]
+    for line in lines:
+        log.feed(line.encode())
+    whole, kept = "".join(lines), log.text()
+    if kept == whole:
+        return
+    first, told, last = kept.partition("[... ")
+    gone, _, last = last.partition(" bytes left out ...]\n")
+    assert told
+    assert whole.startswith(first)
+    assert whole.endswith(last)
+    assert len(first) + int(gone) + len(last) == len(whole)
+    assert len(first) <= 50
+    assert len(last) <= 100
+
+
+def test_a_line_without_end_is_shown_and_bounded() -> None:
+    log = BoundedLog(head=0, tail=40_000)
+    for _ in range(100):
+        log.feed(b"y" * 10_000)
+    assert len(log.text()) < 80_000
+    assert "bytes left out" in log.text()
+
+
+def test_a_secret_of_which_half_is_left_out_is_not_shown() -> None:
+    forget = KNOWN.remember([KnownSecret("KEY", "sk-canary-5d41402abc4b2a76")])
+    log = BoundedLog(head=30, tail=30)
+    log.feed(b"begin\nthe key is sk-canary-5d41402abc4b2a76\n" + b"x\n" * 10 + b"sk-canary-5d41402abc4b2a76\nend\n")
+    text = log.text()
+    forget()
+    assert text == "begin\n[... 85 bytes left out ...]\nend\n"
+
+
+def test_a_secret_that_comes_in_pieces_is_hidden() -> None:
+    forget = KNOWN.remember([KnownSecret("KEY", "sk-canary-5d41402abc4b2a76")])
+    log = BoundedLog()
+    for piece in (b"the key is sk-canary-5d4", b"1402abc4b2a76 and", b" no other\nsk-canary-5d41402abc4b2a76"):
+        log.feed(piece)
+    text = log.text()
+    forget()
+    assert text == "the key is *** and no other\n***"

@@ -68,7 +68,7 @@ def controller(
 
 
 AGENT = '#!/bin/sh\nexec a2a-bench agent oracle --host "$HOST" --port "$AGENT_PORT" --card-url "$AGENT_URL"\n'
-ASKED = ("--domain", "mock", "--max-tasks", "2", "--config", '{"tag_trials": true}')
+ASKED = ("domain=mock", "max_tasks=2", "tag_trials=true")
 
 
 def test_the_assessor_elsewhere_and_the_agent_here(
@@ -82,7 +82,16 @@ def test_the_assessor_elsewhere_and_the_agent_here(
         controller(tmp_path / "white", programs, AGENT) as white,
     ):
         monkeypatch.setenv("MY_TOKEN", "wrong-token-0123456789")
-        asked = ("launch", "--green", green, "--auth-env", "MY_TOKEN", "--white-controller", white, *ASKED)
+        asked = (
+            "assess",
+            "--assessor",
+            green,
+            "--assessor-auth-env",
+            "MY_TOKEN",
+            "--once",
+            f"controller:{white}",
+            *ASKED,
+        )
         assert main.main([*asked]) == 2
         assert "401" in capsys.readouterr().err
         monkeypatch.setenv("MY_TOKEN", TOKEN)
@@ -102,9 +111,9 @@ def test_everything_elsewhere(
         controller(tmp_path / "green", environ, (REPOSITORY / "deploy" / "run.sh").read_text(), *place) as green,
         controller(tmp_path / "white", environ, AGENT, *place) as white,
     ):
-        both = ("--green-controller", green, "--white-controller", white, "--controller-auth-env", "CONTROL_TOKEN")
+        both = [f"--assessor=controller:{green}", f"--once=controller:{white}", "--controller-auth-env=CONTROL_TOKEN"]
         for _ in range(2):
-            assert main.main(["launch", *both, *ASKED]) == 0
+            assert main.main(["assess", *both, *ASKED]) == 0
             assert "mock: 2 of 2 trials passed" in capsys.readouterr().out
     for side in ("green", "white"):
         told = (tmp_path / side / "stderr.log").read_text()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import httpx
 from harness import wait_for
 
-from pytest_a2a_bench.platforms.controller import KeptAgent
+from pytest_a2a_bench.platforms.controller import ControlledAgent
 
 PROGRAM = str(Path(__file__).parent.parent / "agents" / "kept_agent.py")
 PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -20,7 +20,7 @@ class Controlled(NamedTuple):
     """A controller that runs, and a client of it; paths that begin with ``agent`` go to its agent."""
 
     url: str
-    agent: KeptAgent
+    agent: ControlledAgent
     http: httpx.Client
     notes: list[str]
 

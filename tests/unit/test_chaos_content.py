@@ -10,7 +10,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.chaos.faults import Call, change_ids, distort, parse_faults, read_call, rewrite_card, split_events
+from pytest_a2a_bench.chaos.faults import Call, change_ids, distort, parse_faults, read_call, split_events
 from pytest_a2a_bench.errors import ConfigurationError
 
 MESSAGE = {"message": {"messageId": "m-1"}}
@@ -143,34 +143,3 @@ def test_ids_are_changed_and_nothing_else(fault: str, changed: list[tuple[str, s
     event = change_ids(fault, f"id: 1\ndata: {text}\n\n".encode())
     assert json.loads(event.removeprefix(b"data: ")) == json.loads(expected)
     assert change_ids(fault, b'"plain"') == b'"plain"'
-
-
-def test_a_card_gets_our_address_and_keeps_no_interface_that_is_elsewhere() -> None:
-    raw = {
-        "name": "n",
-        "url": "https://agent.example/a2a",
-        "additionalInterfaces": [{"url": "agent.example:50051", "transport": "GRPC"}],
-        "supportedInterfaces": [
-            {"url": "/rel", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-            {"url": "https://agent.example/r?k=1", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-            {"url": "https://agent.example.org/r", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-            {"url": "https://agent.example:50051", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
-        ],
-        "signatures": [{"signature": "s"}],
-    }
-
-    def rewritten(value: Any) -> Any:
-        return json.loads(rewrite_card(json.dumps(value).encode(), "https://agent.example", "http://127.0.0.1:1"))
-
-    written = rewritten(raw)
-    assert written == {
-        "name": "n",
-        "url": "http://127.0.0.1:1/a2a",
-        "additionalInterfaces": [],
-        "supportedInterfaces": [
-            {"url": "/rel", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-            {"url": "http://127.0.0.1:1/r?k=1", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-        ],
-    }
-    assert rewritten({"jsonrpc": "2.0", "result": raw})["result"] == written
-    assert rewrite_card(b"<html>", "https://agent.example", "http://127.0.0.1:1") == b"<html>"

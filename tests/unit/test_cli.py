@@ -123,7 +123,7 @@ def test_only_the_chosen_command_is_imported() -> None:
     assert found.isdisjoint({"pytest", "tau2", "litellm", "uvicorn"})
 
 
-@pytest.mark.parametrize("arguments", [("agent", "--help"), ("chaos", "--list")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("agent", "--help"), ("doctor", "--help")], ids=" ".join)
 def test_a_reader_that_has_seen_enough_is_no_error(arguments: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from controlled import PYTHON, Control
 from harness import wait_for
+from threaded_http import Handler, HttpServer
 
 import pytest_a2a_bench
 from pytest_a2a_bench.cli import main
@@ -29,7 +30,7 @@ def green(*words: str) -> str:
 
 
 def launch(*arguments: str) -> int:
-    return main.main(["launch", "--white-port", "0", "--green-port", "0", *arguments])
+    return main.main(["assess", *arguments])
 
 
 Printed = pytest.CaptureFixture[str]
@@ -37,8 +38,8 @@ Printed = pytest.CaptureFixture[str]
 
 def test_what_is_started_is_asked_followed_and_stopped(tmp_path: Path, capsys: Printed) -> None:
     output = tmp_path / "results" / "mine.json"
-    asked = ("--max-tasks", "2", "--config", '{"seed": 7}', "-o", str(output), "--id", "0190-mine", "--show-logs")
-    code = launch("--white", WHITE, "--green", green("good"), "--domain", "retail", *asked)
+    asked = ("domain=retail", "max_tasks=2", "seed=7", "-o", str(output), "--id", "0190-mine", "--show-logs")
+    code = launch("--once", WHITE, "--assessor", green("good"), *asked)
     printed = capsys.readouterr()
 
     assert code == 0
@@ -65,7 +66,7 @@ def test_what_is_started_is_asked_followed_and_stopped(tmp_path: Path, capsys: P
     ],
 )
 def test_the_exit_code_is_the_outcome(words: list[str], code: int, out: str, err: str, capsys: Printed) -> None:
-    assert launch("--white", WHITE, "--green", green(*words)) == code
+    assert launch("--once", WHITE, "--assessor", green(*words)) == code
     printed = capsys.readouterr()
     assert printed.out == out
     assert printed.err.endswith(err)
@@ -76,7 +77,7 @@ def test_what_does_not_start_is_told_and_the_other_is_stopped(tmp_path: Path, ca
     begun.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
     wait = f"import os, sys, time\nwhile not os.path.exists({str(pid)!r}) or not open({str(pid)!r}).read():\n"
     ended.write_text(f"{wait}    time.sleep(0.01)\nsys.exit('no key')\n")
-    assert launch("--white", f"{PYTHON} -I -S {ended}", "--green", f"{PYTHON} -I -S {begun}") == 2
+    assert launch("--once", f"{PYTHON} -I -S {ended}", "--assessor", f"{PYTHON} -I -S {begun}") == 2
     printed = capsys.readouterr()
 
     assert printed.err.splitlines()[-1] == "a2a-bench: agent ended with exit code 1 at its start: no key"
@@ -90,18 +91,18 @@ def test_an_agent_that_ends_at_once_leaves_no_assessor(white: str, tmp_path: Pat
     begun.write_text(
         f"import os, pathlib, time\npathlib.Path({str(tmp_path)!r}, f'{{os.getpid()}}.pid').touch()\ntime.sleep(600)\n"
     )
-    assert launch("--white", white, "--green", f"{PYTHON} -I -S {begun}") == 2
+    assert launch("--once", white, "--assessor", f"{PYTHON} -I -S {begun}") == 2
     assert "agent ended with exit code " in capsys.readouterr().err
     assert [pid for pid in (int(path.stem) for path in tmp_path.glob("*.pid")) if is_alive(pid)] == []
 
 
 def test_an_assessment_that_takes_too_long_is_canceled(capsys: Printed) -> None:
-    code = launch("--white", WHITE, "--green", green("wait"), "--timeout", "0.5", "--show-logs")
+    code = launch("--once", WHITE, "--assessor", green("wait"), "--max-seconds", "0.5", "--show-logs")
     printed = capsys.readouterr()
 
     assert code == 2
     assert "canceled\n" in printed.err
-    assert "took more than 0.5 s and was canceled; raise --timeout" in printed.err
+    assert "took more than 0.5 s and was canceled; raise --max-seconds" in printed.err
 
 
 @pytest.mark.slow
@@ -116,13 +117,11 @@ def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> N
         # Whatever comes out below: a process that runs on would be waited for without end.
         stack.callback(at.terminate)
         command = [
-            "launch",
-            "--green",
+            "assess",
+            "--assessor",
             f"http://127.0.0.1:{port}",
-            "--white",
+            "--once",
             WHITE,
-            "--white-port",
-            "0",
             "--show-logs",
         ]
         with subprocess.Popen(
@@ -168,7 +167,7 @@ num_tasks = 4
 '''
     )
     output = tmp_path / "out.json"
-    code = main.main(["launch", "--scenario", str(scenario), "-o", str(output), "--max-tasks", "1", "--show-logs"])
+    code = main.main(["assess", "--scenario", str(scenario), "-o", str(output), "--show-logs", "max_tasks=1"])
     printed = capsys.readouterr()
 
     assert code == 0
@@ -184,7 +183,7 @@ def test_an_agent_of_a_controller_is_reset_first(control: Control, capsys: Print
     at = control()
     at.wait("running")
     for generation in (2, 3):
-        assert launch("--white-controller", at.url, "--green", green("good"), "--show-logs") == 0
+        assert launch("--once", f"controller:{at.url}", "--assessor", green("good"), "--show-logs") == 0
         printed = capsys.readouterr()
         request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
         assert request["participants"] == {"agent": at.agent.url}
@@ -193,24 +192,25 @@ def test_an_agent_of_a_controller_is_reset_first(control: Control, capsys: Print
 
 def test_an_agent_of_a_controller_that_does_not_come_up_is_told(control: Control, capsys: Printed) -> None:
     at = control("crash")
-    assert launch("--white-controller", at.url, "--green", green("good")) == 2
+    assert launch("--once", f"controller:{at.url}", "--assessor", green("good")) == 2
     assert "is finished(3) after its reset, saying 'cannot go on'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "no agent: give --white builtin:NAME"),
-        (["--white", "builtin:nobody"], "nobody"),
-        (["--white", "'"], "is no command line"),
-        (["--white", "x", "--white-controller", "http://x"], "--white contradicts --white-controller"),
-        (["--white", "x", "--org-type", "b2b", "--domain", "b2c"], "--org-type contradicts --domain"),
-        (["--white", "x", "--max-tasks", "0", "--timeout", "0"], "give 1 or more; --timeout 0: give more than 0"),
-        (["--white", "x", "-o", "y.json"], "--output needs --id"),
-        (["--white", "x", "--green", "http://x", "--", "--allow-model", "m"], "is for a2a-bench assess"),
-        (["--white", "x", "--config", "[]"], "--config"),
+        (["--once", "builtin:nobody"], "nobody"),
+        (["--once", "'"], "is no command line"),
+        (["--once", "x", "--scenario", "deploy/scenario.toml"], "--once contradicts --scenario"),
+        (
+            ["--once", "x", "airline", "--start-timeout", "0"],
+            "'airline' is not KEY=VALUE, such as domain=retail; --s",
+        ),
+        (["-o", "y.json"], "--output goes with --once AGENT"),
+        (["domain=airline"], "KEY=VALUE goes with --once AGENT"),
+        (["--once", "x", "-o", "y.json"], "--output needs --id"),
         (["--scenario", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
-        (["--white", "x", "--auth-env", "NOT_SET"], "--auth-env names NOT_SET, which is not set"),
+        (["--once", "x", "--assessor-auth-env", "NOT_SET"], "--assessor-auth-env names NOT_SET, which is not set"),
     ],
 )
 def test_trouble_is_one_line_and_exit_code_2(arguments: list[str], complaint: str, capsys: Printed) -> None:
@@ -225,11 +225,30 @@ def test_trouble_is_one_line_and_exit_code_2(arguments: list[str], complaint: st
 
 @pytest.mark.slow
 def test_our_own_assessor_holds_trials_of_tau2_and_of_crmarena(tmp_path: Path, capsys: Printed) -> None:
-    keeps = ("--", "--results", str(tmp_path / "kept"))
-    assert launch("--white", "builtin:oracle", "--domain", "mock", "--max-tasks", "2", *keeps) == 0
+    keeps = ("--results", str(tmp_path / "kept"))
+    assert launch("--once", "builtin:oracle", "domain=mock", "max_tasks=2", *keeps) == 0
     assert "mock: 2 of 2 trials passed" in capsys.readouterr().out
-    assert launch("--white", "builtin:oracle", "--task-category", "all", "--max-tasks", "3", *keeps) == 0
+    assert launch("--once", "builtin:oracle", "task_category=all", "max_tasks=3", *keeps) == 0
     assert "mini: 3 of 3 trials passed" in capsys.readouterr().out
-    org = ("--org-type", "mini", "--interactive", "--max-tasks", "2")
-    assert launch("--white", "builtin:noop", *org, *keeps) == 0
+    org = ("org_type=mini", "interactive=true", "max_tasks=2")
+    assert launch("--once", "builtin:noop", *org, *keeps) == 0
     assert " of 2 trials passed" in capsys.readouterr().out
+
+
+def test_an_address_at_which_nothing_answers_is_reported_after_one_try(capsys: Printed) -> None:
+    """Formerly after two minutes of silence, with the advice to use an option that the command did not have."""
+    assert launch("--once", f"http://127.0.0.1:{free_port()}", "--assessor", green("wait")) == 2
+    error = capsys.readouterr().err
+    assert "a2a-bench: agent: nothing answers at http://127.0.0.1:" in error
+    assert "start it first, or wait for it with --start-timeout SECONDS" in error
+    assert "--a2a-wait" not in error
+
+
+def test_an_address_without_an_agent_card_is_reported_after_one_try(capsys: Printed) -> None:
+    class Page(Handler):
+        def do_GET(self) -> None:
+            self.answer(404, b"<html>", "text/html")
+
+    with HttpServer(Page) as server:
+        assert launch("--once", server.url, "--assessor", green("wait")) == 2
+    assert "no agent card found for " in capsys.readouterr().err

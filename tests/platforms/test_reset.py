@@ -11,7 +11,7 @@ from controlled import Control
 from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.platforms.remote import ControllerError, reset_agent
+from pytest_a2a_bench.platforms.once import ControllerError, reset_agent
 from pytest_a2a_bench.secret import Secret
 
 Answers = Callable[[str, int], tuple[int, object]]

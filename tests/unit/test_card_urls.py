@@ -1,4 +1,4 @@
-"""Which URLs a card shows behind a controller."""
+"""Which URLs a card shows behind a proxy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.platforms.cards import shown_card
+from pytest_a2a_bench.a2a.card_urls import rewrite_card
+from pytest_a2a_bench.platforms.proxy import is_loopback
 
 PUBLIC = "https://agents.example/to_agent/x"
+
+
+def shown_card(body: bytes, public: str) -> bytes:
+    return rewrite_card(body, public, is_loopback)
 
 
 def shown(card: Any) -> Any:
@@ -68,6 +73,42 @@ def test_a_card_in_a_json_rpc_answer_is_one() -> None:
     assert found["result"] == {"url": f"{PUBLIC}/"}
     error = {"jsonrpc": "2.0", "id": 1, "error": {"url": "http://127.0.0.1:1/"}}
     assert shown(error) == error
+
+
+def test_only_interfaces_that_are_proxied_are_shown_where_that_is_wanted() -> None:
+    raw = {
+        "name": "n",
+        "url": "https://agent.example/a2a",
+        "additionalInterfaces": [{"url": "agent.example:50051", "transport": "GRPC"}],
+        "supportedInterfaces": [
+            {"url": "/rel", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": "https://agent.example/r?k=1", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": "https://agent.example.org/r", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": "https://agent.example:50051", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+        ],
+        "signatures": [{"signature": "s"}],
+    }
+
+    def behind_chaos(body: bytes) -> bytes:
+        return rewrite_card(
+            body, "http://127.0.0.1:1", lambda parts: parts.netloc == "agent.example", proxied_only=True
+        )
+
+    def rewritten(value: Any) -> Any:
+        return json.loads(behind_chaos(json.dumps(value).encode()))
+
+    written = rewritten(raw)
+    assert written == {
+        "name": "n",
+        "url": "http://127.0.0.1:1/a2a",
+        "additionalInterfaces": [],
+        "supportedInterfaces": [
+            {"url": "/rel", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": "http://127.0.0.1:1/r?k=1", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+        ],
+    }
+    assert rewritten({"jsonrpc": "2.0", "result": raw})["result"] == written
+    assert behind_chaos(b"<html>") == b"<html>"
 
 
 VALUES = st.recursive(
