@@ -24,9 +24,8 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.contents import gather
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.html import render
-from pytest_a2a_bench.reports.html.explorer import safe_json
 from pytest_a2a_bench.reports.html.markup import el
-from pytest_a2a_bench.reports.html.page import asset
+from pytest_a2a_bench.reports.html.page import asset, safe_json
 from pytest_a2a_bench.reports.html.records import bounded, turn_record, why
 from pytest_a2a_bench.results import history, live, lock, manifest
 from pytest_a2a_bench.results.progress import Progress, duration

@@ -21,7 +21,7 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.reports.contents import Contents, cautions
-from pytest_a2a_bench.reports.html import explorer, records, render, write
+from pytest_a2a_bench.reports.html import page, records, render, write
 from pytest_a2a_bench.reports.html.markup import el
 
 
@@ -91,22 +91,22 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_embedded_json_is_the_same_and_cannot_end_its_element(value: Any) -> None:
-    text = explorer.safe_json(value)
+    text = page.safe_json(value)
     assert json.loads(text) == value
     assert not re.search("[<>&\u2028\u2029]", text)
 
 
 def test_numbers_that_json_does_not_have_become_null() -> None:
-    assert explorer.safe_json([float("nan"), float("inf"), 1.5]) == "[null,null,1.5]"
+    assert page.safe_json([float("nan"), float("inf"), 1.5]) == "[null,null,1.5]"
 
 
 def test_chunks_hold_every_record_in_order() -> None:
     given = [{"i": i, "text": "x" * 50_000} for i in range(20)]
-    chunks = list(explorer.chunks(given))
+    chunks = list(page.chunks(given))
     assert len(chunks) > 1
     found = []
     for i, (packed, held) in enumerate(chunks):
-        reader = Reader(explorer.chunk_element(packed, f"chunk-{i}"))
+        reader = Reader(page.chunk_element(packed, f"chunk-{i}"))
         assert reader.tags == [("script", {"type": "text/plain", "id": f"chunk-{i}"})]
         inside = json.loads(zlib.decompress(base64.b64decode(reader.raw["script"][0])))
         assert len(inside) == held

@@ -24,7 +24,7 @@ from pytest_a2a_bench.language_models import PriceList, price_list
 from pytest_a2a_bench.model import Cost, ProtocolMetrics, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.reports import protocol_metrics, summary
 from pytest_a2a_bench.reports.contents import Contents
-from pytest_a2a_bench.reports.html import overview, records
+from pytest_a2a_bench.reports.html import records, sections
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.manifest import Manifest
@@ -169,7 +169,7 @@ def test_the_same_cost_stands_everywhere() -> None:
     assert (gate.verdict, gate.sentence) == ("failed", f"the trials cost {whole}; the maximum is $100")
     baseline = Baseline.of(results)
     assert (baseline.cost, baseline.cost_usd) == ("~$65.59", 65.59)
-    page = str(overview.verdict(Contents(trials=results)))
+    page = str(sections.verdict(Contents(trials=results)))
     assert "<b>~$131.18</b><small>agent ~$118.78, user $12.40</small>" in page
     assert ["cost", "~$65.59 (agent ~$59.39, user $6.20)"] in records.detail(results[0])["facts"]
 

@@ -1,30 +1,37 @@
-"""Charts as SVG that takes its colours from the page (pure).
+"""The numbers by domain, and reliability, time and cost as SVG charts (pure).
 
-Every chart has a title and a description; the numbers themselves are in a table beside it.
+A chart takes its colours from the page, has a title and a description, and its numbers in a table beside it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pytest_a2a_bench.model import percentile
-from pytest_a2a_bench.reports.html.markup import el
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.model import TrialResult, dollars, percentile
+from pytest_a2a_bench.reports.html import records
+from pytest_a2a_bench.reports.html.markup import el, number, rate, scroller, seconds, table
+from pytest_a2a_bench.reports.summary import label_of
+from pytest_a2a_bench.results.agents import agent_names
+from pytest_a2a_bench.results.inference import wilson
+from pytest_a2a_bench.results.stats import mean_reward, summarise
 
 WIDTH, HEIGHT = 400, 216
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 12, 22, 28
 _BINS = 24
 COLOURS = 6
-"""How many lines can be told apart; more share colours, and are told apart by their table."""
+"""Colours of lines; more lines share them, and the table beside the chart names them."""
 
 _WIDE = 40.0
-"""Where the largest value is so many times the smallest that matters, equal bins would all be the first one."""
+"""From this ratio of the largest value to the smallest that matters an axis is logarithmic."""
 
 _FLOOR = 1e-6
-"""What is less than this part of the largest value is shown as this part."""
+"""The smallest value of a logarithmic axis, as a share of the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +43,8 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
-        # A single value has no range; it stands in the middle.
         """Return where a value is: 0 at the low end, 1 at the high end."""
+        # A single value has no range, and is in the middle.
         if self.high <= self.low:
             return 0.5
         if self.log:
@@ -141,8 +148,8 @@ def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Markup:
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         parts.append(el("path", d=path, class_=f"line s{i % COLOURS}"))
         parts += [el("circle", cx=round(x, 1), cy=round(y, 1), r=3, class_=f"dot s{i % COLOURS}") for x, y in places]
-    told = "; ".join(f"{name}: " + ", ".join(f"{v:.0%} at k={k}" for k, v in p.items()) for name, p in series.items())
-    return _figure(title, told, parts)
+    text = "; ".join(f"{name}: " + ", ".join(f"{v:.0%} at k={k}" for k, v in p.items()) for name, p in series.items())
+    return _figure(title, text, parts)
 
 
 def histogram(values: Sequence[float], form: Callable[[float], str], title: str) -> Markup:
@@ -171,21 +178,21 @@ def histogram(values: Sequence[float], form: Callable[[float], str], title: str)
     apart = abs(_x(axis, p95) - _x(axis, p50)) > 34
     parts += _marker(axis, p50, "p50" if apart else "")
     parts += _marker(axis, p95, "p95")
-    told = f"{len(ordered)} values, median {form(p50)}, 95th percentile {form(p95)}, largest {form(ordered[-1])}"
-    told += "; logarithmic" if axis.log else ""
-    return _figure(title, told, parts)
+    text = f"{len(ordered)} values, median {form(p50)}, 95th percentile {form(p95)}, largest {form(ordered[-1])}"
+    text += "; logarithmic" if axis.log else ""
+    return _figure(title, text, parts)
 
 
-def _figure(title: str, told: str, parts: Sequence[Markup]) -> Markup:
+def _figure(title: str, text: str, parts: Sequence[Markup]) -> Markup:
     return el(
         "svg",
         el("title", title),
-        el("desc", told),
+        el("desc", text),
         parts,
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         class_="chart",
         role="img",
-        aria_label=f"{title}: {told}",
+        aria_label=f"{title}: {text}",
     )
 
 
@@ -224,3 +231,148 @@ def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 def _text(x: float, y: float, text: str, anchor: str) -> Markup:
     return el("text", text, x=round(x, 1), y=round(y, 1), text_anchor=anchor)
+
+
+# --- sections ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The trials of a domain or of one of its categories."""
+
+    name: str
+    trials: Sequence[TrialResult]
+    inner: bool = False
+
+
+def by_domain(trials: Sequence[TrialResult]) -> Markup:
+    """Return the table of domains."""
+    head = ("Domain", "Passed, with 95 % interval", "Rate", "Passed", "Mean reward", "Errors", "Skipped")
+    wide = (False, False, False, False, True, False, True)
+    titles = [
+        el("th", t, scope="col", class_=_classes(i, is_wide))
+        for i, (t, is_wide) in enumerate(zip(head, wide, strict=True))
+    ]
+    return el(
+        "section",
+        el("h2", "Domains"),
+        table(titles, map(_row, groups(trials)), "domains"),
+        el(
+            "p",
+            "The interval is Wilson's. A trial that ended in an error counts as not passed; one that was skipped "
+            "does not count.",
+            class_="note",
+        ),
+        id="domains",
+    )
+
+
+def groups(trials: Iterable[TrialResult]) -> list[Group]:
+    """Return the domains in order, each followed by its categories, where it has several."""
+    of_domain: dict[str, list[TrialResult]] = defaultdict(list)
+    for result in trials:
+        of_domain[records.domain(result)].append(result)
+    found: list[Group] = []
+    for name in sorted(of_domain):
+        found.append(Group(name, of_domain[name]))
+        of_category: dict[str, list[TrialResult]] = defaultdict(list)
+        for result in of_domain[name]:
+            of_category[records.category(result)].append(result)
+        # One category would repeat its domain.
+        if len(of_category) > 1:
+            found += [Group(c or "without a category", of_category[c], inner=True) for c in sorted(of_category)]
+    return found
+
+
+def _row(group: Group) -> Markup:
+    judged = [r for r in group.trials if r.status == "evaluated"]
+    # Errors stay in the denominator.
+    counted = sum(r.status != "skipped" for r in group.trials)
+    passed = sum(r.success for r in judged)
+    mean = mean_reward(group.trials)
+    errors = sum(r.status not in ("evaluated", "skipped") for r in group.trials)
+    skipped = sum(r.status == "skipped" for r in group.trials)
+    chart: Markup | str = "all were skipped"
+    if counted:
+        low, high = wilson(passed, counted)
+        said = f"{rate(passed / counted)} passed, 95 % interval {rate(low)} to {rate(high)}"
+        chart = bar(passed / counted, low, high, said)
+    return el(
+        "tr",
+        el("th", group.name, scope="row"),
+        el("td", chart, class_="bar-cell"),
+        el("td", rate(passed / counted) if counted else "\u2013", class_="num strong"),
+        el("td", f"{passed:,} / {counted:,}", class_="num"),
+        el("td", number(mean, 3), class_="num wide"),
+        el("td", f"{errors:,}", class_="num warn" if errors else "num"),
+        el("td", f"{skipped:,}", class_="num wide"),
+        class_="inner" if group.inner else None,
+    )
+
+
+def _classes(index: int, is_wide: bool) -> str | None:
+    return " ".join(name for name, wanted in (("num", index > 1), ("wide", is_wide)) if wanted) or None
+
+
+def reliability_and_cost(trials: Sequence[TrialResult]) -> Markup:
+    """Return pass^k, turn times, trial times and costs."""
+    cards = [_reliability(_curves(trials))]
+    for name in agent_names(trials) or (None,):
+        cards += _distributions([r for r in trials if r.key.agent == name], f" ({name})" if name is not None else "")
+    return el("section", el("h2", "Reliability, time and cost"), el("div", cards, class_="cards"), id="figures")
+
+
+def _distributions(trials: Sequence[TrialResult], whose: str) -> list[Markup]:
+    turns = [s for r in trials for s in r.turn_latencies]
+    costs = [r.cost for r in trials if r.cost is not None]
+    lengths = [r.duration for r in trials if r.duration > 0]
+    unknown = "Neither the agent nor a model reported what it cost."
+    return [
+        _distribution(f"Time of a turn{whose}", turns, seconds, "No turn was measured."),
+        _distribution(f"Time of a trial{whose}", lengths, seconds, "No trial was measured."),
+        _distribution(f"Cost of a trial{whose}", costs, dollars, unknown),
+    ]
+
+
+def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:
+    return {label_of(s): s.pass_hat_k for s in summarise(trials, registry.variant_of) if s.pass_hat_k}
+
+
+def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Markup:
+    title = "pass^k: all of k trials succeed"
+    most = max((k for points in curves.values() for k in points), default=0)
+    # pass^1 is the rate, which has its bar already.
+    if most < 2:
+        note = "One trial of each task says nothing about reliability: --a2a-trials 4 or more does."
+        return _card(title, el("p", note, class_="empty"))
+    keys = [
+        el("li", el("span", class_=f"swatch s{i % COLOURS}", aria_hidden="true"), name) for i, name in enumerate(curves)
+    ]
+    cells = [[name, *(rate(points.get(k)) for k in range(1, most + 1))] for name, points in curves.items()]
+    return _card(
+        title,
+        curve(curves, title),
+        el("ul", keys, class_="legend"),
+        _numbers(title, ["domain", *(f"k={k}" for k in range(1, most + 1))], cells),
+    )
+
+
+def _distribution(title: str, values: Sequence[float], form: Callable[[float | None], str], empty: str) -> Markup:
+    if not values:
+        return _card(title, el("p", empty, class_="empty"))
+    ordered = sorted(values)
+    rows = [[f"p{q}", form(percentile(ordered, q))] for q in (5, 25, 50, 75, 95, 99)]
+    rows += [["mean", form(sum(ordered) / len(ordered))], ["largest", form(ordered[-1])]]
+    rows.append(["count", number(len(ordered), 0)])
+    return _card(title, histogram(ordered, form, title), _numbers(title, ["", title.lower()], rows))
+
+
+def _card(title: str, *children: Markup) -> Markup:
+    return el("article", el("h3", title), children, class_="card")
+
+
+def _numbers(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    titles = [el("th", t, scope="col") if t else el("td") for t in head]
+    body = [el("tr", el("th", row[0], scope="row"), [el("td", c, class_="num") for c in row[1:]]) for row in rows]
+    numbers = scroller(f"Numbers: {title}", table(titles, body, "small"))
+    return el("details", el("summary", "Numbers"), numbers, class_="numbers")

@@ -52,6 +52,21 @@ def _attribute(name: str, value: Attribute) -> str:
     return f' {written}="{escape(sanitise(text))}"'
 
 
+def table(titles: Iterable[Child], rows: Iterable[Child], class_: str | None = None) -> Markup:
+    """Return a table.
+
+    :param titles: texts, or elements where a title needs attributes.
+    :param rows: ``tr`` elements.
+    """
+    head = [title if isinstance(title, Markup) else el("th", title, scope="col") for title in titles]
+    return el("table", el("thead", el("tr", head)), el("tbody", rows), class_=class_)
+
+
+def scroller(label: str, content: Markup) -> Markup:
+    """Return content that scrolls sideways by itself, also by keyboard."""
+    return el("div", content, class_="scroller", tabindex="0", role="region", aria_label=label)
+
+
 def rate(value: float | None) -> str:
     """Return a rate as per cent: ``64 %``."""
     return "\u2013" if value is None else f"{value * 100:.0f} %"

@@ -1,7 +1,8 @@
-"""One page that needs nothing else: markup, style, script and data in one file (pure).
+"""The report page: markup, style, script and data in one file that needs nothing else (pure).
 
-Where transcripts are kept beside it instead, each chunk of them is a page, too: from a disk a browser lets a page read
-other files in no way but in a frame, which tells it what it holds.
+The script fills the table of trials and the viewer from JSON in the page. The viewer's data are in compressed chunks,
+which are read on demand; where these are in files beside the page, each is a page, too, as a browser lets a page from a
+disk read other files only in a frame, which posts its content.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,7 +24,7 @@ from pytest_a2a_bench import __version__
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.diagnosis import clusters
-from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, over_time, overview, records, why
+from pytest_a2a_bench.reports.html import charts, records, sections
 from pytest_a2a_bench.reports.html.markup import el, join
 from pytest_a2a_bench.reports.trial_text import rerun_command
 
@@ -74,7 +78,7 @@ def render_chunk(packed: str) -> str:
         el("title", "Transcripts"),
     )
     told = el("p", "Transcripts, packed: ", el("a", "index.html", href="../index.html"), " shows them.")
-    body = el("body", told, explorer.chunk_element(packed, "chunk"), el("script", Markup(script)))
+    body = el("body", told, chunk_element(packed, "chunk"), el("script", Markup(script)))
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
@@ -97,33 +101,33 @@ def policy(script: str, style: str = "", *more: str) -> str:
 
 
 def _body(contents: Contents, keep: Callable[[str], str] | None) -> Markup:
-    sections: list[tuple[str, str, Markup]] = [("verdict", "Verdict", overview.verdict(contents))]
+    found: list[tuple[str, str, Markup]] = [("verdict", "Verdict", sections.verdict(contents))]
     if contents.comparison is not None:
-        compared = comparison.section(contents.comparison, contents.baseline_name)
-        sections.append(("baseline", "Baseline", compared))
+        compared = sections.against_baseline(contents.comparison, contents.baseline_name)
+        found.append(("baseline", "Baseline", compared))
     reasons = clusters(contents.trials)
     if reasons:
-        sections.append(("why", "Why", why.section(reasons)))
-    past = over_time.section(contents.history)
+        found.append(("why", "Why", sections.reasons(reasons)))
+    past = sections.over_time(contents.history)
     if past is not None:
-        sections.append(("past", "Over time", past))
+        found.append(("past", "Over time", past))
     if contents.compared:
-        sections.append(("agents", "Agents", comparison.agents_section(contents.compared)))
+        found.append(("agents", "Agents", sections.against_each_other(contents.compared)))
     if contents.trials:
-        sections.append(("domains", "Domains", figures.by_domain(contents.trials)))
-        sections.append(("figures", "Charts", figures.reliability_and_cost(contents.trials)))
+        found.append(("domains", "Domains", charts.by_domain(contents.trials)))
+        found.append(("figures", "Charts", charts.reliability_and_cost(contents.trials)))
     if contents.checks:
-        sections.append(("conformance", "Conformance", conformance.section(contents.checks, contents.explanations)))
+        found.append(("conformance", "Conformance", sections.conformance(contents.checks, contents.explanations)))
     if contents.trials:
-        sections.append(("trials", "Trials", explorer.section(contents.trials)))
-    first, *rest = (markup for _, _, markup in sections)
+        found.append(("trials", "Trials", _trials(contents.trials)))
+    first, *rest = (markup for _, _, markup in found)
     return join(
         [
             el("a", "Skip to the trials", href="#trials", class_="skip") if contents.trials else None,
-            _bar((id, name) for id, name, _ in sections),
+            _bar((id, name) for id, name, _ in found),
             # A reader sees verdict, rate and cost first.
-            el("main", overview.header(contents), first, overview.conditions(contents), rest, id="main"),
-            explorer.viewer(),
+            el("main", sections.header(contents), first, sections.conditions(contents), rest, id="main"),
+            _viewer(),
             *_data(contents, keep),
         ]
     )
@@ -145,14 +149,14 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Markup]
     counts: list[int] = []
     elsewhere: list[str] = []
     # Each chunk is made while records are read: they are not all held as JSON at once.
-    for number, (packed, count) in enumerate(explorer.chunks(_detail(contents, r) for r in contents.trials)):
+    for number, (packed, count) in enumerate(chunks(_detail(contents, r) for r in contents.trials)):
         counts.append(count)
         if keep is None:
-            here.append(explorer.chunk_element(packed, f"chunk-{number}"))
+            here.append(chunk_element(packed, f"chunk-{number}"))
         else:
             elsewhere.append(keep(render_chunk(packed)))
     data = {"rows": rows, "chunks": counts, "files": elsewhere, "states": records.STATES}
-    return [explorer.data_element("data", data), *here]
+    return [_data_element("data", data), *here]
 
 
 def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
@@ -179,3 +183,190 @@ def asset(names: tuple[str, ...]) -> str:
 def digest(text: str) -> str:
     """Return how a policy knows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# --- the table of trials and the viewer -------------------------------------------------------------------------------
+
+_COLUMNS = (
+    ("s", "Result", False),
+    ("k", "Trial", False),
+    ("r", "Reward", False),
+    ("w", "Why", True),
+    ("n", "Turns", True),
+    ("t", "Time", True),
+    ("p", "Turn p50", True),
+    ("u", "Cost", True),
+)
+_NUMBERS = "rntpu"
+_KEYS = (
+    ("/", "search"),
+    ("j, k", "next and previous trial"),
+    ("Enter", "open the trial"),
+    ("Esc", "close"),
+    ("[ and ]", "previous and next page"),
+    ("t", "light or dark"),
+    ("?", "these keys"),
+)
+CHUNK = 256 * 1024
+"""Characters of JSON in one chunk: small enough to be opened at once, large enough to compress well."""
+
+# < and > could end the element, & begins an entity, and two line ends are none in JSON.
+_UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def _trials(trials: Sequence[TrialResult]) -> Markup:
+    """Return the controls and the empty table."""
+    # A column of dashes tells nothing.
+    columns = [c for c in _COLUMNS if c[0] != "u" or any(r.cost is not None for r in trials)]
+    table = el(
+        "table",
+        el("caption", "Trials", class_="hidden"),
+        el("thead", el("tr", [_title(*c) for c in columns])),
+        el("tbody"),
+        id="trials-table",
+    )
+    return el(
+        "section",
+        el("h2", "Trials"),
+        _controls(trials),
+        el("p", id="count", role="status", class_="note"),
+        el("noscript", el("p", "The table of trials and the transcripts need JavaScript; everything above does not.")),
+        table,
+        el("nav", id="pages", aria_label="Pages of the table"),
+        id="trials",
+    )
+
+
+def _viewer() -> Markup:
+    """Return the empty dialogs: one trial, and the keys."""
+    keys = [el("div", el("dt", el("kbd", key)), el("dd", what)) for key, what in _KEYS]
+    return el(
+        "div",
+        el(
+            "dialog",
+            el(
+                "div",
+                el("h2", id="viewer-title", tabindex="-1"),
+                el(
+                    "div",
+                    el("button", "Previous", type="button", id="viewer-previous"),
+                    el("button", "Next", type="button", id="viewer-next"),
+                    el("button", "Close", type="button", id="viewer-close"),
+                    class_="buttons",
+                ),
+                class_="viewer-head",
+            ),
+            el("div", id="viewer-body", tabindex="0", role="region", aria_labelledby="viewer-title"),
+            id="viewer",
+            aria_labelledby="viewer-title",
+        ),
+        el(
+            "dialog",
+            el("h2", "Keys", id="keys-title"),
+            el("dl", keys),
+            el("label", el("input", type="checkbox", id="keys-on", checked=True), " Single keys work"),
+            el("div", el("button", "Close", type="button", id="keys-close"), class_="buttons"),
+            id="keys",
+            aria_labelledby="keys-title",
+        ),
+    )
+
+
+def _controls(trials: Sequence[TrialResult]) -> Markup:
+    found = Counter(records.state(r) for r in trials)
+    chips = [
+        el(
+            "button",
+            name,
+            el("span", f"{found[s]:,}"),
+            type="button",
+            class_=f"chip {s}",
+            data_state=s,
+            aria_pressed="false",
+        )
+        for s, name in records.STATES.items()
+        if found[s]
+    ]
+    return el(
+        "div",
+        el("div", chips, class_="chips", role="group", aria_label="Results to show"),
+        el(
+            "div",
+            _choice("domain", "Domain", sorted({records.domain(r) for r in trials})),
+            _choice("category", "Category", sorted({records.category(r) for r in trials} - {""})),
+            el(
+                "label",
+                el("span", "Search"),
+                el("input", type="search", id="search", placeholder="task, tool, error …", autocomplete="off"),
+            ),
+            el("label", el("input", type="checkbox", id="deep"), "in transcripts too", class_="check"),
+            class_="fields",
+        ),
+        class_="controls",
+        role="search",
+        aria_label="Find trials",
+    )
+
+
+def _choice(id: str, name: str, values: Sequence[str]) -> Markup | None:
+    # With a single value there is nothing to choose.
+    if len(values) < 2:
+        return None
+    options = [el("option", "all", value=""), *(el("option", v, value=v) for v in values)]
+    return el("label", el("span", name), el("select", options, id=id))
+
+
+def _title(name: str, text: str, is_wide: bool) -> Markup:
+    classes = " ".join(c for c, wanted in (("num", name in _NUMBERS), ("wide", is_wide)) if wanted)
+    button = el("button", text, type="button", data_sort=name)
+    return el("th", button, scope="col", class_=classes or None, data_column=name, aria_sort="none")
+
+
+# Values of agents end here: this is what keeps them data.
+def safe_json(value: Any) -> str:
+    """Return JSON that no parser of HTML or of old JavaScript takes for anything else.
+
+    Numbers that JSON does not have become null.
+    """
+    return json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":")).translate(_UNSAFE)
+
+
+def _data_element(id: str, value: Any) -> Markup:
+    """Return an element that holds JSON and is never run."""
+    return el("script", Markup(safe_json(value)), type="application/json", id=id)
+
+
+def chunks(records: Iterable[Any]) -> Iterator[tuple[str, int]]:
+    """Yield some records each, compressed, and how many these are."""
+    held: list[str] = []
+    size = 0
+    for record in records:
+        text = safe_json(record)
+        held.append(text)
+        size += len(text)
+        if size >= CHUNK:
+            yield _packed(held), len(held)
+            held, size = [], 0
+    if held:
+        yield _packed(held), len(held)
+
+
+def _packed(texts: list[str]) -> str:
+    # base64, as compressed bytes are no text.
+    return base64.b64encode(zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 6)).decode()
+
+
+def chunk_element(packed: str, id: str) -> Markup:
+    """Return an element that holds a chunk and is never run."""
+    return el("script", Markup(packed), type="text/plain", id=id)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        # nan and inf minus themselves are not 0.
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return value

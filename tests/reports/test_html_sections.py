@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from made_trials import made_error, made_trial
 
-from pytest_a2a_bench.reports.html import comparison
+from pytest_a2a_bench.reports.html import sections
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
 
 
 def shown(before: Baseline, after: Baseline) -> str:
-    return str(comparison.section(compare(before, after), "baseline.json"))
+    return str(sections.against_baseline(compare(before, after), "baseline.json"))
 
 
 def test_a_tiny_chance_is_not_shown_as_none() -> None:
