@@ -84,42 +84,40 @@ def test_what_is_given_up_while_it_connects_is_closed(host: str) -> None:
 
 
 @contextlib.contextmanager
-def full() -> Iterator[tuple[str, int]]:
-    """Give an address that answers nobody, for too many wait there already."""
+def full(host: str, port: int) -> Iterator[None]:
+    """Listen at an address, and leave connections waiting there until further ones get no answer."""
     with contextlib.ExitStack() as stack:
-        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        address = listening.getsockname()
+        stack.enter_context(socket.create_server((host, port), backlog=0))
         for _ in range(4):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
-            waiting.connect_ex(address)
-        yield address
+            waiting.connect_ex((host, port))
+        yield
 
 
 def test_an_address_that_refuses_or_is_silent_keeps_nobody_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     look_up = socket.getaddrinfo
-    refusing = ("127.0.0.1", 9)
-    addresses: list[tuple[str, int]] = []
+    refusing, silent, answering = "127.0.0.3", "127.0.0.2", "127.0.0.1"
+    addresses: list[str] = []
 
-    def known(host: str, *arguments: Any, **named: Any) -> Any:
-        if host != "several.test":
-            return look_up(host, *arguments, **named)
-        if named.get("flags"):
-            raise socket.gaierror(socket.EAI_NONAME, "no number")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
+    def known(host: str | bytes, port: int, *arguments: Any, **named: Any) -> Any:
+        if host not in ("several.test", b"several.test"):
+            return look_up(host, port, *arguments, **named)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", known)
 
-    async def get() -> int:
+    async def get(port: int) -> int:
         async with open_client(USUAL, timeout=60) as client:
-            return (await client.get("http://several.test/")).status_code
+            return (await client.get(f"http://several.test:{port}/")).status_code
 
-    with full() as silent:
-        for first in (refusing, silent):
-            server = Server()
-            addresses[:] = [first, server.listening.getsockname()]
-            assert asyncio.run(get()) == 200
-            assert server.was_closed.wait(60)
+    for first in (refusing, silent):
+        server = Server()
+        port = server.listening.getsockname()[1]
+        with full(silent, port):
+            addresses[:] = [first, answering]
+            assert asyncio.run(get(port)) == 200
+        assert server.was_closed.wait(60)
     addresses[:] = [refusing, refusing]
     with pytest.raises(httpx.ConnectError, match=r"Connect|refused|failed"):
-        asyncio.run(get())
+        asyncio.run(get(port))

@@ -138,7 +138,7 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
         connection._enter_loop = lambda: None  # type: ignore[method-assign]
         edge = loop.run(_edge_of(connection))
         pools = edge._transport._route(httpx.URL("http://agent.test")).pools
-        pools._one_more()._pool._network_backend = Backend([])
+        pools._add()._pool._network_backend = Backend([])
         pools._free.extend(pools._all)
         session = connection.session()
         assert session.send([Part.of_text("hello")]).text == "fine"

@@ -13,8 +13,7 @@ from raw_agent import MESSAGE, RawAgent, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.network import USUAL
-from pytest_a2a_bench.a2a.pools import Pools
-from pytest_a2a_bench.a2a.transport import Transport
+from pytest_a2a_bench.a2a.transport import Pools, Transport
 from pytest_a2a_bench.model import Part
 
 Connect = Callable[..., AgentConnection]
