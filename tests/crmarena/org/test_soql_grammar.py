@@ -16,8 +16,7 @@ from soql_cases import FOUND, GIVEN, REFUSED, SEARCHES
 from soql_model import FIELDS, conditions
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import parse_query
-from pytest_a2a_bench.benchmarks.crmarena.org.sosl import parse_find
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import parse_find, parse_query
 
 pack = pytest.importorskip("tree_sitter_language_pack", reason="tree-sitter-language-pack is not installed")
 

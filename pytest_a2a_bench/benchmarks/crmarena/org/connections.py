@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.sosl_matching import matches_search
+from pytest_a2a_bench.benchmarks.crmarena.org.sosl import matches_search
 from pytest_a2a_bench.errors import HarnessError
 
 #: SQLite's own instructions between two looks at the clock: about a fifth of a millisecond.

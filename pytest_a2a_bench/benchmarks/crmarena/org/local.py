@@ -18,9 +18,9 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.connections import Connection, Connections
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan, envelope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import whole_characters
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, envelope
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import whole_characters
 from pytest_a2a_bench.benchmarks.crmarena.org.sosl import SearchPlan, compile_sosl
 from pytest_a2a_bench.benchmarks.crmarena.org.tables import copy_tables
 from pytest_a2a_bench.errors import ConfigurationError

@@ -1,119 +1,27 @@
-"""SOSL, from text by recursive descent to the plans of its objects."""
+"""SOSL: compile a search to one plan for each object, and match search expressions against records.
+
+A search expression is like ``red AND ("blue sky" OR gre*)``. A term matches whole words, in any case; ``*`` and ``?``
+stand for pieces of one. A quoted phrase matches its words in a row. Blanks between terms mean AND. Salesforce reserves
+the bar, and refuses it unless it is escaped.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import date
+from functools import cache, lru_cache
+from typing import Any, Literal, cast
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object, refuse, unexpected_token
+from lark import Lark, Token, Transformer, UnexpectedInput, v_args
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import NEVER, Sql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import NEVER, Sql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectChildren, SelectField
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import LONGEST_QUERY, QueryParser
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import RecordCompiler
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import error_position, parse_find
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, RecordCompiler
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope, field_sql
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor, refuse_character
-from pytest_a2a_bench.benchmarks.crmarena.org.sosl_matching import Search, parse_search
-
-CODE = "MALFORMED_SEARCH"
-FIELD_GROUPS = ("ALL", "NAME", "EMAIL", "PHONE", "SIDEBAR")
-# Clauses that may stand without anything behind them.
-_ALONE = ("HIGHLIGHT", "SNIPPET")
-_WITH = ("DATA", "DIVISION", "METADATA", "NETWORK", "PRICEBOOKID", "SPELL_CORRECTION", *_ALONE)
-_FIND = re.compile(r"\s*FIND\s*", re.IGNORECASE)
-# A brace that is part of the search is escaped.
-_BRACES = re.compile(r"\{((?:\\.|[^\\}])*)\}", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
-    """A FIND.
-
-    :param expression: what is searched for, as written between the braces.
-    :param fields: one of :data:`FIELD_GROUPS`.
-    :param returning: a query for each object; none: every object's ids.
-    """
-
-    expression: str
-    search: Search
-    fields: str
-    returning: tuple[Query, ...]
-    limit: int | None
-
-
-def parse_find(text: str) -> SearchQuery:
-    """Parse a SOSL query.
-
-    :raises OrgError: MALFORMED_SEARCH.
-    """
-    if len(text) > LONGEST_QUERY:
-        raise OrgError(CODE, f"SOSL statements cannot be longer than {LONGEST_QUERY} characters.")
-    find = _FIND.match(text)
-    begin = find.end() if find else 0
-    braces = _BRACES.match(text, begin)
-    if braces is None:
-        # Without braces, or with one that is never closed: Salesforce has words for each.
-        shown = text[begin : begin + 1] or "<EOF>"
-        if shown == "{":
-            raise refuse_character(text, len(text), CODE, "mismatched character '<EOF>' expecting '}'")
-        raise unexpected_token(text, begin, shown, code=CODE)
-    expression = braces[1]
-    search = parse_search(expression)
-    return _clauses(Cursor(text, CODE, braces.end()), expression, search)
-
-
-def _clauses(cursor: Cursor, expression: str, search: Search) -> SearchQuery:
-    fields = "ALL"
-    if cursor.accept_word("IN"):
-        fields = cursor.expect_word(*FIELD_GROUPS).upper
-        cursor.expect_word("FIELDS")
-    returning: list[Query] = []
-    if cursor.accept_word("RETURNING"):
-        returning.append(_returning(cursor))
-        while cursor.accept_symbol(","):
-            returning.append(_returning(cursor))
-    while cursor.accept_word("WITH"):
-        _with(cursor)
-    limit = cursor.expect_count() if cursor.accept_word("LIMIT") else None
-    # Read and passed over: nothing is tracked here.
-    while cursor.accept_word("UPDATE"):
-        cursor.expect_word("TRACKING", "VIEWSTAT")
-        if cursor.accept_symbol(","):
-            cursor.expect_word("TRACKING", "VIEWSTAT")
-    if cursor.token.kind != "end":
-        raise cursor.unexpected()
-    return SearchQuery(expression, search, fields, tuple(returning), limit)
-
-
-def _with(cursor: Cursor) -> None:
-    """Accept the filters that an org with the defaults has nothing to filter by: snippets, divisions, networks ..."""
-    kind = cursor.expect_word(*_WITH).upper
-    if kind == "DATA":
-        cursor.expect_word("CATEGORY")
-    # Snippets may have a length in brackets.
-    elif kind in _ALONE:
-        if cursor.token.kind == "end" or cursor.is_word("WITH", "LIMIT", "UPDATE"):
-            return
-        cursor.expect_symbol("(")
-    elif not cursor.accept_word("IN"):
-        cursor.expect_symbol("=")
-    while cursor.token.kind != "end" and not cursor.is_word("WITH", "LIMIT", "UPDATE"):
-        cursor.take()
-
-
-def _returning(cursor: Cursor) -> Query:
-    position = cursor.token.position
-    name = cursor.expect_name()
-    source = Path((name.text,), (name.position,))
-    if not cursor.accept_symbol("("):
-        select = (SelectField(Path(("Id",), (name.position,)), None),)
-        return Query(select, source, None, (), None, None, None, (), None, None, position)
-    query = QueryParser(cursor).returned_fields(source)
-    cursor.expect_symbol(")")
-    return query
-
 
 #: How many records a search finds at most, on Salesforce.
 MOST_FOUND = 2_000
@@ -134,20 +42,21 @@ def compile_sosl(text: str, schema: OrgSchema, today: date) -> SearchPlan:
 
     :raises OrgError: as Salesforce would refuse it.
     """
-    find = parse_find(text)
+    expression, fields, returning, limit = parse_find(text)
+    parse_search(expression)
     # Without RETURNING a search finds ids of everything.
-    returning = find.returning or tuple(_ids_of(sobject) for sobject in schema.objects)
+    queries = returning or tuple(_ids_of(sobject) for sobject in schema.objects)
     try:
-        plans = tuple(_compile_object(query, text, schema, today, find.expression, find.fields) for query in returning)
+        plans = tuple(_compile_object(query, text, schema, today, expression, fields) for query in queries)
     except OrgError as refused:
         # What is wrong between the brackets is wrong with the search.
-        raise OrgError(CODE if refused.code == "MALFORMED_QUERY" else refused.code, refused.message) from refused
-    return SearchPlan(plans, MOST_FOUND if find.limit is None else min(find.limit, MOST_FOUND))
+        code = "MALFORMED_SEARCH" if refused.code == "MALFORMED_QUERY" else refused.code
+        raise OrgError(code, refused.message) from refused
+    return SearchPlan(plans, MOST_FOUND if limit is None else min(limit, MOST_FOUND))
 
 
 def _ids_of(sobject: SObject) -> Query:
-    source = Path((sobject.name,), (0,))
-    return Query((SelectField(Path(("Id",), (0,)), None),), source, None, (), None, None, None, (), None, None, 0)
+    return Query((SelectField(Path(("Id",), (0,))),), Path((sobject.name,), (0,)), 0)
 
 
 def _compile_object(query: Query, text: str, schema: OrgSchema, today: date, expression: str, fields: str) -> QueryPlan:
@@ -156,7 +65,7 @@ def _compile_object(query: Query, text: str, schema: OrgSchema, today: date, exp
         raise no_such_object(text, query.source.position, query.source.text)
     if any(isinstance(item, SelectChildren) for item in query.select):
         # Salesforce returns flat records from a search.
-        raise refuse(CODE, text, query.position, "Child subqueries are not allowed in RETURNING")
+        raise refuse("MALFORMED_SEARCH", text, query.position, "Child subqueries are not allowed in RETURNING")
     scope = Scope(schema, text, sobject)
     columns = [field_sql(scope.root_table, field) for field in sobject.fields if _is_searched(field, fields)]
     # An object without any searched field is never found.
@@ -173,3 +82,175 @@ def _is_searched(field: Field, fields: str) -> bool:
     if fields == "NAME":
         return field.stored_as.lower() in _NAMES
     return field.type in _SEARCHED
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word or phrase, as a pattern over case-folded text.
+
+    :param literal: a piece that is in every text that matches: looking for it is much faster.
+    """
+
+    pattern: re.Pattern[str]
+    literal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Searches that all, or any, must match; for NOT the first and none of the others."""
+
+    operator: Literal["AND", "OR", "NOT"]
+    parts: tuple[Search, ...]
+
+
+Search = Term | Joined
+
+#: Each term is looked for in each record.
+_MOST_TERMS = 200
+_MOST_WILDCARDS = 3
+_DEEPEST = 20
+#: A wildcard stands for a piece of a word, and words have an end: no search may take more than linear time.
+_ANY = r"\w{0,64}"
+#: Between the texts of a record: wider than the gap between two words of a phrase.
+_BETWEEN = "\n" * 9
+
+_GRAMMAR = r"""
+?search: every (_OR every)* -> any_of
+every: _part (_AND* _part)*
+_part: term | "(" search ")" | excluded
+excluded: _NOT+ (term | "(" search ")")
+term: WORD | PHRASE
+
+WORD: /(?!(?:AND|OR|&&?)(?![^\s()"]))(?:\\.|[^\s()"\\|])+/is
+PHRASE: /"(?:\\.|[^"\\])*"/s
+_AND.2: /(?:AND|&&?)(?![^\s()"])/i
+_OR.2: /OR(?![^\s()"])/i
+_NOT.2: /(?:NOT|!)(?![^\s()"])/i
+// A sign that is escaped and stands alone is in no word.
+_SIGNS.2: /(?:\\\W)+(?![^\s()"])/
+%ignore _SIGNS
+%ignore /\s+/
+"""
+
+
+def _malformed(text: str) -> OrgError:
+    return OrgError("MALFORMED_SEARCH", text)
+
+
+# A search is matched against each of thousands of rows.
+@lru_cache(maxsize=256)
+def parse_search(text: str) -> Search:
+    """Parse a search expression.
+
+    :raises OrgError: MALFORMED_SEARCH.
+    """
+    if len(re.findall(r"\w+", text)) > _MOST_TERMS:
+        raise _malformed("search expression has too many terms")
+    try:
+        search: Any = _parser().parse(text)
+    except UnexpectedInput as error:
+        raise _explain(text.strip()[:200], text[error_position(error, text) :]) from None
+    except _NoTermError:
+        raise _explain(text.strip()[:200], "") from None
+    if _depth(search) > _DEEPEST:
+        raise _malformed("search expression is too deeply nested")
+    return cast("Search", search)
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(_GRAMMAR, start="search", parser="lalr", transformer=_Searches())
+
+
+def _explain(text: str, rest: str) -> OrgError:
+    """Return the refusal of a search expression before whose rest the parser stopped."""
+    if rest.startswith('"'):
+        return _malformed(f"unbalanced quotation mark in search expression: {text}")
+    if found := re.match(r'[^\s()"|]+|\S', rest):
+        return _malformed(f"unexpected token: '{found[0]}' in search expression: {text}")
+    if text.count("(") > text.count(")"):
+        return _malformed(f"missing bracket in search expression: {text}")
+    if not re.search(r"\w", text):
+        return _malformed(f"search term must be longer than one character: {text}")
+    return _malformed(f"search expression needs a term: {text}")
+
+
+def _depth(search: Search) -> int:
+    return 0 if isinstance(search, Term) else 1 + max(map(_depth, search.parts))
+
+
+class _NoTermError(Exception):
+    """A search for nothing but what must not be found."""
+
+
+@v_args(inline=True)
+class _Searches(Transformer[Token, Search]):
+    """Builds searches; a NOT of one part is what the others are to be without."""
+
+    def any_of(self, *parts: Search) -> Search:
+        return parts[0] if len(parts) == 1 else Joined("OR", parts)
+
+    def every(self, *parts: Search) -> Search:
+        wanted, unwanted = [], []
+        for part in parts:
+            if isinstance(part, Joined) and part.operator == "NOT" and len(part.parts) == 1:
+                unwanted.append(part.parts[0])
+            else:
+                wanted.append(part)
+        if not wanted:
+            raise _NoTermError
+        found = wanted[0] if len(wanted) == 1 else Joined("AND", tuple(wanted))
+        return Joined("NOT", (found, *unwanted)) if unwanted else found
+
+    def excluded(self, part: Search) -> Search:
+        return Joined("NOT", (part,))
+
+    def term(self, token: Token) -> Search:
+        return _term(token[1:-1] if token.type == "PHRASE" else str(token))
+
+
+def _term(text: str) -> Term:
+    split = [each.casefold() for each in _words(text)]
+    words = [pattern for each in split if (pattern := _word_pattern(each))]
+    # Single characters are refused, except where one character is a word (Chinese).
+    plain = re.sub(r"[\W_]", "", text)
+    if not words or (len(plain) < 2 and plain.isascii()):
+        raise _malformed(f"search term must be longer than one character: {text}")
+    # The longest literal piece is looked for first, which is fast and excludes most records.
+    literal = max((piece for each in split for piece in re.split(r"[*?]", each)), key=len)
+    return Term(re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + r"(?!\w)"), literal)
+
+
+def _words(text: str) -> list[str]:
+    """Split a term into words; wildcards are part of a word, and an escaped sign is a sign."""
+    marked = re.sub(r"\\(.)", lambda match: f" {match[1]} " if match[1] in "*?" else match[1], text, flags=re.S)
+    return re.findall(r"[\w*?]+", marked)
+
+
+def _word_pattern(word: str) -> str:
+    if not re.search(r"\w", word):
+        return ""
+    if len(re.findall(r"\*+", word)) > _MOST_WILDCARDS:
+        raise _malformed(f"search term has too many wildcards: {word[:200]}")
+    return re.sub(r"\*+|\?|[^*?]+", lambda match: _wildcard(match.group()), word)
+
+
+def _wildcard(piece: str) -> str:
+    if piece.startswith("*"):
+        return _ANY
+    return r"\w" if piece == "?" else re.escape(piece)
+
+
+def matches_search(expression: str, *texts: Any) -> bool:
+    """Tell whether a record's texts match: each term may be in another one."""
+    text = _BETWEEN.join(str(each) for each in texts if each is not None)
+    return _matches(parse_search(expression), text.casefold())
+
+
+def _matches(search: Search, text: str) -> bool:
+    if isinstance(search, Term):
+        return search.literal in text and search.pattern.search(text) is not None
+    if search.operator == "NOT":
+        return _matches(search.parts[0], text) and not any(_matches(part, text) for part in search.parts[1:])
+    matched = (_matches(part, text) for part in search.parts)
+    return all(matched) if search.operator == "AND" else any(matched)

@@ -21,7 +21,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     OrgSchema,
     SObject,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import stored_moment
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import stored_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.errors import ConfigurationError
 

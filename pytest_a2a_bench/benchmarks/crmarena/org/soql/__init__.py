@@ -8,8 +8,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import no_such_object, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.groups import GroupCompiler, is_grouped
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import parse_query
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import RecordCompiler
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, RecordCompiler
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import combinations
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression, is_distance
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, Sql, where_operand
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
     DATE_FUNCTIONS,
@@ -19,9 +17,15 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     Query,
     SelectField,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import ChildSets, QueryPlan, SqlRow, value_maker
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import check_sortable, order_sql
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import (
+    ChildSets,
+    QueryPlan,
+    SqlRow,
+    check_sortable,
+    order_sql,
+    value_maker,
+)
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Operand, Scope, compile_expression, is_distance
 
 #: How many fields ROLLUP and CUBE take, on Salesforce.
 MOST_SUBTOTALS = 3
@@ -83,7 +87,7 @@ class GroupCompiler:
         limit = -1 if self.query.limit is None else self.query.limit
         # Salesforce answers SELECT COUNT() with a total and no records; LIMIT and OFFSET say which rows are counted.
         inner = f"SELECT 1 FROM {self.scope.from_sql} WHERE {where.text} LIMIT {limit} OFFSET {self.query.offset or 0}"
-        return QueryPlan.of(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
+        return QueryPlan(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
 
     def _group(self, expression: Expression) -> Operand:
         operand = compile_expression(self.scope, expression)
@@ -115,20 +119,20 @@ class GroupCompiler:
             # A period of a date has one value where the date itself is a key.
             day = operand.field
             if day is not None and day.sql in keys and day.type == "date" and _is_period(expression):
-                return _replace_sql(operand, "NULL") if day.sql in self._over else operand
+                return replace(operand, sql="NULL") if day.sql in self._over else operand
             raise self.scope.refuse(operand.position, f"{what} must be grouped or aggregated: {operand.name}")
         # In a subtotal the keys that are summed over are null.
-        return _replace_sql(operand, "NULL") if operand.sql in self._over else operand
+        return replace(operand, sql="NULL") if operand.sql in self._over else operand
 
     def _grouping(self, operand: Operand, inner: str) -> Operand:
         if self.query.group is None or not self.query.group.kind or inner not in {each.sql for each in self._groups}:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
-        return _replace_sql(operand, str(int(inner in self._over)))
+        return replace(operand, sql=str(int(inner in self._over)))
 
     def _grouped(self, where: Sql) -> QueryPlan:
         entries = self._entries()
         arms = [self._arm(over, where) for over in self._subtotals()]
-        keys = [order_sql(_replace_sql(self._order(key), f"s{at}"), key) for at, key in enumerate(self.query.order)]
+        keys = [order_sql(replace(self._order(key), sql=f"s{at}"), key) for at, key in enumerate(self.query.order)]
         # Groups in the order of their keys: answers must be repeatable.
         keys += [f"g{at} COLLATE NOCASE" for at in range(len(self._groups))] or ["1"]
         # SQLite knows neither ROLLUP nor CUBE: each of their subtotals is an arm of a union.
@@ -146,7 +150,7 @@ class GroupCompiler:
             record: dict[str, Any] = {"attributes": {"type": "AggregateResult"}}
             return record | {key: make(row, children) for key, make in makers.items()}
 
-        return QueryPlan.of(sql, [each for _, parameters in arms for each in parameters], build)
+        return QueryPlan(sql, tuple(each for _, parameters in arms for each in parameters), build)
 
     def _subtotals(self) -> list[frozenset[str]]:
         """Return, for each arm of the union, the groups that it sums over; the first sums over none."""
@@ -207,9 +211,3 @@ class GroupCompiler:
 
 def _is_period(expression: Expression) -> bool:
     return isinstance(expression, FunctionCall) and expression.name in DATE_FUNCTIONS
-
-
-def _replace_sql(operand: Operand, sql: str) -> Operand:
-    return Operand(
-        sql, operand.type, operand.field, operand.position, operand.aggregate, operand.plain, operand.formatted
-    )

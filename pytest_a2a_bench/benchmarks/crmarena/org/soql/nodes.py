@@ -1,7 +1,4 @@
-"""What a parsed SOQL query is made of, and the words of the language.
-
-Every node that can be refused knows its position in the text.
-"""
+"""The parsed form of a SOQL query, and the words of the language. Nodes that can be refused know their position."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """``GEOLOCATION(37.7, -122.4), 'km'``: what stands in DISTANCE behind the field.
+    """``GEOLOCATION(37.7, -122.4), 'km'``: the arguments of DISTANCE after the field.
 
     :param place: latitude and longitude in degrees, or another field with a place.
     :param unit: ``mi`` or ``km``.
@@ -46,7 +43,7 @@ class FunctionCall:
 
     :param name: in capitals.
     :param argument: None for ``COUNT()``.
-    :param distance: for ``DISTANCE``: from where, and in what.
+    :param distance: the further arguments of ``DISTANCE``.
     """
 
     name: str
@@ -86,7 +83,6 @@ class Comparison:
     left: Expression
     operator: str
     value: Value
-    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +90,8 @@ class Membership:
     """``Status IN ('New', 'Working')``; with ``INCLUDES`` and ``EXCLUDES`` for fields of several values."""
 
     left: Expression
-    operator: Literal["IN", "NOT IN", "INCLUDES", "EXCLUDES"]
+    operator: str
     values: tuple[Value, ...]
-    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +101,6 @@ class SemiJoin:
     left: Path
     negated: bool
     query: Query
-    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ class SelectField:
     """A selected field or function, and its alias."""
 
     expression: Expression
-    alias: str | None
+    alias: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,72 +177,41 @@ class Grouping:
 class Query:
     """A SELECT.
 
-    :param source: what FROM names: an object, or in a child subquery a relationship.
+    :param source: the first name after FROM: an object, or in a child subquery a relationship.
     :param aliases: further names in FROM, ``Contact c, c.Account a``: alias in lower case to the path that it
         stands for.
     """
 
     select: tuple[SelectItem, ...]
     source: Path
-    alias: str | None
-    aliases: tuple[tuple[str, Path], ...]
-    where: Condition | None
-    group: Grouping | None
-    having: Condition | None
-    order: tuple[Order, ...]
-    limit: int | None
-    offset: int | None
     position: int
+    alias: str | None = None
+    aliases: tuple[tuple[str, Path], ...] = ()
+    where: Condition | None = None
+    group: Grouping | None = None
+    having: Condition | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
     limit_position: int = 0
+    offset: int | None = None
 
 
 AGGREGATES = frozenset({"COUNT", "COUNT_DISTINCT", "SUM", "AVG", "MIN", "MAX"})
 DATE_FUNCTIONS = frozenset(
-    {
-        "CALENDAR_MONTH",
-        "CALENDAR_QUARTER",
-        "CALENDAR_YEAR",
-        "DAY_IN_MONTH",
-        "DAY_IN_WEEK",
-        "DAY_IN_YEAR",
-        "DAY_ONLY",
-        "FISCAL_MONTH",
-        "FISCAL_QUARTER",
-        "FISCAL_YEAR",
-        "HOUR_IN_DAY",
-        "WEEK_IN_MONTH",
-        "WEEK_IN_YEAR",
-    }
+    (
+        *("CALENDAR_MONTH", "CALENDAR_QUARTER", "CALENDAR_YEAR", "FISCAL_MONTH", "FISCAL_QUARTER", "FISCAL_YEAR"),
+        *("DAY_IN_MONTH", "DAY_IN_WEEK", "DAY_IN_YEAR", "DAY_ONLY", "HOUR_IN_DAY", "WEEK_IN_MONTH", "WEEK_IN_YEAR"),
+    )
 )
 #: Functions that change how a value is shown; here labels, formats, currencies and time zones are the stored ones.
 RENDERINGS = frozenset({"TOLABEL", "FORMAT", "CONVERTCURRENCY", "CONVERTTIMEZONE"})
 FUNCTIONS = AGGREGATES | DATE_FUNCTIONS | RENDERINGS | {"GROUPING", "DISTANCE"}
 
-#: Words after FROM that begin a clause, so that they are no alias.
-CLAUSES = frozenset(
-    {"USING", "WHERE", "WITH", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FOR", "UPDATE", "ALL", "FROM"}
+#: Words that cannot be an alias, because a clause or an operator begins with them.
+RESERVED = frozenset(
+    (
+        *("USING", "WHERE", "WITH", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FOR", "UPDATE", "ALL", "FROM"),
+        *("AND", "ASC", "DESC", "EXCLUDES", "FIRST", "IN", "INCLUDES", "LAST", "LIKE", "NOT", "NULL", "NULLS", "OR"),
+        *("SELECT", "TRUE", "FALSE"),
+    )
 )
-RESERVED = CLAUSES | frozenset(
-    {
-        "AND",
-        "ASC",
-        "DESC",
-        "EXCLUDES",
-        "FIRST",
-        "IN",
-        "INCLUDES",
-        "LAST",
-        "LIKE",
-        "NOT",
-        "NULL",
-        "NULLS",
-        "OR",
-        "SELECT",
-        "TRUE",
-        "FALSE",
-    }
-)
-SCOPES = frozenset(
-    {"DELEGATED", "EVERYTHING", "MINE", "MINE_AND_MY_GROUPS", "MY_TERRITORY", "MY_TEAM_TERRITORY", "TEAM"}
-)
-COMPARISONS = frozenset({"=", "!=", "<>", "<", "<=", ">", ">="})

@@ -1,29 +1,50 @@
-"""SOQL by recursive descent: clauses and the select list. Conditions are in :mod:`.conditions_parser`."""
+"""Parse SOQL and SOSL by the grammar in ``grammar.lark``, and refuse what it does not accept in Salesforce's words."""
 
 from __future__ import annotations
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, refuse
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions_parser import ConditionParser, parse_expression
+import math
+import re
+from collections.abc import Callable, Iterable
+from datetime import date
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, frame, locate, refuse, unexpected_token
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import read_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
-    CLAUSES,
+    FUNCTIONS,
     RESERVED,
-    SCOPES,
+    Comparison,
     Condition,
+    Distance,
     Expression,
+    FunctionCall,
     Grouping,
+    Junction,
+    Membership,
+    Negation,
     Order,
     Path,
     Query,
+    RelativeDate,
     SelectAll,
     SelectByType,
     SelectChildren,
     SelectField,
     SelectItem,
+    SemiJoin,
+    Value,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor
 
 #: Salesforce's own limit on the text of a query.
 LONGEST_QUERY = 100_000
+#: Brackets, or NOTs, inside one another: far more than a sensible query has, and far less than Python's stack.
+DEEPEST = 60
+#: Salesforce's own maximum; a client that needs more is meant to page by Id.
+MOST_SKIPPED = 2_000
 
 
 def parse_query(text: str) -> Query:
@@ -35,232 +56,343 @@ def parse_query(text: str) -> Query:
         raise OrgError("MALFORMED_QUERY", f"SOQL statements cannot be longer than {LONGEST_QUERY} characters.")
     if not text.strip():
         raise OrgError("MALFORMED_QUERY", "SOQL statements cannot be empty or null")
-    cursor = Cursor(text)
-    query = QueryParser(cursor).query()
-    # What is left over was not understood, and guessing would answer another question.
-    if cursor.token.kind != "end":
-        raise cursor.unexpected()
+    query: Query = _parse(text, "query", "MALFORMED_QUERY")
     return query
 
 
-class QueryParser:
-    """Parser of one query and, through itself, of those inside it."""
+def parse_find(text: str) -> tuple[str, str, tuple[Query, ...], int | None]:
+    """Parse a SOSL query: the search expression, the group of fields, a query for each object, and the limit.
 
-    def __init__(self, cursor: Cursor) -> None:
-        self._cursor = cursor
-        self._conditions = ConditionParser(cursor, self.inner_query)
+    The search expression is as written between the braces; the group is one of ``ALL NAME EMAIL PHONE SIDEBAR``.
 
-    def query(self) -> Query:
-        """Parse from SELECT to the last clause.
+    :raises OrgError: MALFORMED_SEARCH.
+    """
+    if len(text) > LONGEST_QUERY:
+        raise OrgError("MALFORMED_SEARCH", f"SOSL statements cannot be longer than {LONGEST_QUERY} characters.")
+    found: tuple[str, str, tuple[Query, ...], int | None] = _parse(text, "find", "MALFORMED_SEARCH")
+    return found
 
-        :raises OrgError: MALFORMED_QUERY.
-        """
-        cursor = self._cursor
-        position = cursor.expect_word("SELECT").position
-        select = self._select_list()
-        cursor.expect_word("FROM")
-        source, alias, aliases = self._from()
-        self._using_scope()
-        where = self._conditions.condition() if cursor.accept_word("WHERE") else None
-        self._with()
-        group, having = self._group()
-        order = self._order()
-        limit_position = cursor.token.position
-        limit = cursor.expect_count() if cursor.accept_word("LIMIT") else None
-        offset = self._offset()
-        self._for()
-        return Query(
-            select, source, alias, aliases, where, group, having, order, limit, offset, position, limit_position
-        )
 
-    def inner_query(self) -> Query:
-        """Parse a query in brackets whose opening one is taken, and its closing one.
+def _parse(text: str, start: str, code: str) -> Any:
+    _check_depth(text, code)
+    try:
+        return _parser().parse(text, start)
+    except UnexpectedInput as error:
+        raise _explain(text, error, code) from None
+    except _IllegalEscapeError as illegal:
+        row, column = locate(text, illegal.position)
+        raise OrgError(code, f"line {row}:{column - 1} {illegal.text}") from None
+    except _RefusedError as refused:
+        raise refuse(refused.code or code, text, refused.position, refused.text) from None
 
-        :raises OrgError: MALFORMED_QUERY.
-        """
-        self._cursor.enter()
-        query = self.query()
-        self._cursor.expect_symbol(")")
-        self._cursor.leave()
-        return query
 
-    def returned_fields(self, source: Path) -> Query:
-        """Parse what stands in brackets after an object in SOSL's RETURNING: fields and clauses.
+_NESTING = re.compile(rf"'(?:[^'\\]|\\.)*'|[()]|(?:\bNOT\s+){{{DEEPEST}}}", re.IGNORECASE | re.DOTALL)
 
-        :raises OrgError: MALFORMED_SEARCH.
-        """
-        cursor = self._cursor
-        position = cursor.token.position
-        select = self._select_list()
-        if cursor.accept_word("USING"):
-            cursor.expect_word("LISTVIEW")
-            cursor.expect_symbol("=")
-            cursor.expect_name()
-        where = self._conditions.condition() if cursor.accept_word("WHERE") else None
-        order = self._order()
-        limit = cursor.expect_count() if cursor.accept_word("LIMIT") else None
-        offset = self._offset()
-        return Query(select, source, None, (), where, None, None, order, limit, offset, position)
 
-    def _select_list(self) -> tuple[SelectItem, ...]:
-        items = [self._select_item()]
-        while self._cursor.accept_symbol(","):
-            items.append(self._select_item())
-        return tuple(items)
+def _check_depth(text: str, code: str) -> None:
+    depth = 0
+    for match in _NESTING.finditer(text):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth > DEEPEST or match[0][0] in "nN":
+            raise refuse(code, text, match.end() - 1, "Query is too deeply nested")
 
-    def _select_item(self) -> SelectItem:
-        cursor = self._cursor
-        if cursor.accept_symbol("("):
-            return SelectChildren(self.inner_query())
-        if cursor.is_word("TYPEOF") and cursor.peek().kind == "name":
-            return self._typeof()
-        if cursor.is_word("FIELDS") and cursor.peek().text == "(":
-            return self._all_fields()
-        if cursor.is_word("FROM"):
-            raise cursor.unexpected()
-        return SelectField(parse_expression(cursor), self._alias())
 
-    def _alias(self) -> str | None:
-        # SOQL has aliases without AS, and says so of the word itself.
-        if self._cursor.is_word("AS") and self._cursor.peek().kind == "name":
-            raise self._cursor.unexpected()
-        # A word that begins a clause cannot be an alias.
-        if self._cursor.token.kind != "name" or self._cursor.token.upper in RESERVED:
-            return None
-        return self._cursor.take().text
+class _RefusedError(Exception):
+    """A query that the grammar accepts and Salesforce does not; an empty code is the language's own."""
 
-    def _all_fields(self) -> SelectAll:
-        cursor = self._cursor
-        position = cursor.take().position
-        cursor.expect_symbol("(")
-        which = cursor.expect_word("ALL", "STANDARD", "CUSTOM").upper
-        cursor.expect_symbol(")")
-        return SelectAll(which, position)
+    def __init__(self, position: int | None, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.position = position or 0
+        self.text = text
+        self.code = code
 
-    def _typeof(self) -> SelectByType:
-        cursor = self._cursor
-        cursor.take()
-        relationship = cursor.expect_path()
-        branches: list[tuple[Path, tuple[Path, ...]]] = []
-        # At least one WHEN.
-        while cursor.accept_word("WHEN") or not branches:
-            sobject = cursor.expect_path()
-            cursor.expect_word("THEN")
-            branches.append((sobject, self._paths()))
-        otherwise = self._paths() if cursor.accept_word("ELSE") else ()
-        cursor.expect_word("END")
-        return SelectByType(relationship, tuple(branches), otherwise)
 
-    def _paths(self) -> tuple[Path, ...]:
-        paths = [self._cursor.expect_path()]
-        while self._cursor.accept_symbol(","):
-            paths.append(self._cursor.expect_path())
-        return tuple(paths)
+class _IllegalEscapeError(_RefusedError):
+    """An escape in a string that there is none of, which Salesforce refuses without a frame."""
 
-    def _from(self) -> tuple[Path, str | None, tuple[tuple[str, Path], ...]]:
-        source = self._cursor.expect_path()
-        alias = self._source_alias()
-        aliases: list[tuple[str, Path]] = []
-        while self._cursor.accept_symbol(","):
-            path = self._cursor.expect_path()
-            name = self._source_alias()
-            # Without a name of its own the last relationship is the alias.
-            aliases.append(((name or path.names[-1]).lower(), path))
-        return source, alias, tuple(aliases)
 
-    def _source_alias(self) -> str | None:
-        if self._cursor.is_word("AS") and self._cursor.peek().kind == "name":
-            self._cursor.take()
-        if self._cursor.token.kind != "name" or self._cursor.token.upper in CLAUSES:
-            return None
-        if self._cursor.token.upper in RESERVED:
-            raise self._cursor.unexpected()
-        return self._cursor.take().text
+# The tokens of both languages, to say which one is refused, and whether the text has characters that begin none.
+_TOKEN = re.compile(
+    r"""\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))?(?!\w)
+      | (?P<zoneless>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)
+      | [+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?!\w)
+      | [A-Za-z_]\w* | <=|>=|!=|<>|[=<>(),.:;*/+\-{}&?%\[\]0-9] | '(?P<string>(?:[^'\\]|\\.)*)' | [ \t\r\n\f]+
+    """,
+    re.VERBOSE | re.ASCII | re.DOTALL,
+)
+_BRACES = re.compile(r"\s*FIND\s*\{(?:\\.|[^\\}])*(\})?", re.IGNORECASE | re.DOTALL)
 
-    def _using_scope(self) -> None:
-        if self._cursor.accept_word("USING"):
-            self._cursor.expect_word("SCOPE")
-            self._cursor.expect_word(*SCOPES)
 
-    def _with(self) -> None:
-        """Accept the access modes, which change nothing for one user who may read all."""
-        cursor = self._cursor
-        if not cursor.accept_word("WITH"):
-            return
-        if cursor.is_word("DATA") and cursor.peek().upper == "CATEGORY":
-            cursor.take()
-            cursor.take()
-            # The defaults have no category groups, so that any is unknown.
-            group = cursor.expect_name()
-            raise refuse(
-                "INVALID_FIELD", cursor.query, group.position, f"Data category group '{group.text}' does not exist"
-            )
-        cursor.expect_word("SECURITY_ENFORCED", "USER_MODE", "SYSTEM_MODE")
+def _explain(text: str, error: UnexpectedInput, code: str) -> OrgError:
+    """Return Salesforce's refusal of a text: of a character that no token begins with, else of a token."""
+    position = error_position(error, text)
+    at = 0
+    if code == "MALFORMED_SEARCH":
+        braces = _BRACES.match(text)
+        if braces is None:
+            # Without braces nothing is a token.
+            return unexpected_token(text, position, text[position : position + 1] or "<EOF>", code=code)
+        if not braces[1]:
+            return _refuse_character(text, len(text), code, "mismatched character '<EOF>' expecting '}'")
+        at = braces.end()
+    found = "<EOF>"
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None and text[at] == "'":
+            return _refuse_character(text, len(text), code, "mismatched character '<EOF>' expecting '''")
+        # A moment needs a zone in SOQL; Salesforce complains of the character where it should stand.
+        if match is None or match["zoneless"]:
+            at = match.end() if match else at
+            shown = text[at] if at < len(text) else "<EOF>"
+            return _refuse_character(text, at, code, f"no viable alternative at character '{shown}'")
+        if at == position:
+            found = match[0] if match["string"] is None else match["string"]
+        at = match.end()
+    if found == ":":
+        return refuse(code, text, position, "Bind variables only allowed in Apex code")
+    return unexpected_token(text, position, found, code=code)
 
-    def _group(self) -> tuple[Grouping | None, Condition | None]:
-        cursor = self._cursor
-        if not cursor.accept_word("GROUP"):
-            return None, None
-        cursor.expect_word("BY")
-        if cursor.is_word("ROLLUP", "CUBE") and cursor.peek().text == "(":
-            kind = cursor.take().upper
-            cursor.take()
-            grouping = Grouping(self._expressions(), kind)
-            cursor.expect_symbol(")")
-        else:
-            grouping = Grouping(self._expressions())
-        having = self._conditions.condition() if cursor.accept_word("HAVING") else None
+
+def error_position(error: UnexpectedInput, text: str) -> int:
+    """Return the offset in the text at which the parser stopped."""
+    if isinstance(error, UnexpectedToken):
+        return len(text) if error.token.type == "$END" else error.token.start_pos or 0
+    return len(text) if error.pos_in_stream is None else error.pos_in_stream
+
+
+def _refuse_character(text: str, at: int, code: str, problem: str) -> OrgError:
+    # Salesforce counts columns from 0 here, in the frame too, which so points one column before the character.
+    row, column = locate(text, at)
+    return OrgError(code, frame(text, at - 1) + f"line {row}:{column - 1} {problem}")
+
+
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", '"': '"', "'": "'"}
+_ESCAPE = re.compile(r"\\([uU][0-9A-Fa-f]{4}|.)", re.DOTALL)
+
+
+def _read_string(token: Token) -> str:
+    r"""Return a string's value, where ``\%``, ``\_`` and the backslash are still escaped: LIKE needs to know."""
+
+    def read(match: re.Match[str]) -> str:
+        escaped = match[1]
+        if escaped in ("%", "_", "\\"):
+            return match[0]
+        if len(escaped) > 1:
+            return chr(int(escaped[1:], 16))
+        if escaped.lower() in _ESCAPES:
+            return _ESCAPES[escaped.lower()]
+        at = (token.start_pos or 0) + 1 + match.start()
+        raise _IllegalEscapeError(at, f"Illegal character sequence '\\{escaped}' in string literal")
+
+    return whole_characters(_ESCAPE.sub(read, token[1:-1]))
+
+
+def whole_characters(text: str) -> str:
+    r"""Join the halves of a character that was written as ``\uD83D\uDE00``; half a character alone is no text."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _read_number(token: Token, text: str) -> float | int:
+    number = float(text)
+    # SQLite's whole numbers have 64 bits.
+    if not math.isfinite(number) or abs(number) >= 1e18:
+        raise _RefusedError(token.start_pos, f"Invalid number: {text[:40]}", "INVALID_QUERY_FILTER_OPERATOR")
+    return int(text) if re.fullmatch(r"[+-]?\d+", text) else number
+
+
+def _read_degrees(token: Token, most: int) -> float:
+    if not abs(float(token)) <= most:
+        raise _RefusedError(token.start_pos, f"Invalid coordinate: {token[:40]}")
+    return float(token)
+
+
+def _read_date(token: Token, kind: Any, read: Callable[[str], date]) -> Value:
+    try:
+        return Value(kind, read(token), str(token), token.start_pos or 0)
+    except (ValueError, OverflowError):
+        text = f"Invalid {kind}: {token}"
+        raise _RefusedError(token.start_pos, text, "INVALID_QUERY_FILTER_OPERATOR") from None
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Any]):
+    """Builds the nodes, rule by rule; an argument is None where an optional part of the rule is not there."""
+
+    def query(
+        self,
+        select: Token,
+        items: tuple[SelectItem, ...],
+        sources: tuple[tuple[Path, str | None], ...],
+        where: Condition | None,
+        group: tuple[Grouping | None, Condition | None],
+        order: tuple[Order, ...],
+        limit: tuple[int | None, int],
+        offset: int | None,
+        *marks: Token,
+    ) -> Query:
+        (source, alias), *others = sources
+        # Without a name of its own the last relationship is the alias.
+        aliases = tuple(((name or path.names[-1]).lower(), path) for path, name in others)
+        position = select.start_pos or 0
+        return Query(items, source, position, alias, aliases, where, *group, order, *limit, offset)
+
+    def select_list(self, *parts: Any) -> tuple[Any, ...]:
+        return parts
+
+    paths = branch = sources = expressions = order_keys = values = returning = select_list
+
+    def field(self, expression: Expression, alias: Token | None) -> SelectField:
+        return SelectField(expression, alias and str(alias))
+
+    def children(self, query: Query) -> SelectChildren:
+        return SelectChildren(query)
+
+    def by_type(self, relationship: Path, *branches: Any) -> SelectByType:
+        *chosen, otherwise = branches
+        return SelectByType(relationship, tuple(chosen), otherwise or ())
+
+    def all_fields(self, fields: Token, which: Token) -> SelectAll:
+        return SelectAll(which.upper(), fields.start_pos or 0)
+
+    def source(self, path: Path, alias: Token | None) -> tuple[Path, str | None]:
+        return path, alias and str(alias)
+
+    def where(self, condition: Condition | None) -> Condition | None:
+        return condition
+
+    def group(self, *parts: Any) -> tuple[Grouping | None, Condition | None]:
+        *kind, expressions, having = parts
+        grouping = Grouping(expressions, kind[-1].upper() if kind and kind[-1] else "") if expressions else None
         return grouping, having
 
-    def _expressions(self) -> tuple[Expression, ...]:
-        expressions = [parse_expression(self._cursor)]
-        while self._cursor.accept_symbol(","):
-            expressions.append(parse_expression(self._cursor))
-        return tuple(expressions)
+    def order(self, keys: tuple[Order, ...] | None) -> tuple[Order, ...]:
+        return keys or ()
 
-    def _order(self) -> tuple[Order, ...]:
-        if not self._cursor.accept_word("ORDER"):
-            return ()
-        self._cursor.expect_word("BY")
-        keys = [self._order_key()]
-        while self._cursor.accept_symbol(","):
-            keys.append(self._order_key())
-        return tuple(keys)
+    def limit(self, word: Token | None, count: Token | None) -> tuple[int | None, int]:
+        return (None, 0) if word is None or count is None else (int(count), word.start_pos or 0)
 
-    def _order_key(self) -> Order:
-        cursor = self._cursor
-        expression = parse_expression(cursor)
-        descending = cursor.is_word("DESC")
-        cursor.accept_word("ASC", "DESC")
-        nulls_last = False
-        if cursor.accept_word("NULLS"):
-            nulls_last = cursor.expect_word("FIRST", "LAST").upper == "LAST"
-        return Order(expression, descending, nulls_last)
+    def order_key(self, expression: Expression, direction: Token | None, nulls: Token | None) -> Order:
+        return Order(expression, _word(direction) == "DESC", _word(nulls) == "LAST")
 
-    def _offset(self) -> int | None:
-        cursor = self._cursor
-        if not cursor.accept_word("OFFSET"):
+    def offset(self, count: Token | None) -> int | None:
+        if count is None:
             return None
-        position = cursor.token.position
-        offset = cursor.expect_count()
-        # Salesforce's own maximum; whoever needs more is meant to page by Id.
-        if offset > 2000:
-            raise refuse("NUMBER_OUTSIDE_VALID_RANGE", cursor.query, position, "Maximum SOQL offset allowed is 2000")
-        return offset
+        if int(count) > MOST_SKIPPED:
+            text = f"Maximum SOQL offset allowed is {MOST_SKIPPED}"
+            raise _RefusedError(count.start_pos, text, "NUMBER_OUTSIDE_VALID_RANGE")
+        return int(count)
 
-    def _for(self) -> None:
-        """Accept what marks records as seen or locks them: nothing is written here.
+    def all_rows(self, word: Token, rows: Token) -> None:
+        # Deleted records are asked for by another resource of the API (queryAll), and in Apex by this clause.
+        raise _RefusedError(rows.start_pos, "ALL ROWS not allowed in this context")
 
-        :raises OrgError: for ALL ROWS, which the resource for queries does not take.
-        """
-        cursor = self._cursor
-        while cursor.is_word("FOR", "UPDATE", "ALL"):
-            word = cursor.take().upper
-            if word == "FOR":
-                cursor.expect_word("VIEW", "REFERENCE", "UPDATE")
-            elif word == "UPDATE":
-                cursor.expect_word("TRACKING", "VIEWSTAT")
-            else:
-                # What is deleted is asked for by another resource of the API (queryAll), and in Apex by this clause.
-                rows = cursor.expect_word("ROWS")
-                raise refuse(cursor.code, cursor.query, rows.position, "ALL ROWS not allowed in this context")
+    def path(self, *names: Token) -> Path:
+        return Path(tuple(map(str, names)), tuple(name.start_pos or 0 for name in names))
+
+    def call(self, name: Token, argument: Expression | None) -> FunctionCall:
+        return FunctionCall(name.upper(), argument, name.start_pos or 0)
+
+    def distance(self, name: Token, field: Path, place: tuple[float, float] | Path, unit: Token) -> FunctionCall:
+        text = _read_string(unit)
+        if text not in ("mi", "km"):
+            raise _RefusedError(unit.start_pos, f"Invalid distance unit: {text}. Use mi or km")
+        return FunctionCall("DISTANCE", field, name.start_pos or 0, Distance(place, text))
+
+    def geolocation(self, latitude: Token, longitude: Token) -> tuple[float, float]:
+        return _read_degrees(latitude, 90), _read_degrees(longitude, 180)
+
+    def all_of(self, *conditions: Condition) -> Junction:
+        return Junction("AND", conditions)
+
+    def any_of(self, *conditions: Condition) -> Junction:
+        return Junction("OR", conditions)
+
+    def negation(self, word: Token, condition: Condition) -> Negation:
+        return Negation(condition)
+
+    def comparison(self, left: Expression, operator: Token, value: Value) -> Comparison:
+        # Both spellings of unequal are SOQL's.
+        return Comparison(left, "!=" if operator == "<>" else operator.upper(), value)
+
+    def membership(self, left: Expression, negated: Token | None, values: tuple[Value, ...]) -> Membership:
+        return Membership(left, "IN" if negated is None else "NOT IN", values)
+
+    def listed(self, left: Expression, operator: Token, values: tuple[Value, ...]) -> Membership:
+        return Membership(left, operator.upper(), values)
+
+    def semi_join(self, left: Expression, negated: Token | None, opening: Token, query: Query) -> SemiJoin:
+        if not isinstance(left, Path):
+            raise _RefusedError(opening.start_pos, "unexpected token: '('")
+        return SemiJoin(left, negated is not None, query)
+
+    def string(self, token: Token) -> Value:
+        text = _read_string(token)
+        return Value("string", text, text, token.start_pos or 0)
+
+    def number(self, token: Token) -> Value:
+        # The currency of USD5000 is the only one that there is.
+        text = token[3:] if token.type == "CURRENCY" else str(token)
+        return Value("number", _read_number(token, text), str(token), token.start_pos or 0)
+
+    def boolean(self, token: Token) -> Value:
+        return Value("boolean", token.upper() == "TRUE", str(token), token.start_pos or 0)
+
+    def null(self, token: Token) -> Value:
+        return Value("null", None, str(token), token.start_pos or 0)
+
+    def day(self, token: Token) -> Value:
+        return _read_date(token, "date", date.fromisoformat)
+
+    def moment(self, token: Token) -> Value:
+        return _read_date(token, "datetime", read_moment)
+
+    def relative(self, word: Token, number: Token | None = None) -> Value:
+        count = None if number is None else int(number)
+        text = str(word) if count is None else f"{word}:{count}"
+        return Value("relative", RelativeDate(word.upper(), count), text, word.start_pos or 0)
+
+    def find(
+        self, braces: Token, fields: Token | None, returning: tuple[Query, ...] | None, limit: tuple[int | None, int]
+    ) -> tuple[str, str, tuple[Query, ...], int | None]:
+        return braces[1:-1], _word(fields) or "ALL", returning or (), limit[0]
+
+    def returned(self, name: Token, items: tuple[SelectItem, ...] | None, *clauses: Any) -> Query:
+        source = self.path(name)
+        if items is None:
+            return Query((SelectField(Path(("Id",), source.positions)),), source, source.position)
+        where, order, (limit, _), offset = clauses
+        return Query(items, source, source.position, where=where, order=order, limit=limit, offset=offset)
+
+
+def _word(token: Token | None) -> str:
+    return "" if token is None else token.upper()
+
+
+def _refuse_category(token: Token) -> Token:
+    # The defaults have no category groups, so that any is unknown.
+    group = token.split()[-1]
+    at = (token.end_pos or 0) - len(group)
+    raise _RefusedError(at, f"Data category group '{group}' does not exist", "INVALID_FIELD")
+
+
+@cache
+def _parser() -> Lark:
+    grammar = (resources.files(__package__) / "grammar.lark").read_text(encoding="utf-8")
+    grammar += _terminal("FUNCTION", FUNCTIONS - {"COUNT", "DISTANCE"}, after=r"(?=\s*\()")
+    grammar += f"ALIAS: /(?!(?:{'|'.join(sorted(RESERVED))}|AS(?=\\s+[A-Z_]))\\b)[A-Z_][A-Z0-9_]*/i\n"
+    rules = re.sub(r"//.*|/.*/\w*$", "", grammar, flags=re.MULTILINE)
+    defined = set(re.findall(r"^(\w+)(?:\.\d)?:", rules, flags=re.MULTILINE))
+    for name in sorted(set(re.findall(r"\b_?[A-Z][A-Z_]+\b", rules)) - defined):
+        grammar += _terminal(name, [name.removeprefix("_")])
+    return Lark(
+        grammar,
+        start=["query", "find"],
+        parser="lalr",
+        transformer=_Builder(),
+        lexer_callbacks={"DATA_CATEGORY": _refuse_category},
+        maybe_placeholders=True,
+    )
+
+
+def _terminal(name: str, words: Iterable[str], after: str = r"\b") -> str:
+    return f"{name}.2: /(?:{'|'.join(sorted(words, reverse=True))}){after}/i\n"

@@ -1,17 +1,15 @@
-"""A SELECT of records in SQL: fields, parents, children, TYPEOF and FIELDS()."""
+"""A SELECT of records in SQL (fields, parents, children, TYPEOF, FIELDS), and how its rows become records in JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import no_such_object
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import TEXT_TYPES, Field
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression, is_distance
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql, join
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import TEXT_TYPES, Field, FieldType
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, Sql, join, where_operand
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
     FunctionCall,
@@ -24,19 +22,120 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     SelectField,
     SelectItem,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import (
-    ChildSets,
-    QueryPlan,
-    RecordShape,
-    SqlRow,
-    child_maker,
-    value_maker,
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
+    Operand,
+    Resolved,
+    Scope,
+    Target,
+    compile_expression,
+    is_distance,
+    quote,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Resolved, Scope, Target, quote
 
 #: How many rows FIELDS() may give, and how deep children may be inside children, on Salesforce.
 MOST_WITH_FIELDS = 200
 DEEPEST_CHILDREN = 5
+# Agents only ever see it in the URLs of records.
+_URL = "/services/data/v62.0/sobjects/{}/{}"
+
+SqlRow = Sequence[Any]
+#: Child envelopes: by child subquery, then by the parent's id.
+ChildSets = Sequence[Mapping[str, Any]]
+
+
+def attributes(sobject: str, record_id: str) -> dict[str, str]:
+    """Return a record's ``attributes``."""
+    return {"type": sobject, "url": _URL.format(sobject, record_id)}
+
+
+def envelope(records: Sequence[Any]) -> dict[str, Any] | None:
+    """Return what holds the children of a record: nothing where there are none."""
+    # Salesforce has null, not an empty envelope, where a record has no children.
+    return {"totalSize": len(records), "done": True, "records": list(records)} if records else None
+
+
+@dataclass(slots=True)
+class RecordShape:
+    """How one record is made from a row.
+
+    :param sobject: name of its object, or the column that has the name.
+    :param record_id: the column of its id.
+    :param entries: key and maker of each value, in the order of the query.
+    :param by_type: for TYPEOF: the entries that a record of each object has instead.
+    """
+
+    sobject: str | int
+    record_id: int
+    entries: dict[str, Callable[[SqlRow, ChildSets], Any]] = field(default_factory=dict)
+    by_type: dict[str, dict[str, Callable[[SqlRow, ChildSets], Any]]] = field(default_factory=dict)
+
+    def build(self, row: SqlRow, children: ChildSets) -> dict[str, Any] | None:
+        """Return the record, or None where a parent is missing."""
+        record_id = row[self.record_id]
+        # A missing parent is null as a whole.
+        if record_id is None:
+            return None
+        sobject = self.sobject if isinstance(self.sobject, str) else str(row[self.sobject])
+        record: dict[str, Any] = {"attributes": attributes(sobject, record_id)}
+        for key, make in self.by_type.get(sobject, self.entries).items():
+            record[key] = make(row, children)
+        return record
+
+
+def value_maker(column: int, field_type: FieldType, *, formatted: bool = False) -> Callable[[SqlRow, ChildSets], Any]:
+    """Return what reads a value from a row and gives it its JSON type."""
+    if formatted:
+        return lambda row, _: format_value(row[column], field_type)
+    if field_type == "boolean":
+        return lambda row, _: None if row[column] is None else bool(row[column])
+    # SQLite has Python's own types already.
+    return lambda row, _: row[column]
+
+
+def child_maker(number: int, record_id: int) -> Callable[[SqlRow, ChildSets], Any]:
+    """Return what finds the children of a row's record."""
+    return lambda row, children: children[number].get(row[record_id])
+
+
+def format_value(value: Any, field_type: FieldType) -> Any:
+    """Return a value as FORMAT shows it to a reader of American English."""
+    if value is None or field_type == "boolean":
+        return None if value is None else str(bool(value)).lower()
+    if field_type == "currency":
+        return f"${value:,.2f}"
+    if isinstance(value, int | float):
+        # 15 digits: more are the noise of doubles.
+        return f"{value:,.15g}" if value == int(value) else f"{value:,}"
+    if field_type == "date":
+        # By hand: strftime has no portable way to leave out leading zeros.
+        day = datetime.strptime(value[:10], "%Y-%m-%d")
+        return f"{day.month}/{day.day}/{day.year}"
+    if field_type == "datetime":
+        moment = datetime.strptime(value[:19], "%Y-%m-%dT%H:%M:%S")
+        hour = moment.hour % 12 or 12
+        half = "AM" if moment.hour < 12 else "PM"
+        return f"{moment.month}/{moment.day}/{moment.year}, {hour}:{moment.minute:02d} {half}"
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A compiled query.
+
+    :param parameters: as SQLite takes them.
+    :param build: makes a record of a row and the children of all rows.
+    :param record_id: the column of the record's id; None where rows are groups.
+    :param children: subqueries for children. The SQL of each takes, as its first parameter, the parents' ids as a JSON
+        list, and has the parent's id in its last column.
+    :param counting: whether the one number that it finds is the answer itself (``SELECT COUNT()``).
+    """
+
+    sql: str
+    parameters: tuple[Any, ...]
+    build: Callable[[SqlRow, ChildSets], Any]
+    record_id: int | None = None
+    children: tuple[QueryPlan, ...] = ()
+    counting: bool = False
 
 
 def order_sql(operand: Operand, key: Order) -> str:
@@ -93,7 +192,7 @@ class RecordCompiler:
         order.append(f"{self.scope.root_table}.rowid")
         sql = self._root_sql(where, order) if self.parent is None else self._child_sql(where, order)
         children = tuple(self._children)
-        return QueryPlan.of(sql, where.parameters, root.build, record_id=root.record_id, children=children)
+        return QueryPlan(sql, where.parameters, root.build, record_id=root.record_id, children=children)
 
     def _column(self, sql: str) -> int:
         # Each expression is read once, however often it is selected.
@@ -130,8 +229,8 @@ class RecordCompiler:
         return sql
 
     def _child_sql(self, where: Sql, order: list[str]) -> str:
-        # A window function, as LIMIT in SQL would be for all parents together.
         """Return the SQL for the children of many parents at once, with the limit for each parent."""
+        # A window function, as LIMIT in SQL would be for all parents together.
         reference = f"{self.scope.root_table}.{quote(str(self.parent and self.parent.name))}"
         columns = ", ".join(f"{sql} AS c{at}" for at, sql in enumerate(self._columns))
         names = ", ".join(f"c{at}" for at in range(len(self._columns)))
@@ -208,7 +307,7 @@ class RecordCompiler:
             fields = {record_id.name: record_id} | fields
         for each in fields.values():
             if item.which == "ALL" or each.custom == (item.which == "CUSTOM"):
-                self._select_field(root, SelectField(Path((each.name,), (item.position,)), None))
+                self._select_field(root, SelectField(Path((each.name,), (item.position,))))
 
     def _select_children(self, root: RecordShape, item: SelectChildren) -> None:
         inner = item.query
@@ -249,7 +348,7 @@ class RecordCompiler:
             shape.by_type[branch[1].name] = self._branch(branch[0], branch[1].name, paths)
         for path in item.otherwise:
             full = Path(item.relationship.names + path.names, item.relationship.positions + path.positions)
-            self._select_field(root, SelectField(full, None))
+            self._select_field(root, SelectField(full))
 
     def _branch(
         self, table: str, sobject: str, paths: tuple[Path, ...]
