@@ -22,7 +22,6 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.assessor.progress import Progress
 from pytest_a2a_bench.assessor.protocol import ProtocolRun
 from pytest_a2a_bench.assessor.terms import Plan, Terms
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
@@ -31,6 +30,7 @@ from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.misses import find_missed
 from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
+from pytest_a2a_bench.model.metrics import add_known
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
@@ -50,6 +50,43 @@ _WAIT = 10.0
 
 _REACHING = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
 """What of the environment connections to a caller's agent are made with; of our tokens the one that is for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an assessment is.
+
+    :param what: what is counted: ``trials`` or ``checks``.
+    :param errors: how many could not be evaluated.
+    :param cost: dollars so far, as far as agents and models report them.
+    """
+
+    what: str = "trials"
+    total: int = 0
+    done: int = 0
+    passed: int = 0
+    errors: int = 0
+    cost: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Return it in one line."""
+        text = f"{self.done} of {self.total} {self.what} done, {self.passed} passed"
+        if self.errors:
+            text += f", {self.errors} could not be evaluated"
+        return text + (f", ${self.cost:.4f}" if self.cost else "")
+
+    def after(self, result: TrialResult) -> Progress:
+        """Return the progress with one more trial, unless that was not run."""
+        if result.status == "not_run":
+            return self
+        return dataclasses.replace(
+            self,
+            done=self.done + 1,
+            passed=self.passed + result.success,
+            errors=self.errors + (result.status != "evaluated"),
+            cost=add_known(self.cost, result.cost),
+        )
 
 
 class AssessmentFailed(Exception):
@@ -333,3 +370,11 @@ def _ask(config: ClientConfig) -> str:
 
 def _texts(keys: tuple[TrialKey, ...]) -> tuple[str, ...]:
     return tuple(str(key) for key in keys)
+
+
+def failure_of(result: TrialResult) -> str:
+    """Return how a trial ended that was evaluated and did not succeed, without what it expected; empty for others."""
+    if result.status != "evaluated" or result.success:
+        return ""
+    reason = result.termination_reason or "unknown"
+    return f"{reason} ({result.category})" if result.category else reason

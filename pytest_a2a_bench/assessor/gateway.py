@@ -1,12 +1,7 @@
-"""What every request passes before it is looked at: who sends it, how often, how large, and that it is counted."""
+"""What every request passes before it is handled: who sends it, how large it is, and that it is counted."""
 
 from __future__ import annotations
 
-import ipaddress
-import math
-import time
-from collections import Counter
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.authentication import AuthCredentials, SimpleUser
@@ -26,52 +21,6 @@ MAX_BODY = 1024 * 1024
 OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
 """What anybody may see: how to call us, and whether we live."""
 
-_MINUTE = 60
-
-_UNLIMITED = "/healthz"
-"""What is answered however often it is asked for: who is told too seldom that we live ends us."""
-
-
-class Limit:
-    """Lets requests through, as many in each minute as one may send. Belongs to one event loop.
-
-    :param per_minute: None lets all of them through.
-    """
-
-    def __init__(self, per_minute: int | None, monitor: Monitor, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_minute, self._monitor, self._clock = per_minute, monitor, clock
-        self._minute, self._sent = -1, Counter[str]()
-
-    async def check(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, caller: str | None = None) -> None:
-        """Hand a request on, or answer that it comes too early.
-
-        :param caller: who asks; None for somebody unknown, whose address counts.
-        """
-        minute, second = divmod(self._clock(), _MINUTE)
-        if minute != self._minute:
-            self._minute, self._sent = int(minute), Counter()
-        who = f"address {address_of(scope)}" if caller is None else f"caller {caller}"
-        self._sent[who] += 1
-        if self._per_minute is None or self._sent[who] <= self._per_minute:
-            await app(scope, receive, send)
-            return
-        self._monitor.note_limited("address" if caller is None else "caller")
-        seconds = math.ceil(_MINUTE - second)
-        told = f"more than {self._per_minute} requests in a minute; ask again in {seconds} s"
-        await JSONResponse({"error": told}, 429, {"Retry-After": str(seconds)})(scope, receive, send)
-
-
-def address_of(scope: Scope) -> str:
-    """Return where a request comes from; of IPv6 the network, since one machine has all addresses of it."""
-    host = str((scope.get("client") or ("",))[0])
-    try:
-        found = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
-
 
 def counted(app: ASGIApp, monitor: Monitor) -> ASGIApp:
     """Count what is answered."""
@@ -87,33 +36,24 @@ def counted(app: ASGIApp, monitor: Monitor) -> ASGIApp:
     return count
 
 
-def guarded(app: ASGIApp, callers: Callers, limit: Limit) -> ASGIApp:
-    """Let in only those who show a token, and say who they are; strangers are counted by their addresses."""
+def guarded(app: ASGIApp, callers: Callers) -> ASGIApp:
+    """Let in only those who show a token, and say who they are."""
 
-    async def challenge(scope: Scope, receive: Receive, send: Send) -> None:
-        schemes = 'Bearer, Basic realm="assessor"' if scope["method"] in ("GET", "HEAD") else "Bearer"
-        refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": schemes})
-        await refusal(scope, receive, send)
+    async def authenticate(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            caller = callers.who(Headers(scope=scope).get("authorization", ""))
+            if caller is None:
+                schemes = 'Bearer, Basic realm="assessor"' if scope["method"] in ("GET", "HEAD") else "Bearer"
+                refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": schemes})
+                await refusal(scope, receive, send)
+                return
+            scope["user"], scope["auth"] = SimpleUser(caller), AuthCredentials(["assess"])
+        await app(scope, receive, send)
 
-    async def ask(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] == _UNLIMITED:
-            await app(scope, receive, send)
-            return
-        if scope["path"] in OPEN_PATHS:
-            await limit.check(app, scope, receive, send)
-            return
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        caller = callers.who(given.decode("latin-1"))
-        if caller is None:
-            await limit.check(challenge, scope, receive, send)
-            return
-        scope["user"], scope["auth"] = SimpleUser(caller), AuthCredentials(["assess"])
-        await limit.check(app, scope, receive, send, caller)
-
-    return ask
+    return authenticate
 
 
-def called_by_name(app: ASGIApp, base: str, limit: Limit) -> ASGIApp:
+def called_by_name(app: ASGIApp, base: str) -> ASGIApp:
     """Let in only who calls us by an address of this machine or by the card's, and no page of another site.
 
     For an assessor without tokens: a browser here carries what any site wants, under a name that means this machine
@@ -130,7 +70,7 @@ def called_by_name(app: ASGIApp, base: str, limit: Limit) -> ASGIApp:
             return False
         return is_loopback(host) or (bool(shown) and host == shown)
 
-    async def look(scope: Scope, receive: Receive, send: Send) -> None:
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
         refusal = None
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             headers = Headers(scope=scope)
@@ -140,12 +80,9 @@ def called_by_name(app: ASGIApp, base: str, limit: Limit) -> ASGIApp:
                 refusal = JSONResponse({"error": told}, 421)
             elif scope["method"] not in ("GET", "HEAD") and origin is not None and not is_ours(origin):
                 refusal = JSONResponse({"error": "pages of other sites may not call this assessor"}, 403)
-        if scope["type"] != "http" or scope["path"] == _UNLIMITED:
-            await app(scope, receive, send)
-        else:
-            await limit.check(refusal or app, scope, receive, send)
+        await (refusal or app)(scope, receive, send)
 
-    return look
+    return check
 
 
 def bounded(app: ASGIApp, most: int = MAX_BODY) -> ASGIApp:

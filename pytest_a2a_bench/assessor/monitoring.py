@@ -1,4 +1,4 @@
-"""What an operator watches: numbers for Prometheus, and a JSON object per line for logs, without secrets and golds."""
+"""Metrics for Prometheus and logs as JSON lines, without secrets, words of a conversation or what tasks expect."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.tracing import Kind, Span, Tracing, Value
+
+log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,12 +33,6 @@ class Monitor:
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
             "a2a_assessor_requests", "HTTP requests by method and status", ("method", "status"), registry=registry
-        )
-        self._limited = Counter(
-            "a2a_assessor_requests_limited",
-            "Requests refused because a caller, or an address without a token, sent too many in a minute",
-            ("by",),
-            registry=registry,
         )
         self._state = Gauge("a2a_assessor_assessments", "Assessments now, by state", ("state",), registry=registry)
         self._ended = Counter(
@@ -70,21 +68,39 @@ class Monitor:
         """Count a request; what a client invents as a method makes no series of its own."""
         self._requests.labels(method if method in _METHODS else "other", str(status)).inc()
 
-    def note_limited(self, by: str) -> None:
-        """Count a request that came too early; ``by`` is ``caller`` or ``address``."""
-        self._limited.labels(by).inc()
-
-    def note_end(self, evaluation: str, outcome: str, seconds: float) -> None:
-        """Count an assessment that has ended."""
-        self._ended.labels(evaluation, outcome).inc()
+    def note_end(self, record: Record) -> None:
+        """Count and log an assessment that has ended."""
+        seconds = (record.ended or record.submitted) - record.submitted
+        self._ended.labels(str(record.request.get("evaluation", "")), record.state).inc()
         self._seconds.observe(seconds)
+        about = {
+            "assessment": record.name,
+            "caller": record.caller,
+            "state": record.state,
+            "score": record.score,
+            "max_score": record.max_score,
+            "seconds": round(seconds, 3),
+            "told": one_line(record.summary, 300),
+        }
+        log.info("assessment ended", extra=about)
 
-    def note_rejection(self) -> None:
-        """Count a request that could not be carried out, and so was no assessment."""
+    def note_rejection(self, name: str, problems: int) -> None:
+        """Count and log a request that could not be carried out, and so was no assessment."""
         self._ended.labels("", "rejected").inc()
+        log.info("request rejected", extra={"assessment": name, "problems": problems})
 
-    def note_trial(self, result: TrialResult) -> None:
-        """Count a trial."""
+    def note_trial(self, name: str, result: TrialResult) -> None:
+        """Count and log a trial of an assessment."""
+        about = {
+            "assessment": name,
+            "trial": str(result.key),
+            "status": result.status,
+            "reward": result.reward if result.status == "evaluated" else None,
+            "turns": result.turns,
+            "seconds": round(result.duration, 3),
+            "error": result.error_type,
+        }
+        log.info("trial ended", extra=about)
         outcome = ("passed" if result.success else "failed") if result.status == "evaluated" else result.status
         self._trials.labels(result.key.domain, outcome).inc()
         for seconds in result.turn_latencies:
@@ -103,6 +119,75 @@ class Monitor:
         """Return the numbers in Prometheus's text format."""
         return bytes(generate_latest(self._registry))
 
+
+# --- inside an assessment ---------------------------------------------------------------------------------------------
+
+_OF_TURNS = {
+    "gen_ai.usage.input_tokens": "input_tokens",
+    "gen_ai.usage.output_tokens": "output_tokens",
+    "a2a.task.state": "state",
+}
+"""Attributes of a turn's span -> members of its log line."""
+
+
+class LoggedTracing(Tracing):
+    """The spans of one assessment's trials, which are logged too: numbers and names only, as spans have them."""
+
+    def __init__(self, inner: Tracing, assessment: str) -> None:
+        self._inner = inner
+        self._assessment = assessment
+
+    def trial(self, key: str, attributes: Mapping[str, Value | None]) -> Span:
+        """Begin a trial's span."""
+        about = {"assessment": self._assessment, "trial": key}
+        log.info("trial begun", extra=about)
+        return _LoggedSpan(self._inner.trial(key, attributes), about)
+
+
+class _LoggedSpan(Span):
+    """The span of a trial, whose children are its turns, or that of a turn.
+
+    :param about: members of its log lines; those of a turn have its number.
+    """
+
+    def __init__(self, inner: Span, about: Mapping[str, Any]) -> None:
+        self._inner, self._about = inner, dict(about)
+        self._began, self._turns = time.monotonic(), 0
+
+    def child(self, name: str, kind: Kind = "internal", attributes: Mapping[str, Value | None] | None = None) -> Span:
+        made = self._inner.child(name, kind, attributes)
+        if "turn" in self._about:
+            return made
+        self._turns += 1
+        return _LoggedSpan(made, {**self._about, "turn": self._turns})
+
+    def set(self, attributes: Mapping[str, Value | None]) -> None:
+        self._inner.set(attributes)
+        if "turn" in self._about:
+            self._about |= {name: attributes[key] for key, name in _OF_TURNS.items() if key in attributes}
+
+    def event(self, name: str, attributes: Mapping[str, Value | None]) -> None:
+        self._inner.event(name, attributes)
+        if name == "gen_ai.evaluation.result":
+            reward = attributes.get("gen_ai.evaluation.score.value")
+            outcome = attributes.get("gen_ai.evaluation.score.label")
+            log.info("trial evaluated", extra={**self._about, "reward": reward, "outcome": outcome})
+
+    def fail(self, error_type: str, description: str = "") -> None:
+        self._inner.fail(error_type, description)
+        # Its description may quote the agent.
+        self._about["error"] = error_type
+
+    def end(self) -> None:
+        self._inner.end()
+        if "turn" in self._about:
+            log.info("turn ended", extra={**self._about, "seconds": round(time.monotonic() - self._began, 3)})
+
+    def headers(self) -> dict[str, str]:
+        return self._inner.headers()
+
+
+# --- logs as JSON -----------------------------------------------------------------------------------------------------
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OF_CLIENTS = ("a2a.server.routes", "a2a.compat", "a2a.server.request_handlers", "a2a.server.tasks", "a2a.utils")

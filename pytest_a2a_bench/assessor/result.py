@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.assessor.assessment import Concluded
-from pytest_a2a_bench.assessor.progress import failure_of
+from pytest_a2a_bench.assessor.assessment import Concluded, failure_of
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.conformance.report import Report, counts
 from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, sum_usage

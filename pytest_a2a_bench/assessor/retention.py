@@ -17,7 +17,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pytest_a2a_bench.assessor.desk import ENDED
+from pytest_a2a_bench.assessor.executor import ENDED
 from pytest_a2a_bench.results import assessments as records
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.assessor.desk import Desk
+from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import CONTENT_TYPE, Monitor
 from pytest_a2a_bench.assessor.protocol import NAME as PROTOCOL_FILE
 from pytest_a2a_bench.assessor.terms import Terms
@@ -54,12 +54,12 @@ th, td { border-top: 1px solid color-mix(in srgb, CanvasText 25%, Canvas); paddi
 """
 
 
-def other_routes(desk: Desk, terms: Terms, monitor: Monitor, engine: AsyncEngine) -> list[BaseRoute]:
+def other_routes(executor: AssessmentExecutor, terms: Terms, monitor: Monitor, engine: AsyncEngine) -> list[BaseRoute]:
     """Return the routes."""
 
     async def page(request: Request) -> Response:
-        found = [one for one in await asyncio.to_thread(desk.watch.kept.all) if _may_see(request, terms, one)]
-        markup = _page(desk, found, has_reports=_is_operator(request, terms))
+        found = [one for one in await asyncio.to_thread(executor.kept.all) if _may_see(request, terms, one)]
+        markup = _page(executor, found, has_reports=_is_operator(request, terms))
         headers = {**_HEADERS, "Content-Security-Policy": _POLICY}
         if any(one.state in records.UNFINISHED for one in found):
             headers["Refresh"] = str(_RELOAD)
@@ -78,7 +78,7 @@ def other_routes(desk: Desk, terms: Terms, monitor: Monitor, engine: AsyncEngine
         return JSONResponse({"status": "ok"})
 
     async def ready(request: Request) -> Response:
-        if desk.is_closing:
+        if executor.is_closing:
             return JSONResponse({"status": "closing"}, 503)
         try:
             async with engine.connect() as connection:
@@ -109,11 +109,11 @@ def _may_see(request: Request, terms: Terms, record: Record) -> bool:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def _page(desk: Desk, found: list[Record], *, has_reports: bool) -> str:
+def _page(executor: AssessmentExecutor, found: list[Record], *, has_reports: bool) -> str:
     """Return the page: the assessments that run or wait first, then the newest."""
     order = ("running", "waiting")
     found = sorted(found, key=lambda one: order.index(one.state) if one.state in order else len(order))
-    rows = [el("tr", [el("td", cell) for cell in _cells(desk, one, has_reports)]) for one in found[:_SHOWN]]
+    rows = [el("tr", [el("td", cell) for cell in _cells(executor, one, has_reports)]) for one in found[:_SHOWN]]
     columns = ("State", "Score", "Benchmark", "Agent", "Result", "Submitted", "Report")
     titles = el("thead", el("tr", [el("th", name, scope="col") for name in columns]))
     table = el("table", titles, el("tbody", rows))
@@ -135,8 +135,8 @@ def _page(desk: Desk, found: list[Record], *, has_reports: bool) -> str:
     return f"<!doctype html>\n{el('html', head, el('body', main), lang='en')}\n"
 
 
-def _cells(desk: Desk, record: Record, has_reports: bool) -> Iterator[Child]:
-    running = desk.running.get(record.name)
+def _cells(executor: AssessmentExecutor, record: Record, has_reports: bool) -> Iterator[Child]:
+    running = executor.running.get(record.name)
     domain = str(record.request.get("domain") or record.request.get("evaluation") or "a request")
     yield record.state
     yield f"{record.score:g} of {record.max_score:g}" if record.score is not None and record.max_score else "\u2013"

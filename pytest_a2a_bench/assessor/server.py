@@ -28,8 +28,8 @@ from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
-from pytest_a2a_bench.assessor.desk import ENDED, Desk, Look
-from pytest_a2a_bench.assessor.gateway import Limit, bounded, called_by_name, counted, guarded
+from pytest_a2a_bench.assessor.executor import ENDED, AssessmentExecutor, Look
+from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, counted, guarded
 from pytest_a2a_bench.assessor.handler import AssessorHandler, delete_webhook_route
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.retention import keep_removing
@@ -123,13 +123,13 @@ async def assessor(
     stores = await open_stores(terms.results, place.database)
     monitor = Monitor()
     look = _looking(stores.tasks)
-    desk = Desk(terms, monitor, _patient(look), is_shared=place.database is not None, tracing=tracing)
+    executor = AssessmentExecutor(terms, monitor, look, is_shared=place.database is not None, tracing=tracing)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)
     sender = WebhookSender(client, stores.webhooks, stores.tasks)
     handler = AssessorHandler(
-        agent_executor=desk,
+        agent_executor=executor,
         task_store=stores.tasks,
         agent_card=card,
         push_config_store=stores.webhooks,
@@ -146,19 +146,18 @@ async def assessor(
         # Without the SDK's catch-all for tenants, which the assessor does not have.
         *(route for route in rest if isinstance(route, Route)),
         delete_webhook_route(handler, strict),
-        *other_routes(desk, terms, monitor, stores.engine),
+        *other_routes(executor, terms, monitor, stores.engine),
     ]
-    limit = Limit(terms.per_minute or None, monitor)
     app = bounded(Starlette(routes=routes))
-    beside = [asyncio.create_task(_keep_taking_up(handler, desk, look))]
+    beside = [asyncio.create_task(_keep_taking_up(handler, executor, look))]
     if terms.keep is not None:
         beside.append(asyncio.create_task(keep_removing(terms.results, stores.engine, terms.keep)))
     forget = KNOWN.remember(tokens)
     try:
-        let_in = called_by_name(app, base, limit) if callers is None else guarded(app, callers, limit)
+        let_in = called_by_name(app, base) if callers is None else guarded(app, callers)
         yield counted(let_in, monitor)
     finally:
-        desk.close()
+        executor.close()
         for task in beside:
             task.cancel()
         await handler.aclose()
@@ -181,42 +180,42 @@ def _prepare(terms: Terms) -> None:
 # --- what was interrupted ---------------------------------------------------------------------------------------------
 
 
-async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> None:
+async def _keep_taking_up(handler: AssessorHandler, executor: AssessmentExecutor, look: Look) -> None:
     """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
     idle: frozenset[str] = frozenset()
     while True:
         try:
             # Sent to an execution that was about to end, a message is lost, and nobody says so.
-            for name in idle & desk.idle:
-                desk.give_back(name)
-            idle = desk.idle
-            found = await asyncio.to_thread(desk.watch.kept.all)
+            for name in idle & executor.idle:
+                executor.give_back(name)
+            idle = executor.idle
+            found = await asyncio.to_thread(executor.kept.all)
             unfinished = [one for one in found if one.state in records.UNFINISHED]
             for record in reversed(unfinished):  # the oldest first
-                if desk.claim(record.name):
-                    await _take_up_or_leave(handler, desk, record, look)
+                if executor.claim(record.name):
+                    await _take_up_or_leave(handler, executor, record, look)
         except Exception:  # a directory or a database that comes back
             log.exception("what was interrupted could not be looked for")
         await asyncio.sleep(_LOOK_FOR_ORPHANS)
 
 
-async def _take_up_or_leave(handler: AssessorHandler, desk: Desk, record: Record, look: Look) -> None:
+async def _take_up_or_leave(handler: AssessorHandler, executor: AssessmentExecutor, record: Record, look: Look) -> None:
     """Take an assessment up, or leave it to the next look: one that cannot be keeps no other from it."""
     try:
-        await _take_up(handler, desk, record, look)
+        await _take_up(handler, executor, record, look)
     except Exception:
         log.exception("assessment not taken up now", extra={"assessment": record.name})
-        if record.name not in desk.at_work:
-            desk.give_back(record.name)
+        if record.name not in executor.at_work:
+            executor.give_back(record.name)
 
 
-async def _take_up(handler: AssessorHandler, desk: Desk, record: Record, look: Look) -> None:
+async def _take_up(handler: AssessorHandler, executor: AssessmentExecutor, record: Record, look: Look) -> None:
     """Send an assessment's message again: its task is there, and its finished trials, too."""
-    terms = desk.terms
+    terms = executor.terms
     try:
         # It may have ended since it was read.
         if (await asyncio.to_thread(records.read, terms.directory(record.name))).state not in records.UNFINISHED:
-            desk.give_back(record.name)
+            executor.give_back(record.name)
             return
         request = SendMessageRequest(
             message=ParseDict(record.message, Message(), ignore_unknown_fields=True),
@@ -227,7 +226,7 @@ async def _take_up(handler: AssessorHandler, desk: Desk, record: Record, look: L
     except (A2AError, ParseError, StoreError, FileNotFoundError) as error:
         log.warning("assessment not taken up", extra={"assessment": record.name, "reason": str(error)})
         _ended(record, await look(record.name, record.caller)).write(terms.directory(record.name))
-        desk.give_back(record.name)
+        executor.give_back(record.name)
 
 
 def _ended(record: Record, task: Task | None) -> Record:
@@ -250,25 +249,6 @@ def _looking(tasks: VersionedDatabaseTaskStore) -> Look:
         return None if stored is None else stored.task
 
     return look
-
-
-def _patient(look: Look) -> Look:
-    """Return what looks at a stored task and finds none while the database does not answer, so that it looks again."""
-    answers = True
-
-    async def try_to_look(name: str, caller: str) -> Task | None:
-        nonlocal answers
-        try:
-            found = await look(name, caller)
-        except Exception as error:  # each driver has its own
-            if answers:
-                log.warning("the database does not answer", extra={"reason": type(error).__name__})
-            answers = False
-            return None
-        answers = True
-        return found
-
-    return try_to_look
 
 
 # --- the socket -------------------------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ class Terms:
 
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
-    :param per_minute: most requests of one caller in a minute, and of one address without a token; None for any number.
     :param max_tasks: most trials of one assessment.
     :param max_steps: most steps of a conversation, and most turns of either side.
     :param seconds: most of an assessment; ``cost`` most dollars of it.
@@ -60,7 +59,6 @@ class Terms:
     at_once: int = 4
     per_caller: int = 2
     waiting: int = 100
-    per_minute: int | None = None
     max_tasks: int = 500
     max_steps: int = 200
     seconds: float = 6 * 3600.0

@@ -161,23 +161,14 @@ def _add_serving(parser: ArgumentParser) -> None:
     )
     limits = parser.add_argument_group("limits")
     for name, kind, default, told in _LIMITS:
-        shown = f" ({default:g})" if default is not None else "" if "default" in told else " (none)"
+        shown = f" ({default:g})" if default is not None else " (none)"
         limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{told}{shown}")
 
-
-_REQUESTS = 6000
 
 _LIMITS: tuple[tuple[str, Callable[[str], Any], float | None, str], ...] = (
     ("max-assessments", int, 4, "Assessments that run at once; others wait"),
     ("max-per-caller", int, 2, "Assessments of one caller that run at once"),
     ("max-waiting", int, 100, "Assessments of one caller that may wait"),
-    (
-        "max-requests",
-        int,
-        None,
-        "Requests of one caller in a minute, and of one address without a token; by default "
-        f"{_REQUESTS}, and any number where only this machine is served",
-    ),
     ("max-trials", int, 500, "Trials of one assessment"),
     ("max-steps", int, 200, "Steps of a conversation"),
     ("max-seconds", float, 6 * 3600.0, "Seconds of one assessment"),
@@ -254,7 +245,6 @@ def _terms(namespace: Namespace) -> Terms:
         at_once=namespace.max_assessments,
         per_caller=namespace.max_per_caller,
         waiting=namespace.max_waiting,
-        per_minute=namespace.max_requests or (None if is_private else _REQUESTS),
         max_tasks=namespace.max_trials,
         max_steps=namespace.max_steps,
         seconds=namespace.max_seconds,

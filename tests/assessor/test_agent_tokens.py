@@ -138,17 +138,7 @@ def test_what_is_offered_is_read_from_options(tmp_path: Path, monkeypatch: pytes
     parser = ArgumentParser()
     assess.configure(parser)
     given = ["--agent-token", "PURPLE_TOKEN=https://purple.test", "--allow-edition", f"mine={tmp_path}"]
-    terms = assess._terms(parser.parse_args([*given, "--allow-retrieval", "bm25", "--max-requests", "5"]))
+    terms = assess._terms(parser.parse_args([*given, "--allow-retrieval", "bm25"]))
     assert terms.agent_tokens == {"PURPLE_TOKEN": "https://purple.test"}
-    assert (terms.editions, terms.retrievals, terms.per_minute) == ({"mine": str(tmp_path)}, ("bm25",), 5)
+    assert (terms.editions, terms.retrievals) == ({"mine": str(tmp_path)}, ("bm25",))
     assert CANARY not in repr(terms)
-
-
-def test_requests_are_limited_unless_only_this_machine_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = ArgumentParser()
-    assess.configure(parser)
-    found = [
-        assess._terms(parser.parse_args(given)).per_minute
-        for given in ([], ["--no-auth", "--host", "0.0.0.0"], ["--auth-env", "X", "--max-requests", "7"])
-    ]
-    assert found == [None, 6000, 7]

@@ -15,7 +15,7 @@ from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, rpc, stream_head
 
 from pytest_a2a_bench.a2a import client
-from pytest_a2a_bench.assessor import admission, desk, protocol
+from pytest_a2a_bench.assessor import executor, protocol, queue
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS
@@ -95,8 +95,8 @@ class Held:
 def test_whoever_waits_hears_something_at_least_every_20_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert admission.SILENCE + desk._TICK < 20
-    for module in (admission, desk):
+    assert queue.SILENCE + executor._TICK < 20
+    for module in (executor, queue):
         monkeypatch.setattr(module, "SILENCE", 0.05)
     held, told = Held(), Told()
     with raw_agent(held) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:

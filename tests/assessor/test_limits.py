@@ -14,10 +14,10 @@ import pytest
 from assessor_server import LOCAL, Caller, Told, gen3, served
 from builtin_server import served as agent_served
 
-from pytest_a2a_bench.assessor import admission
-from pytest_a2a_bench.assessor.admission import Admission, Watch
+from pytest_a2a_bench.assessor import queue
+from pytest_a2a_bench.assessor.queue import Queue
+from pytest_a2a_bench.assessor.request import BadRequest
 from pytest_a2a_bench.assessor.server import Place
-from pytest_a2a_bench.assessor.slots import Full, Slots
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Kept, Record
@@ -27,7 +27,7 @@ SAID = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "LOOK", 0.01)
+    monkeypatch.setattr(queue, "LOOK", 0.01)
 
 
 def kept_of(results: Path, name: str, caller: str, **more: object) -> Record:
@@ -40,25 +40,25 @@ async def heard(text: str) -> None:
     pass
 
 
-class TestAdmission:
+class TestQueue:
     def test_a_caller_has_no_more_running_on_three_than_on_one(self, tmp_path: Path) -> None:
         terms = Terms(tmp_path, at_once=8, per_caller=2)
         running: Counter[str] = Counter()
         most: Counter[str] = Counter()
 
-        async def hold(here: Admission, name: str, caller: str) -> None:
+        async def hold(here: Queue, name: str, caller: str) -> None:
             record = kept_of(tmp_path, name, caller)
-            place = await here.take(record, again=False)
-            held = await here.wait(record, place, heard)
+            await here.join(record, again=False)
+            held = await here.wait(record, heard)
             running[caller] += 1
             most[caller] = max(most[caller], running[caller])
             await asyncio.sleep(0.03)
             running[caller] -= 1
             held.concluded("completed", "").write(tmp_path / name)
-            place.give_back()
+            here.leave(record)
 
         async def all_of_them() -> None:
-            instances = [Admission(terms, Watch(Kept(tmp_path)), is_shared=True) for _ in range(3)]
+            instances = [Queue(terms, Kept(tmp_path), is_shared=True) for _ in range(3)]
             asked = [
                 hold(here, f"{caller}-{number}-{turn}", caller)
                 for turn in range(3)
@@ -76,15 +76,15 @@ class TestAdmission:
         terms = Terms(tmp_path, per_caller=1)
 
         async def both() -> list[str]:
-            here = Admission(terms, Watch(Kept(tmp_path)), is_shared=True)
+            here = Queue(terms, Kept(tmp_path), is_shared=True)
             left = [kept_of(tmp_path, name, "ada") for name in ("one", "two")]
             ended = []
 
             async def go_on(record: Record) -> None:
-                place = await here.take(record, again=True)
-                held = await here.wait(record, place, heard)
+                await here.join(record, again=True)
+                held = await here.wait(record, heard)
                 held.concluded("completed", "").write(tmp_path / record.name)
-                place.give_back()
+                here.leave(record)
                 ended.append(record.name)
 
             await asyncio.wait_for(asyncio.gather(*map(go_on, left)), 60)
@@ -99,30 +99,45 @@ class TestAdmission:
             kept_of(tmp_path, name, "ada", submitted=2.0)
         kept_of(tmp_path, "later", "ada", submitted=9e9)
 
-        async def take(caller: str) -> None:
-            here = Admission(terms, Watch(Kept(tmp_path)), is_shared=True)
-            here.slots.note_elsewhere(Counter({"ada": 1}))
-            await here.take(kept_of(tmp_path, f"of-{caller}", caller), again=False)
+        async def join(caller: str) -> None:
+            here = Queue(terms, Kept(tmp_path), is_shared=True)
+            here._note(Kept(tmp_path).all())
+            await here.join(kept_of(tmp_path, f"of-{caller}", caller), again=False)
 
-        asyncio.run(take("bob"))
-        with pytest.raises(Full, match="2 of your assessments wait already"):
-            asyncio.run(take("ada"))
+        asyncio.run(join("bob"))
+        with pytest.raises(BadRequest, match="2 of your assessments wait already"):
+            asyncio.run(join("ada"))
 
+    def test_one_that_steps_back_is_the_first_of_its_caller_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Others run meanwhile, if they are of another caller."""
+        began: list[str] = []
+        refusals = [[dataclasses.replace(kept_of(tmp_path, "x", "ada"), state="running")]]
+        monkeypatch.setattr(Queue, "_permit", lambda *_: refusals.pop() if refusals else None)
 
-class TestSlots:
-    def test_a_place_that_steps_back_is_the_first_of_its_caller_again(self) -> None:
-        slots = Slots(at_once=2, per_caller=2, waiting=9)
-        first, second, third = (slots.take(name, "ada") for name in ("1", "2", "3"))
-        assert (first.runs.is_set(), second.runs.is_set(), third.runs.is_set()) == (True, True, False)
-        slots.note_elsewhere(Counter({"ada": 1}))
-        second.step_back()
-        assert (second.runs.is_set(), third.ahead) == (False, 1)
-        other = slots.take("4", "bob")
-        assert other.runs.is_set(), "it waits for nobody's limit"
-        other.give_back()
-        slots.note_elsewhere(Counter())
-        assert (second.runs.is_set(), third.runs.is_set()) == (True, False)
-        assert slots.names == {"1", "2", "3"}
+        async def run(here: Queue, record: Record) -> None:
+            await here.wait(record, heard)
+            began.append(record.name)
+
+        async def all_of_them() -> None:
+            here = Queue(Terms(tmp_path, at_once=2, per_caller=1), Kept(tmp_path), is_shared=True)
+            asked = [kept_of(tmp_path, name, caller) for name, caller in (("1", "ada"), ("2", "ada"), ("3", "bob"))]
+            for record in asked:
+                await here.join(record, again=True)
+            tasks = [asyncio.create_task(run(here, record)) for record in asked]
+            while len(began) < 1:
+                await asyncio.sleep(0.01)
+            assert (began, list(here.waiting), here.running) == (["3"], ["1", "2"], {"3": "bob"})
+            (tmp_path / "x" / records.NAME).unlink()
+            here._note([])
+            while len(began) < 2:
+                await asyncio.sleep(0.01)
+            here.leave(asked[0])
+            await asyncio.wait_for(asyncio.gather(*tasks), 60)
+
+        asyncio.run(all_of_them())
+        assert began == ["3", "1", "2"]
 
 
 class TestKept:
@@ -157,7 +172,7 @@ class TestKept:
     def test_a_directory_that_is_not_there_has_none(self, tmp_path: Path) -> None:
         assert Kept(tmp_path / "nothing").all() == []
 
-    def test_one_reading_serves_all_who_wait(self, tmp_path: Path) -> None:
+    def test_one_reading_serves_all_that_wait(self, tmp_path: Path) -> None:
         kept_of(tmp_path, "one", "ada")
         readings: list[int] = []
 
@@ -166,16 +181,16 @@ class TestKept:
                 readings.append(1)
                 return super().all()
 
-        async def hundred_viewers() -> None:
-            watch = Watch(Counting(tmp_path))
+        async def hundred_that_wait() -> None:
+            here = Queue(Terms(tmp_path), Counting(tmp_path), is_shared=True)
 
             async def view() -> None:
                 for _ in range(3):
-                    assert [record.name for record in await watch.next()] == ["one"]
+                    assert [record.name for record in await here._next_reading()] == ["one"]
 
             await asyncio.wait_for(asyncio.gather(*(view() for _ in range(100))), 60)
 
-        asyncio.run(hundred_viewers())
+        asyncio.run(hundred_that_wait())
         assert len(readings) == 3
 
 

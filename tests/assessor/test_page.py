@@ -184,7 +184,7 @@ def test_it_lists_what_runs_first_and_is_loaded_again_while_anything_does(busy: 
 @pytest.mark.slow
 def test_the_keyboard_reaches_a_report(browser: Browser, busy: str) -> None:
     look(browser, busy)
-    reached = []
+    reached: list[str] = []
     while not reached or reached[-1] != "Report of mock":
         assert len(reached) < 4, reached
         browser.press("\ue004")

@@ -21,8 +21,7 @@ from starlette.responses import JSONResponse
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.assessor import callers
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.gateway import MAX_BODY, Limit, called_by_name
-from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.gateway import MAX_BODY, called_by_name
 from pytest_a2a_bench.assessor.request import BadRequest, parse
 from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
@@ -172,7 +171,7 @@ def test_without_tokens_no_page_of_another_site_gets_in(tmp_path: Path) -> None:
 
 def test_without_tokens_it_may_be_called_as_its_card_says() -> None:
     async def ask(host: str) -> int:
-        app = called_by_name(JSONResponse({}), "https://bench.test/", Limit(None, Monitor()))
+        app = called_by_name(JSONResponse({}), "https://bench.test/")
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client:
             origin = f"https://{host}"
             return (await client.post("http://x/", headers={"Host": f"{host}:80", "Origin": origin})).status_code

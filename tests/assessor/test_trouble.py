@@ -24,7 +24,7 @@ from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.assessor import protocol, server, webhooks
 from pytest_a2a_bench.assessor.assessment import Assessment
 from pytest_a2a_bench.assessor.database import open_stores
-from pytest_a2a_bench.assessor.desk import Desk
+from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.server import Place
 from pytest_a2a_bench.assessor.terms import Terms
@@ -65,7 +65,7 @@ def test_what_breaks_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     async def follow(*_: Any) -> None:
         raise RuntimeError("x")
 
-    monkeypatch.setattr(Desk, "_follow", follow)
+    monkeypatch.setattr(AssessmentExecutor, "_follow", follow)
     stop = Assessment.stop
 
     def note(self: Assessment) -> None:
@@ -110,16 +110,16 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
                 raise ConnectionRefusedError("the database is away")
             done.set()
 
-        desk = SimpleNamespace(
+        executor = SimpleNamespace(
             terms=Terms(tmp_path),
-            watch=SimpleNamespace(kept=SimpleNamespace(all=read)),
+            kept=SimpleNamespace(all=read),
             at_work=set(),
             idle=frozenset(),
             claim=claim,
             give_back=lambda name: claims.remove(name),
         )
         looking = asyncio.create_task(
-            server._keep_taking_up(cast(Any, SimpleNamespace(on_message_send=send)), cast(Any, desk), look)
+            server._keep_taking_up(cast(Any, SimpleNamespace(on_message_send=send)), cast(Any, executor), look)
         )
         await asyncio.wait_for(done.wait(), 60)
         looking.cancel()
@@ -144,16 +144,16 @@ def test_what_was_taken_up_in_vain_is_taken_up_again(tmp_path: Path, monkeypatch
         async def send(request: Any, context: Any) -> None:
             asked.append(request.message.task_id)
             if len(asked) == 3:
-                desk.at_work.add(name)
+                executor.at_work.add(name)
                 done.set()
 
-        desk = Desk(terms, Monitor(), look)
+        executor = AssessmentExecutor(terms, Monitor(), look)
         handler = cast(Any, SimpleNamespace(on_message_send=send))
-        looking = asyncio.create_task(server._keep_taking_up(handler, desk, look))
+        looking = asyncio.create_task(server._keep_taking_up(handler, executor, look))
         await asyncio.wait_for(done.wait(), 60)
         await asyncio.sleep(0.1)
         looking.cancel()
-        assert desk.idle == frozenset()
+        assert executor.idle == frozenset()
 
     asyncio.run(run())
     assert asked == [name] * 3, "what is at work is left alone"
