@@ -1,4 +1,4 @@
-"""The agents: ``tau2_evaluator``, to whom people talk, and the tools it has."""
+"""The ADK agent ``tau2_evaluator``: its tools, sub-agents, model, and the callbacks that turn errors into answers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from typing import Any
 
 from google.adk.agents import LlmAgent
 from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.models.registry import LLMRegistry
+from google.genai import types
 
 from pytest_a2a_bench.adk.folder import NAME
-from pytest_a2a_bench.adk.helpers import make_interpreter, make_selector
-from pytest_a2a_bench.adk.models import resolve
-from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.options import GEMINI, AdkOptions, check_model
 from pytest_a2a_bench.adk.runs import CALLER, Runs
+from pytest_a2a_bench.adk.sub_agents import make_interpreter, make_selector
 from pytest_a2a_bench.adk.tools import Tools
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.language_models import describe_failure, import_litellm
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.secret import KNOWN
 
@@ -70,40 +74,85 @@ def make_evaluator(
             tools.cancel_evaluation,
         ],
         sub_agents=[make_selector(own, tools), make_interpreter(own, tools)],
-        before_agent_callback=taking_up(tools.runs),
-        before_tool_callback=know_caller,
-        on_tool_error_callback=tell_error,
+        before_agent_callback=resume(tools.runs),
+        on_model_error_callback=explain_model_error,
+        before_tool_callback=set_caller,
+        on_tool_error_callback=explain_tool_error,
     )
 
 
 @functools.lru_cache(maxsize=8)
 def runs_of(options: AdkOptions) -> Runs:
-    """Return the evaluations of this process under a results directory: agents of one folder share them."""
+    """Return the evaluations of a results directory in this process, which all agents of the process share."""
     return Runs(options)
 
 
-def taking_up(runs: Runs) -> Any:
-    """Return what lets an agent go on, whenever it is spoken to, with what the end of a process interrupted."""
+def resume(runs: Runs) -> Any:
+    """Return a callback that resumes interrupted evaluations whenever the agent gets a message."""
 
-    async def take_up(callback_context: Any) -> None:
+    async def resume_runs(callback_context: Any) -> None:
         CALLER.set(callback_context.user_id)
         taken = await asyncio.to_thread(runs.take_up)
         if taken:
             log.info("evaluations taken up again: %s", ", ".join(taken))
 
-    return take_up
+    return resume_runs
 
 
-async def know_caller(tool: Any, args: Mapping[str, Any], tool_context: Any) -> None:
-    """Let a tool know who asks: ADK may call it elsewhere than where the agent began."""
+async def set_caller(tool: Any, args: Mapping[str, Any], tool_context: Any) -> None:
+    """Set the caller for a tool, which ADK may call in another context than the agent."""
     CALLER.set(tool_context.user_id)
 
 
-async def tell_error(tool: Any, args: Mapping[str, Any], tool_context: Any, error: BaseException) -> Any:
-    """Make of what a tool raised an answer that says what to do; ADK would end the conversation."""
+async def explain_model_error(callback_context: Any, llm_request: LlmRequest, error: Exception) -> LlmResponse:
+    """Answer that the model failed; ADK would end the conversation with a traceback."""
+    log.warning("the model did not answer", exc_info=error)
+    text = f"The model did not answer: {KNOWN.hide(describe_failure(error))}"
+    return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
+
+
+async def explain_tool_error(tool: Any, args: Mapping[str, Any], tool_context: Any, error: BaseException) -> Any:
+    """Return the error of a tool as its answer, with advice; ADK would end the conversation."""
     if isinstance(error, asyncio.CancelledError):
         return None
     if isinstance(error, A2ABenchError):
         return {"error": one_line(KNOWN.hide(str(error)), 2000)}
     log.error("the tool %s broke", tool.name, exc_info=error)
     return {"error": f"{tool.name} broke ({type(error).__name__}): a defect of pytest-a2a-bench; its log says where"}
+
+
+# --- its model --------------------------------------------------------------------------------------------------------
+
+KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+"""Environment variables with a key for Gemini's API; the first that is set is used."""
+_VERTEX = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
+
+
+def missing_key(name: str, environ: Mapping[str, str]) -> str:
+    """Return what a model of Gemini lacks in the environment, in words; empty where nothing is known to be missing."""
+    if not GEMINI.match(name) or any(environ.get(key, "").strip() for key in (*KEYS, *_VERTEX)):
+        return ""
+    return (
+        f"{name} needs a key, and there is none: set {KEYS[0]} (Gemini's API), or {_VERTEX[0]}=TRUE with "
+        "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION (Vertex AI)"
+    )
+
+
+def resolve(name: str) -> BaseLlm:
+    """Return a model by its name: Gemini's as ADK calls it, any other as LiteLLM does.
+
+    :raises ConfigurationError: if neither knows it.
+    :raises MissingExtraError: if it takes LiteLLM, and that is not installed.
+    """
+    check_model(name)
+    if GEMINI.match(name):
+        if told := missing_key(name, os.environ):
+            log.warning("%s", told)
+        try:
+            return LLMRegistry.new_llm(name)
+        except ValueError as error:
+            raise ConfigurationError(f"A2A_ADK_MODEL is {name!r}, which ADK does not know: {error}") from error
+    import_litellm("the ADK agent's model")  # so that it fetches nothing and reads no .env
+    from google.adk.models.lite_llm import LiteLlm  # imports LiteLLM
+
+    return LiteLlm(model=name)

@@ -37,7 +37,7 @@ def read_credentials(text: str) -> tuple[Credential, ...]:
         origin = origin_of(url)
         if not _NAME.fullmatch(name) or not origin:
             raise ValueError(
-                "NAME@ORIGIN, as SHOP_TOKEN@https://shop.example.com, where NAME is that of an environment variable"
+                "expected NAME@ORIGIN, such as SHOP_TOKEN@https://shop.example.com, with an environment variable's NAME"
             )
         found.append(Credential(name, origin))
     return tuple(found)

@@ -1,12 +1,14 @@
-"""What an operator sets for the ADK agent, in the environment: ADK reads an agent's own ``.env`` into it."""
+"""Settings of the ADK agent, from the environment: ADK reads an agent's own ``.env`` into it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.adk.credentials import Credential, read_credentials
@@ -14,121 +16,67 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.errors import ConfigurationError
 
 DEFAULT_MODEL = "gemini-2.5-flash"
+GEMINI = re.compile(r"(gemini|gemma)-|(models|projects)/")
+"""Names of models that ADK calls itself; any other is called by LiteLLM."""
 
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
-class Variable(NamedTuple):
-    """One setting.
-
-    :param option: of ``a2a-bench adk new``, without dashes.
-    :param read: makes its value of a text; its ValueError says what was expected.
-    """
-
-    name: str
-    option: str
-    metavar: str
-    help: str
-    read: Callable[[str], Any]
+def _setting(default: Any, metavar: str, description: str, **limits: Any) -> Any:
+    return Field(default, description=description, json_schema_extra={"metavar": metavar}, **limits)
 
 
-def _number(text: str) -> float:
-    value = float(text) if text.replace(".", "", 1).isdigit() else math.nan
-    if not value > 0:
-        raise ValueError("a number above 0")
-    return value
-
-
-def _whole(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise ValueError("a whole number above 0")
-    return int(text)
-
-
-def _switch(text: str) -> bool:
-    if text.lower() not in ("on", "off", "1", "0", "true", "false"):
-        raise ValueError("on or off")
-    return text.lower() in ("on", "1", "true")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.replace(",", " ").split())
-
-
-def _cidr(text: str) -> tuple[str, ...]:
+def _read_ranges(given: Any) -> Any:
+    words = tuple(given.replace(",", " ").split()) if isinstance(given, str) else given
     try:
-        Guard.of(_words(text))
+        Guard.of(words)
     except ConfigurationError as error:
-        raise ValueError(f"ranges of addresses ({error})") from None
-    return _words(text)
+        raise ValueError(f"expected ranges of addresses ({error})") from None
+    return words
 
 
-VARIABLES = (
-    Variable("A2A_ADK_MODEL", "model", "MODEL", f"Its model: Gemini's or a LiteLLM name ({DEFAULT_MODEL})", str),
-    Variable("A2A_ADK_RESULTS", "results", "DIR", "What evaluations leave (a2a-evaluations)", Path),
-    Variable(
-        "A2A_ADK_CREDENTIALS",
-        "credentials",
-        "NAME@ORIGIN",
-        "Environment variables with agents' tokens, and whom each may be sent to: SHOP_TOKEN@https://shop.example.com",
-        read_credentials,
-    ),
-    Variable("A2A_ADK_ALLOW_CIDR", "allow-cidr", "RANGE", "Agents' addresses beside public ones and loopback", _cidr),
-    Variable("A2A_ADK_USER_LLM", "user-llm", "MODEL", "Model of tau2's simulated user (none: it is scripted)", str),
-    Variable("A2A_ADK_JUDGE_LLM", "judge-llm", "MODEL", "Model that judges what a benchmark leaves to a judge", str),
-    Variable("A2A_ADK_CRM_DATA", "crm-data", "DIR", "CRMArena's own tasks and rows, as --a2a-crm-data takes them", str),
-    Variable("A2A_ADK_CONCURRENCY", "concurrency", "N", "Conversations in flight in one evaluation (4)", _whole),
-    Variable("A2A_ADK_TIMEOUT", "timeout", "SECONDS", "Most seconds for one turn of an agent (300)", _number),
-    Variable("A2A_ADK_WAIT", "wait", "SECONDS", "Most seconds that asking for the status waits (5)", _number),
-    Variable("A2A_ADK_TAG_TRIALS", "tag-trials", "on|off", "Tell the agent each task's name (off)", _switch),
-)  # fmt: skip
-"""Every setting; ``a2a-bench adk new`` has an option for each."""
+def _read_credentials(given: Any) -> Any:
+    return read_credentials(given) if isinstance(given, str) else given
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AdkOptions:
-    """The settings.
+    """The settings. ``A2A_ADK_MODEL`` is the variable of ``model``, and so on."""
 
-    :param model: of the agent itself.
-    :param wait: seconds that a question for the status waits for the end, so that a model need not ask so often.
-    """
-
-    model: str = DEFAULT_MODEL
-    results: Path = Path("a2a-evaluations")
-    credentials: tuple[Credential, ...] = ()
-    allow_cidr: tuple[str, ...] = ()
-    user_llm: str | None = None
-    judge_llm: str | None = None
-    crm_data: str | None = None
-    concurrency: int = 4
-    timeout: float = 300.0
-    wait: float = 5.0
-    tag_trials: bool = False
+    model: str = _setting(DEFAULT_MODEL, "MODEL", f"Its model: Gemini's or a LiteLLM name ({DEFAULT_MODEL})")
+    results: Path = _setting(Path("a2a-evaluations"), "DIR", "Directory of the evaluations (a2a-evaluations)")
+    credentials: Annotated[tuple[Credential, ...], BeforeValidator(_read_credentials)] = _setting(
+        (),
+        "NAME@ORIGIN",
+        "Environment variables with agents' tokens, and the origin that each is for: SHOP_TOKEN@https://shop.example.com",
+    )
+    allow_cidr: Annotated[tuple[str, ...], BeforeValidator(_read_ranges)] = _setting(
+        (), "RANGE", "Agents' addresses beside public ones and loopback"
+    )
+    user_llm: str | None = _setting(None, "MODEL", "Model of tau2's simulated user (none: it is scripted)")
+    judge_llm: str | None = _setting(None, "MODEL", "Model that judges what a benchmark leaves to a judge")
+    crm_data: str | None = _setting(None, "DIR", "CRMArena's own tasks and rows, as --a2a-crm-data takes them")
+    concurrency: int = _setting(4, "N", "Conversations in flight in one evaluation (4)", gt=0)
+    timeout: float = _setting(300.0, "SECONDS", "Most seconds for one turn of an agent (300)", gt=0)
+    wait: float = _setting(5.0, "SECONDS", "Most seconds that get_evaluation_status waits for the end (5)", gt=0)
+    tag_trials: bool = _setting(False, "on|off", "Tell the agent each task's name (off)")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> AdkOptions:
-        """Read them.
+        """Read the settings.
 
         :raises ConfigurationError: naming everything that is wrong.
         """
-        values: dict[str, Any] = {}
-        wrong = []
-        for variable in VARIABLES:
-            text = environ.get(variable.name, "").strip()
-            if not text:
-                continue
-            try:
-                values[variable.option.replace("-", "_")] = variable.read(text)
-            except ValueError as error:
-                # A credential's place may hold the credential: what was given is not repeated.
-                given = "" if variable.read is read_credentials else f" is {text!r};"
-                wrong.append(f"{variable.name}{given} expected {error}")
-        if wrong:
-            raise ConfigurationError("; ".join(wrong))
-        return cls(**values)
+        values = {one.field: text for one in VARIABLES if (text := environ.get(one.name, "").strip())}
+        try:
+            found = cls(**values)  # type: ignore[arg-type]  # texts, which pydantic reads
+        except ValidationError as error:
+            raise ConfigurationError("; ".join(_explain(one, values) for one in error.errors())) from None
+        check_model(found.model)
+        return found
 
     def terms(self) -> Terms:
-        """Return them as the runner's: whoever talks to this agent is its operator."""
+        """Return the assessor's terms: the person who talks to this agent is its operator."""
         return Terms(
             results=self.results.absolute(),
             per_caller=4,
@@ -141,3 +89,44 @@ class AdkOptions:
             builtin=True,
             crm_data=self.crm_data,
         )
+
+
+class Variable(NamedTuple):
+    """The environment variable of a setting, and its option of ``a2a-bench adk``."""
+
+    field: str
+    name: str
+    option: str
+    metavar: str
+    help: str
+
+
+VARIABLES = tuple(
+    Variable(
+        name,
+        f"A2A_ADK_{name.upper()}",
+        f"--{name.replace('_', '-')}",
+        field.json_schema_extra["metavar"],
+        field.description,
+    )
+    for name, field in AdkOptions.__pydantic_fields__.items()  # type: ignore[attr-defined]
+)
+
+
+def check_model(name: str) -> None:
+    """Check the form of a model's name.
+
+    :raises ConfigurationError: if it is neither Gemini's nor LiteLLM's.
+    """
+    if not GEMINI.match(name) and "/" not in name:
+        raise ConfigurationError(
+            f"A2A_ADK_MODEL is {name!r}; expected a model of Gemini (gemini-2.5-flash), LiteLLM's PROVIDER/NAME "
+            "(openai/gpt-4.1, ollama_chat/qwen3)"
+        )
+
+
+def _explain(error: Any, values: Mapping[str, str]) -> str:
+    name = str(error["loc"][0])
+    # The text may be a credential, written there by mistake.
+    given = "" if name == "credentials" else f" is {values[name]!r};"
+    return f"A2A_ADK_{name.upper()}{given} {error['msg'].removeprefix('Value error, ')}"

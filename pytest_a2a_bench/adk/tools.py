@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.adk import credentials
-from pytest_a2a_bench.adk.facts import read_facts
+from pytest_a2a_bench.adk.results import read_results
 from pytest_a2a_bench.adk.runs import Look, Runs
 from pytest_a2a_bench.assessor.request import url_problems
 from pytest_a2a_bench.assessor.terms import BUILTIN, known_domains
@@ -182,18 +182,14 @@ class Tools:
 
     def _results(self, run_id: str) -> dict[str, Any]:
         look = self.runs.look(run_id)
-        facts = read_facts(look)
-        told = {
+        about = {
             "run_id": run_id,
             "status": look.record.state,
             "domain": _domain(look),
             "results_path": str(look.directory),
             "summary": look.record.summary,
-            **{name: value for name, value in facts.told.items() if name != "domain"},
-            "counts": dict(facts.counts),
-            "trials": [dict(one) for one in facts.trials],
         }
-        hidden: dict[str, Any] = KNOWN.hide_in(told)
+        hidden: dict[str, Any] = KNOWN.hide_in({**about, **read_results(look)})
         return hidden
 
 

@@ -39,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
         group = kind.add_argument_group("settings", "Each is also read from the environment, under the name given.")
         for one in VARIABLES:
             told = f"{one.help} (environment: {one.name})"
-            group.add_argument(f"--{one.option}", dest=one.name, metavar=one.metavar, help=told)
+            group.add_argument(one.option, dest=one.name, metavar=one.metavar, help=told)
 
 
 def run(namespace: Namespace) -> int:
@@ -71,8 +71,7 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
     # The SDK would open spans of its own for each call, and close those of streams in another context.
     os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
     options = AdkOptions.from_environment({**os.environ, **given})
-    from pytest_a2a_bench.adk.agent import make_evaluator  # what these import is an extra
-    from pytest_a2a_bench.adk.models import missing_key
+    from pytest_a2a_bench.adk.agent import make_evaluator, missing_key  # these import an extra
     from pytest_a2a_bench.adk.runs import Runs
     from pytest_a2a_bench.adk.serving import serve
     from pytest_a2a_bench.assessor.callers import Callers

@@ -155,6 +155,12 @@ def test_a_model_that_does_not_answer_loses_no_results(finished: tuple[Runs, str
     assert "the model did not answer (RuntimeError: no quota)" in found["summary"]
 
 
+def test_a_model_that_fails_is_an_answer_and_no_traceback(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+    model = scripted(lambda request: RuntimeError("no key"))  # type: ignore[arg-type, return-value]
+    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "hello"))
+    assert text_of(events) == "The model did not answer: RuntimeError: no key"
+
+
 def test_no_model_ever_sees_a_credential(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
     token = "hunter2-hunter2-hunter2"
     bound = dataclasses.replace(options, credentials=read_credentials(f"SHOP_TOKEN@{oracle}"))

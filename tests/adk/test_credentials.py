@@ -53,7 +53,7 @@ def test_what_is_no_credential_is_not_repeated(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         AdkOptions.from_environment({"A2A_ADK_CREDENTIALS": text, "A2A_ADK_TIMEOUT": "-1"})
     assert "NAME@ORIGIN" in str(caught.value)
-    assert "A2A_ADK_TIMEOUT is '-1'; expected a number above 0" in str(caught.value)
+    assert "A2A_ADK_TIMEOUT is '-1'; Input should be greater than 0" in str(caught.value)
     assert text not in str(caught.value)
 
 

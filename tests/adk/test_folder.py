@@ -66,9 +66,10 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         (
             ("new", "{}/x", "--timeout", "soon", "--tag-trials", "perhaps"),
-            "A2A_ADK_TIMEOUT is 'soon'; expected a number",
+            "A2A_ADK_TIMEOUT is 'soon'; Input should be a valid number",
         ),
         (("new", "{}/x", "--credentials", "sk-live-123"), "expected NAME@ORIGIN"),
+        (("new", "{}/x", "--model", "none"), "A2A_ADK_MODEL is 'none'; expected a model"),
         (("new", "{}/x", "--allow-cidr", "10.0.0.0/99"), "A2A_ADK_ALLOW_CIDR"),
         (("new", "/proc/nowhere"), "cannot be written"),
         (("serve", "--model", "none"), "A2A_ADK_MODEL is 'none'; expected a model"),
