@@ -116,7 +116,9 @@ def _exit_codes(name: str) -> dict[str, int]:
 
 
 def _argument(action: argparse.Action) -> str:
-    takes = "nothing" if isinstance(action, _FLAGS) else str(action.metavar or action.choices or action.dest)
+    takes = (
+        "nothing" if isinstance(action, _FLAGS) else str(action.metavar or tuple(action.choices or ()) or action.dest)
+    )
     return f"{takes}, default {action.default}" + (", required" if action.required else "")
 
 
