@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.conformance.acts.assertions import mismatches, named_mismatches
+from pytest_a2a_bench.conformance.acts.assertions import mismatches, named_mismatches, stream_mismatches, view
 from pytest_a2a_bench.conformance.acts.document import CollectionMatch, ExpectStream, NamedAssertion
-from pytest_a2a_bench.conformance.acts.streams import stream_mismatches, view
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at, every_at
 
 TASK = {"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}, "artifacts": [{"parts": [{"text": "a"}, {}]}]}}
@@ -73,7 +72,7 @@ def test_it_does_not_hold(assertion: Any, value: Any, told: list[str]) -> None:
     ],
 )
 def test_collections(kind: str, path: str, match: Any, holds: bool) -> None:
-    collection: dict[str, Any] = {kind: CollectionMatch(path, match)}
+    collection: dict[str, Any] = {kind: CollectionMatch(path=path, match=match)}
     assertion = NamedAssertion(source="s", **collection)
     assert (named_mismatches(assertion, TASK) == []) is holds
 

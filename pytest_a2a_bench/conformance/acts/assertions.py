@@ -1,7 +1,7 @@
-"""The assertions of ACTS: what a value must be, said by nesting and by operators (pure).
+"""Evaluate ACTS assertions on JSON values and on the events of streams (pure).
 
-A key of a mapping is an operator where it has an operator's name and a value that this operator takes; otherwise it is
-a member. Both halves are needed: ``{type: {type: string}}`` asks for a member called type that is a text.
+A key of a mapping is an operator if it has an operator's name and an argument that this operator takes; otherwise it is
+a member: ``{type: {type: string}}`` is about a member ``type`` whose value is a string.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.document import NamedAssertion
+from pytest_a2a_bench.conformance.acts.document import NamedAssertion, StreamAssertions
 from pytest_a2a_bench.conformance.acts.values import MISSING, at, every_at
 from pytest_a2a_bench.redact import one_line
 
@@ -86,7 +86,7 @@ OPERATORS: Mapping[str, tuple[_Takes, _Holds]] = {
     "count": _length(operator.eq),
     "count_gte": _length(operator.ge),
     "count_lte": _length(operator.le),
-    # Members that are mappings are assertions: the draft's own example of a final event has two of them.
+    # Mappings in the list are assertions, as in the draft's own example of a final event.
     "one_of": (
         lambda a: isinstance(a, list),
         lambda a, v: any(not mismatches(o, v) if isinstance(o, Mapping) else _same(o, v) for o in a),
@@ -95,8 +95,8 @@ OPERATORS: Mapping[str, tuple[_Takes, _Holds]] = {
     "any_of": (lambda a: _is_list(a), lambda a, v: any(not mismatches(one, v) for one in a)),
     "not": (lambda a: True, lambda a, v: bool(mismatches(a, v))),
 }
-# Not in the draft's grammar, and in five of its tests: as in JSON Schema, a mapping is about every element and a list
-# about the first ones.
+# Not in the draft's grammar, and in five of its tests: as in JSON Schema, a mapping holds for every element, a list for
+# the first ones.
 _ITEMS = "items"
 
 
@@ -115,9 +115,9 @@ def shown(value: Any) -> str:
 
 
 def mismatches(assertion: Any, value: Any, path: str = "") -> list[Mismatch]:
-    """Return what does not hold of a value, which may be :data:`~.values.MISSING`."""
+    """Return the assertions that a value, which may be :data:`~.values.MISSING`, does not meet."""
     if isinstance(assertion, Mapping):
-        # Whoever writes no members means that there is something to have them.
+        # An empty mapping asserts that there is a value.
         if not assertion and value is MISSING:
             return [Mismatch(path, "something", shown(value))]
         return [m for key, argument in assertion.items() for m in _keyed(key, argument, value, path)]
@@ -143,13 +143,13 @@ def _by_position(assertions: Sequence[Any], value: Any, path: str) -> list[Misma
     if not isinstance(value, list):
         return [Mismatch(path, "an array", shown(value))]
     found = [m for n, a in enumerate(assertions[: len(value)]) for m in mismatches(a, value[n], f"{path}[{n}]")]
-    # Of an element that is not there no member is told: what lacks is the element.
+    # A missing element is reported as a whole, and not member by member.
     missing = ((n, a) for n, a in enumerate(assertions[len(value) :], len(value)) if mismatches(a, MISSING))
     return found + [Mismatch(f"{path}[{n}]", shown(a), shown(MISSING)) for n, a in missing]
 
 
 def named_mismatches(assertion: NamedAssertion, source: Any) -> list[Mismatch]:
-    """Return what does not hold of an answer that an assertion names as its source."""
+    """Return the mismatches of a named assertion on the value of its source."""
     path = assertion.path
     if assertion.match is not None:
         return mismatches(assertion.match, at(source, path) if path else source, path)
@@ -161,7 +161,7 @@ def named_mismatches(assertion: NamedAssertion, source: Any) -> list[Mismatch]:
     results = [mismatches(match.match, one, where) for one in found]
     wrong = {
         "any": all(results),
-        # What looked at nothing has shown nothing.
+        # "All of nothing" has shown nothing.
         "all": not found or any(results),
         "none": not all(results),
     }[kind]
@@ -171,14 +171,93 @@ def named_mismatches(assertion: NamedAssertion, source: Any) -> list[Mismatch]:
     return [Mismatch(where, f"{words} {shown(match.match)}", f"{len(found)} values: {shown(found)}")]
 
 
-def patterns(assertion: Any) -> Iterator[str]:
-    """Yield the regular expressions of an assertion, to be compiled before anything is sent."""
-    if isinstance(assertion, Mapping):
-        for key, argument in assertion.items():
-            if key == "matches" and isinstance(argument, str):
-                yield argument
-            else:
-                yield from patterns(argument)
-    elif isinstance(assertion, list):
-        for one in assertion:
-            yield from patterns(one)
+# --- streams (section 7 of the draft) ---------------------------------------------------------------------------------
+
+_KINDS = {
+    "task": "task",
+    "message": "message",
+    "statusUpdate": "status_update",
+    "artifactUpdate": "artifact_update",
+}
+_TERMINAL = {f"TASK_STATE_{word}" for word in ("COMPLETED", "FAILED", "CANCELED", "REJECTED")}
+_FIRST = "TASK_STATE_SUBMITTED"
+_ABOUT = ("description", "match", "index")
+
+
+def view(event: Any) -> Any:
+    """Return an event as assertions address it: the members of its payload, and the payload once more by its kind.
+
+    ``{status: ...}`` and ``{status_update: {status: ...}}`` both match a status update; ``{message: ...}`` matches a
+    message alone. Anything but a StreamResponse, such as the envelope of a raw step, stays as it is.
+    """
+    if isinstance(event, Mapping) and len(event) == 1:
+        ((name, inner),) = event.items()
+        if name in _KINDS and isinstance(inner, Mapping):
+            return {**inner, _KINDS[name]: inner}
+    return event
+
+
+def stream_mismatches(expect: StreamAssertions, views: Sequence[Any]) -> list[Mismatch]:
+    """Return the mismatches of a stream's events, as :func:`view` returns them."""
+    found: list[Mismatch] = []
+    count = len(views)
+    if expect.min_count is not None and count < expect.min_count:
+        found.append(Mismatch("the stream", f"at least {expect.min_count} events", f"{count} events"))
+    if expect.max_count is not None and count > expect.max_count:
+        found.append(Mismatch("the stream", f"at most {expect.max_count} events", f"{count} events"))
+    if expect.ordering is not None:
+        found += _out_of_order(views)
+    for position, event in enumerate(expect.events):
+        found += _event(event, position, views)
+    if expect.final_event is not None:
+        found += _one(expect.final_event, views[-1:], "the last event")
+    if expect.each_event is not None:
+        found += _one(expect.each_event, views[:1], "event 0")
+        for number, seen in enumerate(views[1:], 1):
+            found += _one(expect.each_event, [seen], f"event {number}")
+    return found
+
+
+def of_cut(expect: StreamAssertions, cut: int) -> StreamAssertions:
+    """Return the assertions about a stream that the client closes after ``cut`` events: those about events it reads."""
+    placed = [{"index": number, **event} for number, event in enumerate(expect.events)]
+    read = [event for event in placed if event.get("match") != "any_position" and event["index"] in range(cut)]
+    return expect.model_copy(update={"events": read, "final_event": None, "min_count": None})
+
+
+def _one(assertion: Mapping[str, Any], views: Sequence[Any], where: str) -> list[Mismatch]:
+    if not views:
+        return [Mismatch(where, repr(assertion), "not there")]
+    return mismatches(assertion, views[0], where)
+
+
+def _event(event: Mapping[str, Any], position: int, views: Sequence[Any]) -> list[Mismatch]:
+    wanted = {name: value for name, value in event.items() if name not in _ABOUT}
+    if event.get("match") == "any_position":
+        if any(not mismatches(wanted, seen) for seen in views):
+            return []
+        about = event.get("description") or repr(wanted)
+        return [Mismatch("no event", str(about), f"such among {len(views)}")]
+    index = event.get("index", position)
+    return _one(wanted, views[index : index + 1], f"event {index}")
+
+
+def _states(views: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    for number, seen in enumerate(views):
+        status = seen.get("status") if isinstance(seen, Mapping) else None
+        state = status.get("state") if isinstance(status, Mapping) else None
+        if isinstance(state, str):
+            yield number, state
+
+
+def _out_of_order(views: Sequence[Any]) -> list[Mismatch]:
+    # Only the transitions that the draft forbids; its list of allowed ones lacks some that the protocol allows.
+    found, before = [], ""
+    for number, state in _states(views):
+        if before and state != before:
+            if before in _TERMINAL:
+                found.append(Mismatch(f"event {number}", f"nothing after {before}", state))
+            elif state == _FIRST:
+                found.append(Mismatch(f"event {number}", f"no way back from {before}", state))
+        before = state
+    return found

@@ -1,120 +1,197 @@
-"""What an ACTS file may say (A2A pull request 1882, Appendix A), as types that pydantic validates (pure).
+"""The ACTS file format (A2A pull requests 1882, Appendix A, and 2227) as pydantic models (pure).
 
-Assertions stay plain data: in ``{status: {state: X}}`` and ``{type: array, count: 1}`` nothing but a value that is
-looked at tells a member from an operator (:mod:`.assertions`).
+Assertions stay plain data: only the value that ``{type: array, count: 1}`` is compared with tells whether ``type`` is a
+member or an operator (:mod:`.assertions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+import json
+import re
+import urllib.parse
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from pytest_a2a_bench.conformance.acts.values import Until, path_steps
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING
+
+CARD = "GetAgentCard"
+# ``create_push_config`` is CreateTaskPushNotificationConfig, and the others are named alike.
+_NAMES = {
+    re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("task_push_notification_config", "push_config"): name
+    for name in (*OPERATIONS, CARD)
+}
+_SAME_ERRORS = (
+    *("TaskNotFoundError", "TaskNotCancelableError", "UnsupportedOperationError", "ContentTypeNotSupportedError"),
+    *("InvalidParamsError", "VersionNotSupportedError", "PushNotificationNotSupportedError"),
+    *("ExtensionSupportRequiredError", "MethodNotFoundError", "InternalError"),
+)
+ERROR_TYPES: Mapping[str, str] = {
+    **{name: name for name in _SAME_ERRORS},
+    # A2A has no error of that name; an agent that cannot stream answers UnsupportedOperationError (3.3.4).
+    "StreamingNotSupportedError": "UnsupportedOperationError",
+    "ExtendedCardNotSupportedError": "ExtendedAgentCardNotConfiguredError",
+    "JSONParseError": "ParseError",
+}
+"""ACTS' name of an error -> the specification's."""
+
+_METHODS = {method: op.name for op in OPERATIONS.values() for method in (op.name, op.rpc03) if method}
+_POSTED = {
+    re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(op.rest[1])) + "$"): op.name
+    for op in OPERATIONS.values()
+    if op.rest[0] == "POST"
+}
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _named(names: Collection[str]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and value not in names:
+            raise ValueError(f"there is no {value!r}; there are {', '.join(names)}")
+        return value
+
+    return check
+
+
+def _with_patterns(assertion: Any) -> Any:
+    """Check the regular expressions of an assertion, before anything is sent."""
+    for key, inner in assertion.items() if isinstance(assertion, Mapping) else ():
+        if key != "matches" or not isinstance(inner, str):
+            _with_patterns(inner)
+            continue
+        try:
+            re.compile(inner)
+        except re.error as error:
+            raise ValueError(f"matches: {inner!r} is no regular expression: {error}") from error
+    for inner in assertion if isinstance(assertion, list) else ():
+        _with_patterns(inner)
+    return assertion
+
+
+def _checked(check: Callable[[str], object]) -> AfterValidator:
+    def validate(text: str) -> str:
+        check(text)
+        return text
+
+    return AfterValidator(validate)
+
 
 Transport = Literal["jsonrpc", "grpc", "rest"]
-Operation = Literal[
-    "send_message",
-    "send_streaming_message",
-    "get_task",
-    "list_tasks",
-    "cancel_task",
-    "subscribe_to_task",
-    "get_agent_card",
-    "get_extended_agent_card",
-    "create_push_config",
-    "get_push_config",
-    "list_push_configs",
-    "delete_push_config",
-]
-STEP_KINDS = ("operation", "raw", "client_response", "expect_webhook", "assertion")
-"""The forms of a step."""
-_FORM = ConfigDict(extra="forbid")
+Path = Annotated[str, _checked(path_steps)]
+Assertion = Annotated[Any, AfterValidator(_with_patterns)]
+Members = Annotated[dict[str, Any], AfterValidator(_with_patterns)]
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """Words for people."""
-
-    __pydantic_config__ = _FORM
-    title: str = ""
-    description: str = ""
-    authors: list[str] = field(default_factory=list)
-    license: str = ""
+# --- forms ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Preconditions:
+class Form(BaseModel):
+    """A mapping with exactly the keys that are declared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def known_keys(form: type[Form] = Form) -> set[str]:
+    """Return every key of the format, for suggestions."""
+    return set(form.model_fields).union(*map(known_keys, form.__subclasses__()))
+
+
+class Preconditions(Form):
     """What the card must say for a test to apply.
 
-    :param authentication: whether it must want credentials (pull request 2227).
+    :param authentication: whether it must demand credentials (pull request 2227).
     """
 
-    __pydantic_config__ = _FORM
-    capabilities: dict[str, Any] = field(default_factory=dict)
-    skills: list[dict[str, Any]] = field(default_factory=list)
-    transport: list[Transport] = field(default_factory=list)
-    extensions: list[str] = field(default_factory=list)
+    capabilities: dict[str, Any] = {}
+    skills: list[dict[str, Any]] = []
+    transport: list[Transport] = []
+    extensions: list[str] = []
     authentication: bool | None = None
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionMatch:
-    """A path with ``[*]``, and what an element that it leads to must be."""
+class CollectionMatch(Form):
+    """A path with ``[*]``, and the assertion about its elements."""
 
-    __pydantic_config__ = _FORM
-    path: str
-    match: dict[str, Any]
+    path: Path
+    match: Members
 
 
-@dataclass(frozen=True, slots=True)
-class NamedAssertion:
-    """An assertion about what an earlier step was answered with; exactly one of match, any, all and none."""
+class NamedAssertion(Form):
+    """An assertion about the answer of an earlier step: exactly one of match, any, all and none."""
 
-    __pydantic_config__ = _FORM
     source: str
     id: str = ""
     description: str = ""
-    path: str = ""
-    match: Any = None
+    path: Path | Literal[""] = ""
+    match: Assertion = None
     any: CollectionMatch | None = None
     all: CollectionMatch | None = None
     none: CollectionMatch | None = None
 
     @property
     def kinds(self) -> list[str]:
-        """Which of the four it has."""
+        """The forms that are given."""
         return [name for name in ("match", "any", "all", "none") if getattr(self, name) is not None]
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.kinds) != 1:
+            found = " and ".join(self.kinds) or "none of them"
+            raise ValueError(f"an assertion has one of match, any, all and none; found {found}")
+        return self
 
-@dataclass(frozen=True, slots=True)
-class Raw:
-    """An HTTP request as it is to be sent."""
 
-    __pydantic_config__ = _FORM
+class Raw(Form):
+    """An HTTP request that is sent as it is written."""
+
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = {}
     body: Any = None
     body_raw: str | None = None
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.body is not None and self.body_raw is not None:
+            raise ValueError("body and body_raw are both given")
+        return self
 
-@dataclass(frozen=True, slots=True)
-class ClientResponse:
-    """An answer that a client is to read."""
+    @property
+    def document(self) -> Any:
+        """The body as JSON; None where it is not JSON."""
+        try:
+            return self.body if self.body_raw is None else json.loads(self.body_raw)
+        except (ValueError, RecursionError):
+            return None
 
-    __pydantic_config__ = _FORM
-    operation: Operation
-    wire_payload: Any
+    @property
+    def operation(self) -> str:
+        """The A2A operation that it asks for, by its path or its JSON-RPC method; empty where neither tells."""
+        path = urllib.parse.unquote(re.split(r"[?#]", self.path)[0]).rstrip("/")
+        document = self.document
+        method = document.get("method") if isinstance(document, Mapping) else None
+        # A tenant, or the path of the interface, may stand before the path of the operation.
+        by_path = next((name for end, name in _POSTED.items() if end.search(path)), "")
+        by_method = _METHODS.get(method, "") if isinstance(method, str) else ""
+        return by_path if by_path in SENDING else by_method or by_path
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The operation's parameters, as far as the body has them."""
+        document = self.document
+        found = document.get("params") if isinstance(document, Mapping) and "method" in document else document
+        return found if isinstance(found, Mapping) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """Asking again until something holds."""
+class Repeat(Form):
+    """Ask again until a condition holds."""
 
-    __pydantic_config__ = _FORM
-    until: str
+    until: Annotated[str, _checked(Until)]
     max_attempts: int = 10
     delay_ms: int = 1000
     backoff: Literal["none", "linear", "exponential"] = "none"
@@ -128,198 +205,305 @@ class Repeat:
 
     @property
     def seconds(self) -> float:
-        """All pauses together; not by adding them up, for a file may want any number."""
+        """All pauses together, in closed form: a file may ask for any number of attempts."""
         most = max(self.max_attempts - 1, 0)
         doubled: int = 2 ** min(most, 17) - 1 + 2**16 * max(most - 17, 0)
         factor = {"none": most, "linear": most * (most + 1) // 2, "exponential": doubled}[self.backoff]
         return max(self.delay_ms, 0) * factor / 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
-    """What an answer must be; ``headers`` is of pull request 2227."""
+class Expect(Form):
+    """Assertions about an answer; ``headers`` is of pull request 2227."""
 
-    __pydantic_config__ = _FORM
-    status: Any = None
-    body: dict[str, Any] | None = None
-    headers: dict[str, Any] = field(default_factory=dict)
+    status: Assertion = None
+    body: Members | None = None
+    headers: Members = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectError:
-    """What a refusal must be; without ``error_type`` and ``code`` any error will do.
+class ExpectError(Form):
+    """Assertions about an error; without ``error_type`` and ``code`` any error will do.
 
-    :param code: the number of the error, which the grammar does not have and files do.
+    :param code: the error's number; the draft's grammar does not have it, and its files do.
     """
 
-    __pydantic_config__ = _FORM
-    error_type: Any = None
-    code: Any = None
-    message: Any = None
-    data: Any = None
-    details: dict[str, Any] | None = None
+    error_type: Annotated[Assertion, AfterValidator(_named(ERROR_TYPES))] = None
+    code: Assertion = None
+    message: Assertion = None
+    data: Assertion = None
+    details: Members | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamAssertions:
-    """What the events of one stream must be."""
+class StreamAssertions(Form):
+    """Assertions about the events of one stream."""
 
-    __pydantic_config__ = _FORM
     min_count: int | None = None
     max_count: int | None = None
     ordering: Literal["monotonic_state"] | None = None
-    events: list[dict[str, Any]] = field(default_factory=list)
-    final_event: dict[str, Any] | None = None
-    each_event: dict[str, Any] | None = None
+    events: list[Members] = []
+    final_event: Members | None = None
+    each_event: Members | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class OneOfStreams(StreamAssertions):
-    """One of several streams, with what must be true of it besides (pull request 2227).
+    """One of several streams of a step, with its own assertions (pull request 2227).
 
-    :param disconnect_after: how many of its events are read before it is hung up.
+    :param disconnect_after: the client closes the stream after so many events.
     """
 
     description: str = ""
-    disconnect_after: int | None = None
+    disconnect_after: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        cut = self.disconnect_after
+        if cut is not None and self.max_count is not None:
+            raise ValueError(f"max_count: says nothing about a stream that is closed after {cut} events")
+        if cut is not None and (self.min_count or 0) > cut:
+            raise ValueError(f"min_count: {self.min_count} events cannot come where {cut} are read")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
 class ExpectStream(StreamAssertions):
-    """What must be true of a stream, or of each where a step opens several at once.
+    """Assertions about a stream, or about each of several that a step opens at once.
 
     :param timeout_ms: for the whole step.
-    :param streams: one for each that is opened, with the step's own request (pull request 2227); empty for one stream.
+    :param streams: one entry for each stream that is opened with the step's request (pull request 2227); empty for one.
     """
 
     timeout_ms: int | None = None
-    streams: list[OneOfStreams] = field(default_factory=list)
+    streams: list[OneOfStreams] = []
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectWebhook:
-    """What must be delivered to ``{{webhookUrl}}`` about a task (pull request 2227).
+class ExpectWebhook(Form):
+    """Assertions about what is delivered to ``{{webhookUrl}}`` about a task (pull request 2227).
 
-    :param each_event: of every notification so far; ``headers`` and ``token`` too.
-    :param final_event: of the last one.
-    :param token: of the header X-A2A-Notification-Token.
+    :param each_event: holds for every notification so far, as ``headers`` and ``token`` do.
+    :param final_event: holds for the last one.
+    :param token: the header X-A2A-Notification-Token.
     """
 
-    __pydantic_config__ = _FORM
     task_id: str
-    min_count: int = 1
+    min_count: Annotated[int, Field(ge=1)] = 1
     timeout_ms: int = 10_000
-    each_event: dict[str, Any] | None = None
-    final_event: dict[str, Any] | None = None
-    headers: dict[str, Any] = field(default_factory=dict)
-    token: Any = None
+    each_event: Members | None = None
+    final_event: Members | None = None
+    headers: Members = {}
+    token: Assertion = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step; exactly one of operation, raw, client_response, expect_webhook and assertion."""
+# --- steps ------------------------------------------------------------------------------------------------------------
 
-    __pydantic_config__ = _FORM
+
+class _Step(Form):
     id: str
     description: str = ""
-    operation: Operation | None = None
-    params: dict[str, Any] = field(default_factory=dict)
-    raw: Raw | None = None
-    client_response: ClientResponse | None = None
-    expect_webhook: ExpectWebhook | None = None
-    assertion: NamedAssertion | None = None
+    delay_ms: int = 0
+
+
+class AskingStep(_Step):
+    """A step that asks the agent: an :class:`OperationStep` or a :class:`RawStep`."""
+
     expect: Expect | None = None
     expect_error: ExpectError | None = None
     expect_stream: ExpectStream | None = None
-    expect_parsed: dict[str, Any] | None = None
-    capture: dict[str, str] = field(default_factory=dict)
-    assertions: list[NamedAssertion] = field(default_factory=list)
+    capture: dict[str, Path] = {}
+    assertions: list[NamedAssertion] = []
     repeat: Repeat | None = None
-    delay_ms: int = 0
-
-    @property
-    def kinds(self) -> list[str]:
-        """Which of the five forms it has."""
-        return [name for name in STEP_KINDS if getattr(self, name) is not None]
 
     @property
     def streams(self) -> list[OneOfStreams]:
         """The streams that it opens at once; empty where it opens one, or none."""
         return self.expect_stream.streams if self.expect_stream is not None else []
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        has_body = self.expect is not None and self.expect.body is not None
+        if self.expect_error is not None and (self.expect_stream is not None or has_body):
+            raise ValueError("an answer and an error are both expected")
+        if self.streams and (self.capture or self.repeat is not None):
+            raise ValueError("expect_stream.streams: nothing is captured or repeated of several streams")
+        return self
 
-@dataclass(frozen=True, slots=True)
-class Test:
+
+class OperationStep(AskingStep):
+    """Ask an operation, over any binding."""
+
+    operation: Annotated[str, AfterValidator(_named(_NAMES))]
+    params: dict[str, Any] = {}
+
+    @property
+    def a2a_operation(self) -> str:
+        """The specification's name of the operation; one parameter of ``get_agent_card`` makes it another one."""
+        if self.operation == "get_agent_card" and self.params.get("extended") is True:
+            return "GetExtendedAgentCard"
+        return _NAMES[self.operation]
+
+
+class RawStep(AskingStep):
+    """Send an HTTP request as it is written."""
+
+    raw: Raw
+
+
+class ClientStep(_Step):
+    """Let a client read an answer; no agent is asked."""
+
+    client_response: dict[str, Any]
+    expect_parsed: dict[str, Any]
+
+
+class WebhookStep(_Step):
+    """Wait for push notifications."""
+
+    expect_webhook: ExpectWebhook
+
+
+class AssertionStep(_Step):
+    """Assert something about an earlier answer."""
+
+    assertion: NamedAssertion
+
+
+_KINDS = ("operation", "raw", "client_response", "expect_webhook", "assertion")
+
+
+def _kind(step: Any) -> str:
+    # A step without any of them is read as an operation, so that the message names the key that was misspelled.
+    return next((f"<{kind}>" for kind in _KINDS if isinstance(step, Mapping) and kind in step), "<operation>")
+
+
+# --- spellings of the first draft, which 26 of its 111 tests use ------------------------------------------------------
+
+_OLD_OPERATIONS = {
+    "set_push_notification_config": "create_push_config",
+    "get_push_notification_config": "get_push_config",
+    "list_push_notification_configs": "list_push_configs",
+    "delete_push_notification_config": "delete_push_config",
+}
+# Members of ``expect.error`` that say no more than that there is an error.
+_SOME_ERROR = {"exists": True, "absent": False, "type": "object"}
+
+
+def _modernised(step: Any) -> Any:
+    """Return a step in the spelling of the draft's grammar."""
+    if not isinstance(step, dict):
+        return step
+    found = dict(step)
+    if isinstance(operation := found.get("operation"), str):
+        found["operation"] = _OLD_OPERATIONS.get(operation, operation)
+    if isinstance(expect := found.get("expect"), dict):
+        kept = {name: value for name, value in expect.items() if name in Expect.model_fields}
+        # Other members are those of the answer's body.
+        body = {name: value for name, value in expect.items() if name not in kept}
+        if "error" in body and "raw" not in step:
+            error = body.pop("error")
+            if not _means_no_error(error):
+                found["expect_error"] = {**_error_members(error), **(found.get("expect_error") or {})}
+                if not isinstance(kept.get("status"), int):
+                    kept.pop("status", None)
+        if body:
+            kept["body"] = {**(kept.get("body") or {}), **body}
+        found["expect"] = kept or None
+    error = found.get("expect_error")
+    if isinstance(error, dict) and "error_type" not in error and _is_name(error.get("code")):
+        found["expect_error"] = {("error_type" if name == "code" else name): value for name, value in error.items()}
+    return found
+
+
+def _means_no_error(error: Any) -> bool:
+    if isinstance(error, dict):
+        return error.get("absent") is True or error.get("exists") is False
+    return error is None or error is False
+
+
+def _error_members(error: Any) -> dict[str, Any]:
+    if isinstance(error, dict):
+        return {name: value for name, value in error.items() if _SOME_ERROR.get(name, ...) != value}
+    return {} if error is True else {"code": error}
+
+
+def _is_name(code: Any) -> bool:
+    if isinstance(code, dict | list):
+        return any(map(_is_name, code.values() if isinstance(code, dict) else code))
+    return isinstance(code, str) and code != "number"
+
+
+Step = Annotated[
+    Annotated[OperationStep, Tag("<operation>")]
+    | Annotated[RawStep, Tag("<raw>")]
+    | Annotated[ClientStep, Tag("<client_response>")]
+    | Annotated[WebhookStep, Tag("<expect_webhook>")]
+    | Annotated[AssertionStep, Tag("<assertion>")],
+    Discriminator(_kind),
+    BeforeValidator(_modernised),
+]
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+class Test(Form):
     """One test."""
 
-    __test__ = False
-    __pydantic_config__ = _FORM
-    id: str
+    __test__: ClassVar[bool] = False
+
+    id: Annotated[str, Field(pattern=r"\S")]
     name: str
     level: Literal["must", "should", "may"]
-    steps: list[Step]
+    steps: Annotated[list[Step], Field(min_length=1)]
     description: str = ""
     spec_ref: str = ""
-    tags: list[str] = field(default_factory=list)
-    transport: list[Transport] = field(default_factory=list)
-    preconditions: Preconditions = field(default_factory=Preconditions)
-    requires_behaviors: list[str] = field(default_factory=list)
+    tags: list[str] = []
+    transport: list[Transport] = []
+    preconditions: Preconditions = Preconditions()
+    requires_behaviors: list[str] = []
     origin: str = ""
-    runner_requirements: list[str] = field(default_factory=list)
-    assertions: list[NamedAssertion] = field(default_factory=list)
+    runner_requirements: list[str] = []
+    assertions: list[NamedAssertion] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.transport and all(isinstance(step, RawStep) for step in self.steps):
+            raise ValueError("a test of raw steps alone must say its transport: they have the form of one binding")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(Form):
     """Tests under one name."""
 
-    __pydantic_config__ = _FORM
     id: str
     name: str
     tests: list[Test]
     description: str = ""
-    tags: list[str] = field(default_factory=list)
+    tags: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Form):
     """One file: suites of its own, other files, or both."""
 
-    __pydantic_config__ = _FORM
     acts_version: str
     spec_version: Literal["1.0"]
     spec_ref: str = ""
-    metadata: Metadata = field(default_factory=Metadata)
-    variables: dict[str, str] = field(default_factory=dict)
-    include: list[str] = field(default_factory=list)
-    suites: list[Suite] = field(default_factory=list)
+    metadata: dict[str, Any] = {}
+    variables: dict[str, str] = {}
+    include: list[str] = []
+    suites: list[Suite] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.include and not self.suites:
+            raise ValueError("it has neither suites nor include")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class Behavior:
-    """What an agent does when it is told a prefix; only the prefix decides anything here."""
+class Behavior(BaseModel):
+    """What an agent does for a prefix; only the prefix is used here."""
 
-    __pydantic_config__ = _FORM
     prefix: str
-    description: str = ""
-    response_type: str = ""
-    terminal_state: str = ""
-    artifacts: list[Any] = field(default_factory=list)
-    delay_ms: int = 0
-    streaming: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviors:
-    """The file that says which prefixes an agent knows (``acts/sut-behaviors.yaml``)."""
+class Behaviors(Form):
+    """The file that lists the prefixes that an agent knows (``acts/sut-behaviors.yaml``)."""
 
-    __pydantic_config__ = _FORM
     acts_version: str
     behaviors: list[Behavior]
-
-
-def known_keys() -> set[str]:
-    """Return every key of the format, to name the one that was meant."""
-    expected = (Expect, ExpectError, ExpectStream, OneOfStreams, ExpectWebhook, NamedAssertion, Preconditions)
-    forms = (Document, Suite, Test, Step, Raw, Repeat, *expected)
-    return {f.name for form in forms for f in fields(form)}

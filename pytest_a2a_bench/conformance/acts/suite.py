@@ -1,4 +1,4 @@
-"""ACTS tests among the other checks: registered under their ids, planned for each binding, with what they send."""
+"""ACTS tests among the other checks: registered under their ids, planned for each binding, with their profile."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.document import Step
+from pytest_a2a_bench.conformance.acts.document import AskingStep, OperationStep, RawStep, Step, Test, WebhookStep
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
-from pytest_a2a_bench.conformance.acts.making import TRANSPORTS, make
-from pytest_a2a_bench.conformance.acts.risk import is_rough, is_safe
+from pytest_a2a_bench.conformance.acts.steps import TRANSPORTS, run_case
 from pytest_a2a_bench.conformance.catalogue import ADDED, UNDECLARED, Added, load_requirements
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Planned, Requirement
 from pytest_a2a_bench.conformance.session.target import declared
 from pytest_a2a_bench.errors import ConfigurationError
 
 VERSION = "1.0"
-_LEVELS: Mapping[str, Level] = {"must": "MUST", "should": "SHOULD", "may": "MAY"}
 LONGEST_WAIT = 3600.0
-"""Seconds that the waiting of one test may add to the time of a check."""
+"""Most seconds that the waiting of one test may add to the time limit of a check."""
+_LEVELS: Mapping[str, Level] = {"must": "MUST", "should": "SHOULD", "may": "MAY"}
 _SLOW = ("tck-long-running", "tck-cancel")
+_PUSH = "pushnotificationconfig"
 
 
 @dataclass(frozen=True, slots=True)
 class ActsSuite:
-    """The tests of ACTS files, which can be planned and made as all other checks.
+    """The tests of ACTS files, which are planned and made like all other checks.
 
     :param requirements: one for each test, in the order of the files.
     """
@@ -49,19 +49,18 @@ class ActsSuite:
 
 
 def load_acts(path: str | Path, behaviors: str | Path | None = None) -> ActsSuite:
-    """Read ACTS files, and register their tests in the place of those that were read before.
+    """Read ACTS files, and register their tests in place of those that were registered before.
 
     :param path: a file, or a directory with ``suite.acts.yaml`` or ``*.acts.yaml``.
-    :param behaviors: the file that says which prefixes the agent knows.
+    :param behaviors: the file that lists the prefixes that the agent knows.
     :raises ConfigurationError: naming all that is wrong with them.
     """
     known = load_behaviors(Path(behaviors)) if behaviors is not None else frozenset[str]()
     cases = load_cases(Path(path))
-    # The engine has a name of its own among them: what stands for an interface that no card declares.
+    # The engine's own id stands for an interface that no card declares.
     taken = {UNDECLARED, *(entry.id for entry in load_requirements(VERSION))}
     if both := [f"{case.where}: {case.test.id!r}" for case in cases if case.test.id in taken]:
         raise ConfigurationError(f"{'; '.join(both)}: the id is one of this package's own; give another one")
-    # Reading other files in one process must leave nothing of these.
     ADDED.clear()
     ADDED.update({(case.test.id, VERSION): _added(case, known) for case in cases})
     return ActsSuite(tuple(map(_requirement, cases)))
@@ -78,35 +77,62 @@ def _requirement(case: Case) -> Requirement:
         text=test.name,
         version=VERSION,
         how=case.suite,
-        # Words that the plan and the engine look for: such a test waits, and leaves a task that works.
-        needs="scenario slow" if _slow(case) else "",
+        # The plan and the engine read these words: such a test waits, and leaves a working task behind.
+        needs="scenario slow" if _is_slow(test) else "",
         bindings=tuple(b for b in BINDINGS if b in bindings or not bindings),
         note=case.where,
-        profile="safe" if is_safe(test) and not _slow(case) else "standard",
+        profile="standard" if _is_slow(test) or is_rough(test) or any(map(_names_webhook, test.steps)) else "safe",
     )
-
-
-def _slow(case: Case) -> set[str]:
-    return set(_SLOW) & set(case.test.requires_behaviors)
 
 
 def _added(case: Case, behaviors: frozenset[str]) -> Added:
     test = case.test
-    check = functools.partial(make, case, behaviors)
-    # What watches a task while it works, or reads a stream to its end, may come too late on a busy machine.
-    timed = any(map(_is_timed, test.steps))
     seconds = min(sum(map(_waits, test.steps)), LONGEST_WAIT)
-    return Added(check, is_rough(test), timed or bool(_slow(case)), seconds)
+    # A busy machine may be too late to watch a working task, or to read a stream to its end.
+    is_timed = _is_slow(test) or any(map(_is_timed, test.steps))
+    return Added(functools.partial(run_case, case, behaviors), is_rough(test), is_timed, seconds)
+
+
+def _is_slow(test: Test) -> bool:
+    return bool(set(_SLOW) & set(test.requires_behaviors))
 
 
 def _is_timed(step: Step) -> bool:
-    watched = (step.repeat, step.expect_stream, step.expect_webhook)
-    return step.delay_ms > 0 or any(one is not None for one in watched)
+    streams = isinstance(step, AskingStep) and (step.repeat or step.expect_stream) is not None
+    return streams or step.delay_ms > 0 or isinstance(step, WebhookStep)
 
 
 def _waits(step: Step) -> float:
-    """Return how many seconds a step may want to wait, whatever the agent does."""
-    stream = step.expect_stream.timeout_ms if step.expect_stream is not None else None
-    webhook = step.expect_webhook.timeout_ms if step.expect_webhook is not None else None
-    repeated = step.repeat.seconds if step.repeat is not None else 0.0
-    return sum(max(ms or 0, 0) / 1000 for ms in (step.delay_ms, stream, webhook)) + repeated
+    """Return how many seconds a step may wait, whatever the agent does."""
+    milliseconds, repeated = [step.delay_ms], 0.0
+    if isinstance(step, WebhookStep):
+        milliseconds.append(step.expect_webhook.timeout_ms)
+    if isinstance(step, AskingStep):
+        milliseconds.append((step.expect_stream.timeout_ms or 0) if step.expect_stream is not None else 0)
+        repeated = step.repeat.seconds if step.repeat is not None else 0.0
+    return sum(max(ms, 0) for ms in milliseconds) / 1000 + repeated
+
+
+# --- what a test may do to an agent -----------------------------------------------------------------------------------
+
+
+def is_rough(test: Test) -> bool:
+    """Return whether a test may send malformed requests: those that are written by hand, and those to be refused."""
+    return any(isinstance(step, RawStep) or not _is_answered(step) for step in test.steps)
+
+
+def _is_answered(step: Step) -> bool:
+    if not isinstance(step, OperationStep):
+        return True
+    return step.expect_error is None and (step.expect is None or step.expect.status in (None, 200))
+
+
+def _names_webhook(step: Step) -> bool:
+    # A message may bring one along in its configuration.
+    return isinstance(step, OperationStep) and (_PUSH in step.a2a_operation.lower() or _has_push(step.params))
+
+
+def _has_push(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_PUSH in str(k).replace("_", "").lower() or _has_push(inner) for k, inner in value.items())
+    return isinstance(value, list) and any(map(_has_push, value))

@@ -1,11 +1,15 @@
-"""Values of a test while it runs: paths into answers, and ``{{...}}`` in what is sent and expected (pure)."""
+"""Values of a test while it runs: paths into answers, conditions, and ``{{...}}`` references (pure)."""
 
 from __future__ import annotations
 
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
+
+Form = TypeVar("Form", bound=BaseModel)
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
 _REFERENCE = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
@@ -19,17 +23,17 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-"""Stands for a member that is not there, where null would be something."""
+"""Stands for an absent member, as null is a value."""
 
 
 class Unresolved(Exception):
-    """A reference that nothing gives a value; the message names it."""
+    """A reference without a value; the message names it."""
 
 
-def steps_of(path: str) -> list[str]:
+def path_steps(path: str) -> list[str]:
     """Split a path: ``task.artifacts[*].parts[0]`` gives ``task artifacts [*] parts [0]``.
 
-    :raises ValueError: if it is none.
+    :raises ValueError: if it is not a path.
     """
     found: list[str] = []
     position = 0
@@ -47,9 +51,9 @@ def steps_of(path: str) -> list[str]:
 
 
 def every_at(value: Any, path: str) -> list[Any]:
-    """Return what a path leads to: one value, or with ``[*]`` any number of them; nothing where it leads nowhere."""
+    """Return the values at a path: at most one, or with ``[*]`` any number."""
     found = [value]
-    for step in steps_of(path) if path else []:
+    for step in path_steps(path) if path else []:
         found = [inner for one in found for inner in _members(one, step)]
     return found
 
@@ -64,14 +68,14 @@ def _members(value: Any, step: str) -> Iterator[Any]:
 
 
 def at(value: Any, path: str) -> Any:
-    """Return what a path leads to, or :data:`MISSING`."""
+    """Return the first value at a path, or :data:`MISSING`."""
     return next(iter(every_at(value, path)), MISSING)
 
 
 class Until:
-    """The condition of a step that is repeated.
+    """The condition of a step that is repeated: ``PATH == VALUE``, ``PATH != VALUE`` or ``PATH in [VALUE, ...]``.
 
-    :raises ValueError: if the text is none.
+    :raises ValueError: if the text is none of these.
     """
 
     def __init__(self, text: str) -> None:
@@ -79,12 +83,12 @@ class Until:
         if match is None:
             raise ValueError(f"{text!r} is no condition, such as: status.state in [TASK_STATE_COMPLETED]")
         self._path, self._sign = match["path"], match["sign"]
-        steps_of(self._path)
+        path_steps(self._path)
         listed = match["values"].split(",") if match["values"] is not None else [match["value"]]
         self._values = [value.strip().strip("'\"") for value in listed]
 
     def holds(self, answer: Any) -> bool:
-        """Tell whether it is true of an answer."""
+        """Return whether it is true of an answer."""
         found = at(answer, self._path)
         is_listed = found is not MISSING and _written(found) in self._values
         return not is_listed if self._sign == "!=" else is_listed
@@ -96,32 +100,21 @@ def _written(value: Any) -> str:
 
 
 def references(value: Any) -> Iterator[str]:
-    """Yield what stands between braces in all texts of a value."""
+    """Yield the references in all texts of a JSON value."""
     if isinstance(value, str):
         yield from _REFERENCE.findall(value)
-    elif isinstance(value, Mapping):
-        for inner in value.values():
+    elif isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
             yield from references(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from references(inner)
-
-
-def replaced(value: Any, texts: Mapping[str, str]) -> Any:
-    """Return a value with whole texts replaced."""
-    if isinstance(value, str):
-        return texts.get(value, value)
-    if isinstance(value, Mapping):
-        return {name: replaced(inner, texts) for name, inner in value.items()}
-    return [replaced(inner, texts) for inner in value] if isinstance(value, list) else value
 
 
 class Scope:
-    """What references mean in one test: captures first, then the file's variables, then what ``given`` says.
+    """The values of references in one test: captures first, then the file's variables, then ``given``.
 
     :param variables: of the file.
+    :param texts: texts of the test that are replaced as a whole, such as by a scenario's prompt.
     :param given: returns the value of any other name; None where there is none.
-    :param environment: the variables that ``{{env.NAME}}`` names.
+    :param environment: returns the value of ``{{env.NAME}}``.
     """
 
     def __init__(
@@ -129,30 +122,38 @@ class Scope:
         variables: Mapping[str, str],
         given: Callable[[str], str | None],
         environment: Callable[[str], str | None],
+        texts: Mapping[str, str] | None = None,
     ) -> None:
-        self._variables, self._given, self._environment = variables, given, environment
+        self._variables, self._given, self._environment, self._texts = variables, given, environment, texts or {}
         self._steps: dict[str, dict[str, Any]] = {}
 
     def add(self, step: str, name: str, value: Any) -> None:
-        """Keep what a step has captured; ``response`` is its whole answer."""
+        """Keep a captured value of a step; ``response`` is its whole answer."""
         self._steps.setdefault(step, {})[name] = value
 
     def fill(self, value: Any, depth: int = 0) -> Any:
-        """Return a value with every reference replaced; a text that is nothing but one gets the value as it is.
+        """Return a JSON value with references replaced; a text that is one reference becomes the value itself.
 
-        :raises Unresolved: if one means nothing.
+        :raises Unresolved: if a reference has no value.
         """
         if isinstance(value, str):
-            whole = _REFERENCE.fullmatch(value)
+            text = self._texts.get(value, value)
+            whole = _REFERENCE.fullmatch(text)
             if whole is not None:
                 return self._resolve(whole.group(1), depth)
-            return _REFERENCE.sub(lambda match: _written(self._resolve(match.group(1), depth)), value)
+            return _REFERENCE.sub(lambda match: _written(self._resolve(match.group(1), depth)), text)
         if isinstance(value, Mapping):
             return {name: self.fill(inner, depth) for name, inner in value.items()}
-        return [self.fill(inner, depth) for inner in value] if isinstance(value, list) else value
+        if isinstance(value, list):
+            return [self.fill(inner, depth) for inner in value]
+        return self.fill_form(value) if isinstance(value, BaseModel) else value
+
+    def fill_form(self, form: Form) -> Form:
+        """Return a form with references replaced in all its members."""
+        return form.model_copy(update={name: self.fill(value) for name, value in form})
 
     def source(self, text: str) -> Any:
-        """Return what the source of an assertion means: a reference, a path, or the id of a step for its answer."""
+        """Return the value of an assertion's source: a reference, with or without braces, or the id of a step."""
         whole = _REFERENCE.fullmatch(text.strip())
         name = whole.group(1) if whole else text.strip()
         return self._resolve(f"{name}.response" if name in self._steps else name, 0)
@@ -167,7 +168,7 @@ class Scope:
                 raise Unresolved(f"{{{{{name}}}}}: step {step} has captured no {path}")
             return found
         if name in self._variables and depth < _NESTED:
-            # What the runner gives wins: the public files name a webhook on example.com.
+            # The runner's value comes before the file's: the public files name a webhook on example.com.
             own = self._given(name)
             return own if own is not None else self.fill(self._variables[name], depth + 1)
         value = self._environment(path) if step == "env" else self._given(name) or self._environment(name)

@@ -94,7 +94,7 @@ async def fetch_card_async(
         try:
             async with asyncio.timeout(timeout):
                 protocol = config.protocol if config is not None else "auto"
-                raw, http = await _find(client, url, dict(headers or {}), auth, protocol)
+                raw, http = await find_card(client, url, dict(headers or {}), auth, protocol)
         except TimeoutError:
             raw, http = None, CardHttp(url, problem=late(timeout))
     ledger = Ledger()
@@ -123,9 +123,10 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
     return replace(answer, problem=f"{redact_url(url)} redirects more than {_MAX_REDIRECTS} times")
 
 
-async def _find(
-    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts, protocol: str
+async def find_card(
+    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts, protocol: str = "auto"
 ) -> tuple[Any | None, CardHttp]:
+    """Fetch a card over an open client; see :func:`fetch_card_async`."""
     first: CardHttp | None = None
     # The path of 1.0 and 0.3 first, the one of 0.2 after it.
     for candidate in card_urls(url):

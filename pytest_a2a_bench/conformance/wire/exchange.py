@@ -99,10 +99,11 @@ class Redactor:
             expected=self.text(finding.expected),
             fix=self.text(finding.fix),
             pointer=self.text(finding.pointer),
-            exchanges=tuple(map(self._exchange, finding.exchanges)),
+            exchanges=tuple(map(self.exchange, finding.exchanges)),
         )
 
-    def _exchange(self, exchange: Exchange) -> Exchange:
+    def exchange(self, exchange: Exchange) -> Exchange:
+        """Return an exchange without the secrets."""
         return dataclasses.replace(
             exchange,
             url=self.text(exchange.url),
