@@ -41,4 +41,6 @@ def run(namespace: Namespace) -> int:
     except OSError as error:
         raise ConfigurationError(f"-o {namespace.output}: cannot be written: {error.strerror or error}") from error
     print(f"{page}: {count(len(contents.trials), 'trial')}")
+    for note in contents.unfinished:
+        print(note)
     return 0

@@ -42,6 +42,9 @@ def run(namespace: Namespace) -> int:
         asked = manifest.load(namespace.results)
         nodeids = {key: nodeid for nodeid, key in asked.nodeids.items()}
         result = _find(namespace.what, namespace.results, asked)
+        if result.run_id not in asked.runs:
+            last = f"the last run here, {asked.run_id}, has no result of this trial"
+            print(f"of run {one_line(result.run_id)}: {one_line(last)}\n")
     width = shutil.get_terminal_size((100, 24)).columns
     print("\n".join(conversation(result, width, whole=namespace.whole)))
     if nodeid := nodeids.get(str(result.key)):

@@ -18,6 +18,7 @@ from pytest_a2a_bench.gates.terms import (
     ERRORS,
     EVERY_TRIAL,
     ITEMS,
+    QUARANTINE,
     Decision,
     GateResult,
     Thresholds,
@@ -62,6 +63,9 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
             if "baseline" in trials.decided:
                 notes.append("limits and p by domain do not know that the run was ended by what it saw; the gate does")
+    is_quarantined = not trials.counted and any(r.status != "skipped" for r in trials.results)
+    if is_quarantined and not gates and not trials.named:
+        gates.append(nothing(QUARANTINE, sum(r.status != "skipped" for r in trials.results)))
     if trials.results or trials.selected:
         gates += judge_ceilings(trials, thresholds)
     gates = [dataclasses.replace(g, tier=thresholds.tiers.get(g.name, "supporting")) for g in gates]

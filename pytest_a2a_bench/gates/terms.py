@@ -22,6 +22,9 @@ BREAKER = "breaker"
 ERRORS = "errors"
 """The gate of errors that no report shows."""
 
+QUARANTINE = "quarantine"
+"""The gate of a run of which every trial that ran is quarantined, where no other gate says that nothing was judged."""
+
 ITEMS = "items"
 """The gate of items that ended in an error although their trials were evaluated. The items say so themselves."""
 

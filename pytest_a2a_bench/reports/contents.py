@@ -43,6 +43,7 @@ class Contents:
     :param nodeids: the pytest items of trials, by their keys.
     :param compared: each further agent of the run against the first.
     :param notes: more that must be known before numbers are compared.
+    :param unfinished: what is missing of the last run, where it goes on or was killed.
     :param history: earlier runs and this one, the oldest first.
     :param made_at: when, as people read it.
     """
@@ -60,6 +61,7 @@ class Contents:
     nodeids: Mapping[str, str] = field(default_factory=dict)
     compared: Sequence[AgentComparison] = ()
     notes: Sequence[str] = ()
+    unfinished: Sequence[str] = ()
     made_at: str = ""
     history: Sequence[Entry] = ()
 
@@ -86,8 +88,6 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         raise ConfigurationError(f"{directory}: there are no trial files (trials/*.json) in it")
     asked = _manifest(directory)
     found, notes = _verdict(directory, asked, trials)
-    if found is None and asked is not None:
-        notes += _unfinished(asked, trials)
     checks, explanations = _checks(conformance) if conformance else ((), {})
     comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
     return Contents(
@@ -105,6 +105,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         history=past,
         nodeids=_nodeids(asked),
         notes=[*notes, *about_baseline],
+        unfinished=_unfinished(asked, trials) if found is None and asked is not None else (),
         made_at=now(),
     )
 
@@ -167,6 +168,9 @@ def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str
     absent = len(set(asked.keys) - {str(r.key) for r in own})
     if not absent:
         return []
+    if not own:
+        every = count(len(asked.keys), "trial")
+        return [f"The last run here, {asked.run_id}, has finished none of its {every}: these are of earlier runs."]
     lacking = f"{count(absent, 'trial')} of {len(asked.keys)}"
     notes = [f"The last run here, {asked.run_id}, goes on or was stopped: there is no result of {lacking}."]
     if others := len(trials) - len(own):

@@ -18,7 +18,7 @@ import itertools
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,6 +102,11 @@ class Baseline:
     def trials(self) -> int:
         """How many trials were evaluated."""
         return sum(len(t.outcomes) for t in self.tasks.values())
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """The tasks of which a trial was evaluated."""
+        return tuple(name for name, record in self.tasks.items() if record.outcomes)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -277,7 +282,7 @@ def pooled(runs: Sequence[Baseline]) -> Baseline:
     for one, other in itertools.combinations(runs, 2):
         if twice := set(one.run_ids) & set(other.run_ids):
             raise ConfigurationError(f"{one.source} and {other.source} both have trials of run {min(twice)}")
-        if unlike := list(differences(one.measured, other.measured)):
+        if unlike := list(differences(one.measured, other.measured, (one.evaluated, other.evaluated))):
             raise ConfigurationError(f"{one.source} and {other.source} cannot be one baseline: {'; '.join(unlike)}")
     tasks: dict[str, TaskRecord] = {}
     for run in runs:
@@ -325,16 +330,31 @@ def measured_by(results: Iterable[TrialResult]) -> Measured:
     return {suite: {n: tuple(sorted(v)) for n, v in names.items()} for suite, names in found.items()}
 
 
-def differences(before: Measured, after: Measured) -> Iterator[str]:
-    """Yield what was measured differently, in each domain that both have."""
-    for domain in sorted(set(before) & set(after)):
-        # A task or the agent decides what stands last, so it tells least.
-        for name in sorted({**before[domain], **after[domain]}, key=lambda name: name in BY_TASK):
-            old, new = before[domain].get(name, ()), after[domain].get(name, ())
+def differences(
+    before: Measured, after: Measured, tasks: tuple[Collection[str], Collection[str]] = ((), ())
+) -> Iterator[str]:
+    """Yield what was measured differently, in each domain that both have.
+
+    :param tasks: the names of tasks with evaluated trials, of either run: a domain that has some is a run's also where
+        the run does not say how it was measured.
+    """
+    for domain in sorted({*before, *after}):
+        if not all(domain in run or _any_of(domain, names) for run, names in zip((before, after), tasks, strict=True)):
+            continue
+        was, now = before.get(domain, {}), after.get(domain, {})
+        # Conditions that a task or the agent decides are last, as they tell least.
+        for name in sorted({**was, **now}, key=lambda name: name in BY_TASK):
+            old, new = was.get(name, ()), now.get(name, ())
             # Exactly the same, or at least one in common where a task or the agent decides.
             differs = old != new if name not in BY_TASK else old and new and set(old).isdisjoint(new)
             if differs:
                 yield f"{domain}: {name} was {_words(old)} and is {_words(new)}"
+
+
+def _any_of(domain: str, tasks: Iterable[str]) -> bool:
+    """Return whether any task is of a domain, and of its agent where agents have names (``tau2/airline:ours``)."""
+    name, _, agent = domain.partition(":")
+    return any(task.startswith(f"{name}/") and (not agent or task.endswith(f":{agent}")) for task in tasks)
 
 
 def _text(value: Any) -> str:

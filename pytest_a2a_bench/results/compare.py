@@ -152,7 +152,7 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
         errors_before=sum(old[name].errors for name in common),
         errors_after=sum(new[name].errors for name in common),
         # Where nothing is common there is nothing to be incomparable about.
-        differences=tuple(differences(before.measured, after.measured)) if pairs else (),
+        differences=tuple(differences(before.measured, after.measured, (names, names))) if pairs else (),
         pairs=tuple(pairs.values()),
         level=level,
     )

@@ -63,6 +63,11 @@ class Entry:
         return cls(run_id, when, agent, revision, verdict, measured.measured, tasks, cost)
 
     @property
+    def evaluated(self) -> tuple[str, ...]:
+        """The tasks of which a trial was evaluated."""
+        return tuple(name for name, (_, every, _) in self.tasks.items() if every)
+
+    @property
     def trials(self) -> tuple[int, int]:
         """How many trials succeeded, and how many there were; those that could not be evaluated did not succeed."""
         return sum(t[0] for t in self.tasks.values()), sum(t[1] + t[2] for t in self.tasks.values())
@@ -189,7 +194,7 @@ def trend(entries: Sequence[Entry]) -> Trend | None:
     if not entries:
         return None
     last = entries[-1]
-    runs = tuple(e for e in entries if not any(differences(e.measured, last.measured)))
+    runs = tuple(e for e in entries if not any(differences(e.measured, last.measured, (e.evaluated, last.evaluated))))
     turned: list[Turned] = []
     flaky: dict[str, tuple[int, int]] = {}
     for task in last.tasks:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import ipaddress
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import lock, manifest, mirror
 from pytest_a2a_bench.results.baseline import domain_name, measured_by
-from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
+from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT, where
 from pytest_a2a_bench.results.manifest import Manifest, SelectedResults
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -103,6 +106,9 @@ def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
     first, *others = parts
     every = set(first.manifest.whole)
     for other in others:
+        if _place(first.manifest.endpoint) != _place(other.manifest.endpoint):
+            here, there = first.manifest.endpoint, other.manifest.endpoint
+            yield f"endpoint differs: {here!r} in {first.name}, {there!r} in {other.name}"
         for name in ("agent", "durations"):
             # Shards that were cut by other durations are no parts of one whole.
             here, there = getattr(first.manifest, name), getattr(other.manifest, name)
@@ -112,6 +118,15 @@ def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
             yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
         if unlike := sorted(every ^ set(other.manifest.whole)):
             yield f"{first.name} and {other.name} are parts of different selections: {_some(unlike)} is in one only"
+
+
+def _place(endpoint: str) -> str:
+    """Return an endpoint in one form; on the loopback interface each machine has an agent of its own, at any port."""
+    host = urlsplit(endpoint).hostname or ""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return "loopback"
+    return "loopback" if host == "localhost" else where(endpoint)
 
 
 def _different_settings(

@@ -554,6 +554,13 @@ def test_quarantined_misses_fail_nothing_and_count_in_no_rate(pytester: pytest.P
     assert verdict_of(pytester)["quarantined"] == [f"desk/front/bad-{c}" for c in "hij"]
 
 
+def test_a_run_in_which_all_is_quarantined_does_not_pass(pytester: pytest.Pytester, desk: Bench) -> None:
+    (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31").replace("bad-*", "*"))
+    result = desk("--a2a-quarantine=q.toml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["quarantine * inconclusive * nothing to judge: 10 trials of it were skipped or are *"])
+
+
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
 def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
     (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))

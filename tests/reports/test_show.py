@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from made_trials import made_error, made_trial
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import ToolCall, TrialKey, Turn
 from pytest_a2a_bench.reports.trial_text import conversation
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store
 
 
@@ -132,3 +134,18 @@ def test_questions_to_a_conversation() -> None:
     assert trial.said("cancel", role="user") == ("Cancel it",)
     with pytest.raises(re.error):
         trial.said("(")
+
+
+def test_a_trial_of_an_earlier_run_than_the_last_one_says_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = manifest.load(run).keys[0]
+    earlier = manifest.load(run)
+    dataclasses.replace(earlier, run_id="killed").write(run)
+    status, text = show(capsys, key, "--results", str(run))
+    assert status == 0
+    assert text.startswith(f"of run {earlier.run_id}: the last run here, killed, has no result of this trial\n")
+    assert main(["report", str(run), "-o", str(run / "report.html")]) == 0
+    said = capsys.readouterr().out
+    assert "the last run here, killed, has finished none of its" in said.lower()
+    page = (run / "report.html").read_text()
+    # Before the numbers, and not folded away.
+    assert page.index("The last run here, killed, has finished none of its") < page.index("Trials passed")

@@ -18,7 +18,7 @@ from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.reports.contents import gather
-from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by
+from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by, pooled
 from pytest_a2a_bench.results.compare import compare, judge_drop
 from pytest_a2a_bench.results.store import Store
 
@@ -346,3 +346,21 @@ def test_a_task_that_is_called_as_an_agent_may_be_is_no_agent(tmp_path: Path) ->
     named = plain.named("left")
     assert named.agents == ("left",)
     assert named.only("left").tasks == plain.tasks
+
+
+def test_a_baseline_that_does_not_say_how_it_was_measured_does_not_compare(tmp_path: Path) -> None:
+    run = Baseline.of(Store(stored(tmp_path / "run", {"1": [1], "2": [1]})).read_all())
+    without = dataclasses.replace(run, measured={})
+    found = compare(without, run)
+    assert sorted(found.differences) == [
+        "tau2/airline: benchmark was none and is tau2 1",
+        "tau2/airline: user was none and is scripted",
+    ]
+    assert compare(run, without).differences
+    # Where neither says anything, or nothing of the domain was evaluated before, there is no difference.
+    assert compare(without, without).differences == ()
+    errors = dataclasses.replace(without, tasks={"tau2/airline/1": TaskRecord((), 1), "a/b/1": TaskRecord((True,))})
+    both = dataclasses.replace(run, tasks={**run.tasks, "a/b/1": TaskRecord((True,))})
+    assert compare(errors, both).differences == ()
+    with pytest.raises(ConfigurationError, match="cannot be one baseline: tau2/airline: user was scripted and is none"):
+        pooled([run, dataclasses.replace(without, run_ids=("other",), tasks={"tau2/airline/3": TaskRecord((True,))})])

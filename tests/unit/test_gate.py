@@ -115,6 +115,19 @@ def test_quarantined_tasks_count_in_no_rate_but_their_errors_are_errors() -> Non
     assert (only(verdict).verdict, verdict.errors, verdict.outcome) == ("pass", 1, "inconclusive")
 
 
+def test_a_run_of_quarantined_trials_alone_does_not_pass() -> None:
+    results = [*run(0, 2), trial("s", status="skipped")]
+    quarantined = frozenset({"tau2/airline/t0", "tau2/airline/t1"})
+    verdict = judge(Trials(results, quarantined=quarantined), Thresholds())
+    assert only(verdict).name == "quarantine"
+    assert only(verdict).sentence == "nothing to judge: 2 trials of it were skipped or are quarantined"
+    assert (verdict.outcome, verdict.failed) == ("inconclusive", True)
+    lenient = judge(Trials(results, quarantined=quarantined), Thresholds(inconclusive="pass"))
+    assert not lenient.failed
+    # Whoever names a quarantined trial wants to see it.
+    assert judge(Trials(results, quarantined=quarantined, named=True), Thresholds()).gates == ()
+
+
 def test_pass_hat_k() -> None:
     results = [trial("1", 0), trial("1", 1), trial("2", 0), trial("2", 1, ok=False)]
     assert only(judge(Trials(results), Thresholds(min_pass_k={2: 0.5}))).verdict == "pass"

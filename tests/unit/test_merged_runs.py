@@ -12,7 +12,7 @@ from made_trials import made_trial
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.merge import merge
+from pytest_a2a_bench.results.merge import MergeError, merge
 
 KEYS = ("crmarena/mini/1#0", "crmarena/mini/2#0", "crmarena/mini/3#0")
 CATEGORIES = {"crmarena/mini/1": "handle_time", "crmarena/mini/2": "handle_time", "crmarena/mini/3": "knowledge_qa"}
@@ -43,3 +43,27 @@ def test_a_trial_that_got_lost_counts_in_its_category(merged: Path, capsys: pyte
     main(["gate", str(merged), "--a2a-min-pass", "crmarena/mini/handle_time=0.9"])
 
     assert "1 of 2 trials succeeded" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ("https://a.example/agent", "https://b.example/agent", True),
+        ("https://a.example/agent", "https://a.example/agent/", False),
+        # Each machine has an agent of its own there.
+        ("http://127.0.0.1:9000", "http://localhost:9001", False),
+        ("http://127.0.0.1:9000", "https://a.example/agent", True),
+        ("builtin:oracle", "builtin:echo", True),
+    ],
+)
+def test_parts_of_different_endpoints_are_not_one_run(tmp_path: Path, first: str, second: str, refused: bool) -> None:
+    parts = []
+    for number, (keys, endpoint) in enumerate(((KEYS[:1], first), (KEYS[1:], second))):
+        part = write_run(tmp_path / f"part{number}", [made_trial(key) for key in keys], run_id=f"run{number}")
+        dataclasses.replace(manifest.load(part), whole=KEYS, endpoint=endpoint).write(part)
+        parts.append(part)
+    if refused:
+        with pytest.raises(MergeError, match=f"endpoint differs: '{first}' in .*, '{second}' in "):
+            merge(parts, tmp_path / "whole")
+    else:
+        merge(parts, tmp_path / "whole")

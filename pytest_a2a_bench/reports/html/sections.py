@@ -61,6 +61,7 @@ def verdict(contents: Contents) -> Markup:
         if found.gates:
             parts.append(el("ul", [_gate(g) for g in found.gates], class_="gates"))
         parts += [el("p", note, class_="note") for note in found.notes]
+    parts += [el("p", note, class_="note") for note in contents.unfinished]
     for name in agent_names(contents.trials) or (None,):
         own = [r for r in contents.trials if r.key.agent == name]
         parts += [el("h3", name)] if name is not None else []
