@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, cast
 
 from pytest_a2a_bench.benchmarks.crmarena import MINI, mini
-from pytest_a2a_bench.benchmarks.crmarena.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
@@ -20,7 +19,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, open_published
+from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, open_published, org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError

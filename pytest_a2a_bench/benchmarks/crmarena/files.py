@@ -1,8 +1,9 @@
-"""Find a domain's files in a directory, and read tables, tasks and schemas out of JSON, JSON lines and Parquet."""
+"""Read tables of JSON, JSON lines and Parquet, and the tasks and schemas in them."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -10,20 +11,7 @@ from typing import Any, NamedTuple, get_args
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, CrmTask, Metric
-from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-
-_FOLDERS = ("", "local_data", "data", "tasks", "CRMArenaPro", "CRMArena")
-_SUFFIXES = (".json", ".jsonl", ".parquet")
-_ORIGINAL_TASKS = ("original_tasks", "crmarena_tasks", "crmarena_w_metadata", "original", "crmarena", "CRMArena/test")
-_ORIGINAL_SCHEMA = ("original_schema", "crmarena_schema", "schema_with_dependencies", "schema/test", "schema")
-_ROWS = {
-    "original": ("crmarena_data.db", "original_data.db", "original.db"),
-    "b2b": ("crmarenapro_b2b_data.db", "b2b_data.db", "b2b.db"),
-    "b2c": ("crmarenapro_b2c_data.db", "b2c_data.db", "b2c.db"),
-}
-_SQLITE = b"SQLite format 3\0"
-_POINTER = b"version https://git-lfs"
 
 
 class TableRow(NamedTuple):
@@ -31,87 +19,6 @@ class TableRow(NamedTuple):
 
     place: str
     value: Any
-
-
-def org_of(domain: str) -> str:
-    """Return the name of a domain's org: interactive domains share one with the plain ones."""
-    return domain.removesuffix(INTERACTIVE)
-
-
-def find_tasks(root: Path | None, domain: str) -> tuple[Path, ...]:
-    """Return the files (several for a sharded Parquet table) that hold a domain's tasks; nothing if there are none."""
-    return _find_table(root, task_stems(domain))
-
-
-def find_schema(root: Path | None, domain: str) -> tuple[Path, ...]:
-    """Return the files that hold the schema of a domain's org."""
-    return _find_table(root, schema_stems(domain))
-
-
-def task_stems(domain: str) -> tuple[str, ...]:
-    """Return the names, without suffix, under which tasks are looked for."""
-    if domain == "original":
-        return _ORIGINAL_TASKS
-    return (f"{domain}_tasks", f"crmarenapro_{domain}_tasks", f"crmarenapro_{domain}", domain)
-
-
-def schema_stems(domain: str) -> tuple[str, ...]:
-    """Return the names, without suffix, under which a schema is looked for."""
-    org = org_of(domain)
-    if org == "original":
-        return _ORIGINAL_SCHEMA
-    return (f"{org}_schema", f"crmarenapro_{org}_schema", f"{org}_schema/{org}_schema")
-
-
-def row_names(domain: str) -> tuple[str, ...]:
-    """Return the names under which the SQLite file is looked for."""
-    return _ROWS[org_of(domain)]
-
-
-def find_rows(root: Path | None, domain: str) -> Path | None:
-    """Return the SQLite file of a domain's org, or None: by its known names, else the only ``*.db`` that names it."""
-    if root is None or not root.is_dir():
-        return None
-    folders = [root / name for name in _FOLDERS]
-    named = (folder / name for name in row_names(domain) for folder in folders if (folder / name).is_file())
-    found = next(named, None)
-    if found is not None:
-        return found
-    others = sorted({p for folder in folders if folder.is_dir() for p in folder.glob(f"*{org_of(domain)}*.db")})
-    return others[0] if len(others) == 1 else None
-
-
-def _find_table(root: Path | None, stems: tuple[str, ...]) -> tuple[Path, ...]:
-    if root is None or not root.is_dir():
-        return ()
-    for stem in stems:
-        for folder in (root / name for name in _FOLDERS):
-            for suffix in _SUFFIXES:
-                path = folder / f"{stem}{suffix}"
-                if path.is_file():
-                    return (path,)
-            shards = sorted(folder.glob(f"{stem}-*-of-*.parquet"))
-            if shards:
-                return tuple(shards)
-    return ()
-
-
-def list_files(root: Path, limit: int = 12) -> str:
-    """Name what a directory holds, for a message about what it lacks."""
-    names = sorted(p.name + ("/" if p.is_dir() else "") for p in root.iterdir() if not p.name.startswith("."))
-    shown = ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
-    return shown or "nothing"
-
-
-def check_sqlite(path: Path) -> str:
-    """Say what is wrong with a file that should be an SQLite database; an empty string where nothing is."""
-    with path.open("rb") as file:
-        head = file.read(len(_POINTER))
-    if head.startswith(_SQLITE):
-        return ""
-    if head == _POINTER:
-        return f"{path} is a Git LFS pointer, not the database itself; run: git lfs pull"
-    return f"{path} is no SQLite database; download it again"
 
 
 def read_table(paths: tuple[Path, ...]) -> list[TableRow]:
@@ -130,26 +37,16 @@ def _read_file(path: Path) -> Iterator[TableRow]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(f"{path} cannot be read as UTF-8 text: {exc}; download it again") from exc
-    if path.suffix == ".jsonl" or _has_lines(text):
+    # A .json file may have an object on each line, as data sets on the hub often do.
+    if path.suffix == ".jsonl" or re.match(r"\s*\{[^\n]*\}\s*\n\s*\{", text):
         yield from _read_lines(path, text)
         return
     value = _parse(path, text)
     if not isinstance(value, list):
-        found = f"a JSON {_kind(value)}"
+        found = "a JSON object" if isinstance(value, dict) else "a single JSON value"
         raise ConfigurationError(f"{path} holds {found}; it must be a JSON list with one object per row")
     for index, item in enumerate(value):
         yield TableRow(f"{path.name}[{index}]", item)
-
-
-def _has_lines(text: str) -> bool:
-    """Tell whether a ``.json`` file has an object on each line, as data sets on the hub often do."""
-    first, _, rest = text.lstrip().partition("\n")
-    if not first.startswith("{") or not rest.lstrip().startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(first), dict)
-    except ValueError:
-        return False
 
 
 def _read_lines(path: Path, text: str) -> Iterator[TableRow]:
@@ -183,10 +80,6 @@ def _read_parquet(path: Path) -> Iterator[TableRow]:
         yield TableRow(f"{path.name}[{index}]", item)
 
 
-def _kind(value: Any) -> str:
-    return {dict: "object", str: "string", type(None): "null", bool: "boolean"}.get(type(value), "number")
-
-
 _SHOWN = 10
 _METRICS: tuple[str, ...] = get_args(Metric)
 
@@ -204,18 +97,8 @@ def read_tasks(rows: Iterable[TableRow], where: str, *, interactive: bool) -> tu
     :param where: the file or data set, for messages.
     :raises ConfigurationError: naming each row that is no task (the first ten) and the field.
     """
-    tasks, problems = try_tasks(rows, interactive=interactive)
-    if not tasks and not problems:
-        problems.append(("", "it has no rows"))
-    listed = [f"{place}: {problem}" if place else problem for place, problem in problems]
-    _raise(listed, f"{where} has rows that are no CRMArena tasks")
-    return tasks
-
-
-def try_tasks(rows: Iterable[TableRow], *, interactive: bool) -> tuple[tuple[CrmTask, ...], list[tuple[str, str]]]:
-    """Read the rows that are tasks, and say of each other one where it is and what is wrong with it."""
     tasks: dict[str, CrmTask] = {}
-    problems: list[tuple[str, str]] = []
+    problems: list[str] = []
     for position, row in enumerate(rows):
         try:
             task = _read_task(row.value, position, interactive)
@@ -223,8 +106,9 @@ def try_tasks(rows: Iterable[TableRow], *, interactive: bool) -> tuple[tuple[Crm
                 raise _RowError(f"idx {task.task_id} is there twice")
             tasks[task.task_id] = task
         except _RowError as problem:
-            problems.append((row.place, str(problem)))
-    return tuple(tasks.values()), problems
+            problems.append(f"{row.place}: {problem}")
+    _check(problems, bool(tasks), f"{where} has rows that are no CRMArena tasks")
+    return tuple(tasks.values())
 
 
 def read_schema(rows: Iterable[TableRow], where: str) -> OrgSchema:
@@ -243,15 +127,14 @@ def read_schema(rows: Iterable[TableRow], where: str) -> OrgSchema:
             problems.append(f"{place} ({name}): fields is {_show(fields)}, not an object of names and descriptions")
         else:
             objects.append({"object": name, "fields": {k: str(v) for k, v in fields.items() if v is not None}})
-    if not objects and not problems:
-        problems.append("it has no rows")
-    _raise(problems, f"{where} is no schema")
+    _check(problems, bool(objects), f"{where} is no schema")
     return read_published(objects)
 
 
-def _raise(problems: list[str], what: str) -> None:
-    if not problems:
+def _check(problems: list[str], has_rows: bool, what: str) -> None:
+    if not problems and has_rows:
         return
+    problems = problems or ["it has no rows"]
     more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
     listed = "".join(f"\n  {p}" for p in problems[:_SHOWN])
     raise ConfigurationError(f"{what} ({len(problems)} problems); check that it is the published file:{listed}{more}")

@@ -1,4 +1,4 @@
-"""Where a published domain's tasks and rows come from: a directory of the user's, or the Hugging Face hub.
+"""The sources of a published domain's tasks and rows: a directory of the user's, or the Hugging Face hub.
 
 Collection asks here for domains and task ids, so nothing that opens an org is imported: :mod:`.domains` does that.
 """
@@ -10,15 +10,14 @@ import functools
 import hashlib
 import os
 import threading
-from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, files
-from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema, read_tasks
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
+from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema, read_table, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.mini import read_tasks as read_mini
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, parse_data
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, DataSpec, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
@@ -37,36 +36,79 @@ OFFICIAL = {
 }
 """The databases in upstream's ``local_data/``, by name."""
 
-_CHUNK = 1 << 20
+_FOLDERS = ("", "local_data", "data", "tasks", "CRMArenaPro", "CRMArena")
+_SUFFIXES = (".json", ".jsonl", ".parquet")
+_ORIGINAL_TASKS = ("original_tasks", "crmarena_tasks", "crmarena_w_metadata", "original", "crmarena", "CRMArena/test")
+_ORIGINAL_SCHEMA = ("original_schema", "crmarena_schema", "schema_with_dependencies", "schema/test", "schema")
+_ROWS = {
+    "original": ("crmarena_data.db", "original_data.db", "original.db"),
+    "b2b": ("crmarenapro_b2b_data.db", "b2b_data.db", "b2b.db"),
+    "b2c": ("crmarenapro_b2c_data.db", "b2c_data.db", "b2c.db"),
+}
+_SQLITE = b"SQLite format 3\0"
+_POINTER = b"version https://git-lfs"
+_HOME = "https://huggingface.co"
 
 
-class PublishedSource(ABC):
-    """What the sources of upstream's files have in common: tasks are read once, whichever thread asks first.
+class HubTable(NamedTuple):
+    """A table on the hub."""
 
-    :param rows: the SQLite file of the domain's org, or None.
+    dataset: str
+    config: str
+    split: str
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.config}/{self.split}"
+
+
+class PublishedSource:
+    """A published domain's tasks, schema and rows; tasks are read once, by the thread that asks first.
+
+    The hub has tasks and schemas, but no rows: these are in the directory that is named beside it.
+
+    :param needs_rows: whether the SQLite file must be there (it need not where a live org answers queries).
+    :raises ConfigurationError: listing everything that is not there, and what is there instead.
     """
 
-    def __init__(self, domain: str, rows: Path | None) -> None:
+    def __init__(self, domain: str, where: DataSpec, *, needs_rows: bool = True) -> None:
         self.domain = domain
-        self._rows = rows
+        self._where = where
         self._lock = threading.RLock()
+        root = None if where.hub and where.directory is None else _check_directory(where.directory)
+        if root is None and needs_rows:
+            raise ConfigurationError(
+                f"the hub has the tasks and the schema of {domain!r}, but no rows of its org; download "
+                f"{_ROWS[org_of(domain)][0]} from local_data/ of upstream's repository and pass "
+                "--a2a-crm-data hub:DIR, or let a live org answer: --a2a-crm-org salesforce"
+            )
+        self._root = root
+        self._rows = None if root is None else _find_rows(root, domain)
+        problems = _rows_problems(self._rows, domain) if needs_rows else []
+        if root is not None and not where.hub and not self._files("tasks"):
+            stems = ", ".join(_stems("tasks", domain))
+            where_ = "there or in data/, tasks/, CRMArena(Pro)/"
+            problems.insert(0, f"the tasks: none of {stems} (.json, .jsonl or .parquet), {where_}")
+        if root is not None and problems:
+            listed = "".join(f"\n  {problem}" for problem in problems)
+            raise ConfigurationError(
+                f"{root} does not have what the domain {domain!r} needs:{listed}\n"
+                f"  The directory holds {_list_files(root)}"
+            )
 
-    @abstractmethod
-    def _read_tasks(self) -> tuple[CrmTask, ...]: ...
-
-    @property
-    @abstractmethod
-    def schema(self) -> OrgSchema:
-        """What the agent may know of the org."""
-
-    @property
-    @abstractmethod
-    def provenance(self) -> Provenance:
-        """Where it all came from; files that were not read yet are read for it."""
+    def _files(self, kind: Literal["tasks", "schema"]) -> tuple[Path, ...]:
+        return () if self._root is None or self._where.hub else _find_table(self._root, _stems(kind, self.domain))
 
     @functools.cached_property
     def _loaded(self) -> tuple[CrmTask, ...]:
-        return self._read_tasks()
+        return read_tasks(*self._table("tasks"), interactive=self.domain.endswith(INTERACTIVE))
+
+    def _table(self, kind: Literal["tasks", "schema"]) -> tuple[list[TableRow], str]:
+        """Return the rows of a table, and its name for messages."""
+        if self._where.hub:
+            table = _hub_table(kind, self.domain)
+            return _load(table, self._where.revision), str(table)
+        paths = self._files(kind)
+        return read_table(paths), str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
 
     def tasks(self) -> tuple[CrmTask, ...]:
         """Return the tasks."""
@@ -77,95 +119,109 @@ class PublishedSource(ABC):
         """Return ids and categories."""
         return tuple((task.task_id, task.category) for task in self.tasks())
 
+    @functools.cached_property
+    def schema(self) -> OrgSchema:
+        """The published schema; where a directory has none, the tables' own with our descriptions."""
+        if self._where.hub or self._files("schema"):
+            return read_schema(*self._table("schema"))
+        return _schema_of_rows(self._rows)
+
+    @functools.cached_property
+    def provenance(self) -> Provenance:
+        """The blob ids of the files that are used, and the data set with its commit where it is on the hub.
+
+        Official where every file is upstream's, and the hub is Hugging Face's own.
+        """
+        paths = [*self._files("tasks"), *self._files("schema"), *([self._rows] if self._rows else [])]
+        used = {path.name: blob_id(path) for path in paths}
+        official = tuple(name for name, blob in used.items() if blob in OFFICIAL.values())
+        is_official = len(official) == len(used)
+        if not self._where.hub:
+            name = "" if self._root is None else self._root.name
+            return Provenance("directory", name, None, used, bool(used) and is_official, official)
+        tables = _hub_table("tasks", self.domain), _hub_table("schema", self.domain)
+        home = os.environ.get("HF_ENDPOINT", _HOME).rstrip("/") == _HOME
+        named = tuple(f"{table.config}/{table.split}" for table in tables) if home else ()
+        revision = _resolve(tables[0].dataset, self._where.revision)
+        return Provenance("hub", tables[0].dataset, revision, used, home and is_official, (*named, *official))
+
     def rows_file(self) -> Path:
         """Return the SQLite file of the domain's org.
 
         :raises ConfigurationError: if it is not there, or is none.
         """
-        return check_rows(self._rows, self.domain)
+        problems = _rows_problems(self._rows, self.domain)
+        if self._rows is None or problems:
+            raise ConfigurationError(f"the domain {self.domain!r} cannot be queried; {problems[0]}")
+        return self._rows
 
 
-class DirectorySource(PublishedSource):
-    """One domain in a directory.
-
-    :param needs_rows: whether the SQLite file must be there (it need not where a live org answers queries).
-    :raises ConfigurationError: listing everything that is not there, and what is there instead.
-    """
-
-    def __init__(self, domain: str, root: Path | None, *, needs_rows: bool = True) -> None:
-        self.root = check_directory(root)
-        super().__init__(domain, files.find_rows(root, domain))
-        self._tasks = files.find_tasks(root, domain)
-        self._schema = files.find_schema(root, domain)
-        problems = [] if self._tasks else [_missing_tasks(domain)]
-        problems += rows_problems(self._rows, domain) if needs_rows else []
-        if problems:
-            listed = "".join(f"\n  {p}" for p in problems)
-            raise ConfigurationError(
-                f"{self.root} does not have what the domain {domain!r} needs:{listed}\n"
-                f"  The directory holds {files.list_files(self.root)}"
-            )
-
-    def _read_tasks(self) -> tuple[CrmTask, ...]:
-        interactive = self.domain.endswith(INTERACTIVE)
-        return read_tasks(files.read_table(self._tasks), self._name(self._tasks), interactive=interactive)
-
-    @functools.cached_property
-    def schema(self) -> OrgSchema:
-        """The schema file's, or where there is none, the tables' own with our descriptions."""
-        if self._schema:
-            return read_schema(files.read_table(self._schema), self._name(self._schema))
-        return schema_of_rows(self._rows)
-
-    @functools.cached_property
-    def provenance(self) -> Provenance:
-        """The directory's name and the blob ids of the files that are used."""
-        return provenance_of("directory", self.root.name, [*self._tasks, *self._schema, self._rows])
-
-    def _name(self, paths: tuple[Path, ...]) -> str:
-        return str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
+def org_of(domain: str) -> str:
+    """Return the name of a domain's org: interactive domains share one with the plain ones."""
+    return domain.removesuffix(INTERACTIVE)
 
 
-def check_directory(root: Path | None) -> Path:
-    """Return a directory that is there.
-
-    :raises ConfigurationError: if it is not.
-    """
+def _check_directory(root: Path | None) -> Path:
     if root is None or not root.is_dir():
         what = "is a file" if root is not None and root.exists() else "does not exist"
         raise ConfigurationError(f"--a2a-crm-data: {root} {what}; it must be a directory with CRMArena's files")
     return root.resolve()
 
 
-def rows_problems(rows: Path | None, domain: str) -> list[str]:
+def _stems(kind: Literal["tasks", "schema"], domain: str) -> tuple[str, ...]:
+    """Return the names, without suffix, under which a table is looked for."""
+    if org_of(domain) == "original":
+        return _ORIGINAL_TASKS if kind == "tasks" else _ORIGINAL_SCHEMA
+    if kind == "tasks":
+        return (f"{domain}_tasks", f"crmarenapro_{domain}_tasks", f"crmarenapro_{domain}", domain)
+    org = org_of(domain)
+    return (f"{org}_schema", f"crmarenapro_{org}_schema", f"{org}_schema/{org}_schema")
+
+
+def _find_table(root: Path, stems: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the files of a table, several of a sharded Parquet table; nothing if there are none."""
+    for stem in stems:
+        for folder in (root / name for name in _FOLDERS):
+            whole = [path for suffix in _SUFFIXES if (path := folder / f"{stem}{suffix}").is_file()]
+            if whole:
+                return (whole[0],)
+            if shards := sorted(folder.glob(f"{stem}-*-of-*.parquet")):
+                return tuple(shards)
+    return ()
+
+
+def _find_rows(root: Path, domain: str) -> Path | None:
+    """Return the SQLite file of a domain's org, or None: by its known names, else the only ``*.db`` that names it."""
+    folders = [root / name for name in _FOLDERS]
+    org = org_of(domain)
+    named = [path for name in _ROWS[org] for folder in folders if (path := folder / name).is_file()]
+    others = sorted({path for folder in folders if folder.is_dir() for path in folder.glob(f"*{org}*.db")})
+    return named[0] if named else others[0] if len(others) == 1 else None
+
+
+def _rows_problems(rows: Path | None, domain: str) -> list[str]:
     """Say what is wrong with the SQLite file of a domain's org; an empty list where nothing is."""
     if rows is None:
-        names = " or ".join(files.row_names(domain))
         return [
-            f"the org's rows: no {names}, there or in local_data/ (upstream's repository has it in local_data/); "
-            "or let a live org answer: --a2a-crm-org salesforce"
+            f"the org's rows: no {' or '.join(_ROWS[org_of(domain)])}, there or in local_data/ (upstream's repository "
+            "has it in local_data/); or let a live org answer: --a2a-crm-org salesforce"
         ]
-    problem = files.check_sqlite(rows)
-    return [f"the org's rows: {problem}"] if problem else []
+    with rows.open("rb") as file:
+        start = file.read(len(_POINTER))
+    if start.startswith(_SQLITE):
+        return []
+    if start == _POINTER:
+        return [f"the org's rows: {rows} is a Git LFS pointer, not the database itself; run: git lfs pull"]
+    return [f"the org's rows: {rows} is no SQLite database; download it again"]
 
 
-def _missing_tasks(domain: str) -> str:
-    stems = ", ".join(files.task_stems(domain))
-    return f"the tasks: none of {stems} (.json, .jsonl or .parquet), there or in data/, tasks/, CRMArena(Pro)/"
+def _list_files(root: Path, limit: int = 12) -> str:
+    names = sorted(p.name + ("/" if p.is_dir() else "") for p in root.iterdir() if not p.name.startswith("."))
+    shown = ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+    return shown or "nothing"
 
 
-def check_rows(rows: Path | None, domain: str) -> Path:
-    """Return the SQLite file of a domain's org.
-
-    :raises ConfigurationError: if it is not there, or is none.
-    """
-    problems = rows_problems(rows, domain)
-    if rows is None or problems:
-        raise ConfigurationError(f"the domain {domain!r} cannot be queried; {problems[0]}")
-    return rows
-
-
-def schema_of_rows(rows: Path | None) -> OrgSchema:
+def _schema_of_rows(rows: Path | None) -> OrgSchema:
     """Make a schema of a SQLite file's own tables and columns, with our descriptions of those that we know.
 
     Without a file (a live org answers) it is what we know of the benchmark's objects.
@@ -195,18 +251,11 @@ def schema_of_rows(rows: Path | None) -> OrgSchema:
     return read_published(published)
 
 
-def provenance_of(source: str, name: str, paths: list[Path | None], revision: str | None = None) -> Provenance:
-    """Name the files of a source by their blob ids."""
-    used = {path.name: blob_id(path) for path in paths if path is not None}
-    official = tuple(name for name, blob in used.items() if is_official(blob))
-    return Provenance(source, name, revision, used, bool(used) and len(official) == len(used), official)
-
-
 def blob_id(path: Path) -> str:
     """Return the id that git gives a file of this content."""
     digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -216,95 +265,15 @@ def blob_of(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
-def is_official(blob: str) -> bool:
-    """Tell whether a blob is one that upstream published, under whichever name it is kept."""
-    return blob in OFFICIAL.values()
+def _hub_table(kind: Literal["tasks", "schema"], domain: str) -> HubTable:
+    if org_of(domain) == "original":
+        return HubTable("Salesforce/CRMArena", "CRMArena" if kind == "tasks" else "schema", "test")
+    if kind == "tasks":
+        return HubTable("Salesforce/CRMArenaPro", "CRMArenaPro", domain)
+    return HubTable("Salesforce/CRMArenaPro", f"{org_of(domain)}_schema", f"{org_of(domain)}_schema")
 
 
-_HOME = "https://huggingface.co"
-
-
-class Table(NamedTuple):
-    """A table on the hub."""
-
-    dataset: str
-    config: str
-    split: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} {self.config}/{self.split}"
-
-
-def tasks_table(domain: str) -> Table:
-    """Return where a domain's tasks are."""
-    if domain == "original":
-        return Table("Salesforce/CRMArena", "CRMArena", "test")
-    return Table("Salesforce/CRMArenaPro", "CRMArenaPro", domain)
-
-
-def schema_table(domain: str) -> Table:
-    """Return where the schema of a domain's org is."""
-    org = files.org_of(domain)
-    if org == "original":
-        return Table("Salesforce/CRMArena", "schema", "test")
-    return Table("Salesforce/CRMArenaPro", f"{org}_schema", f"{org}_schema")
-
-
-class HubSource(PublishedSource):
-    """One domain on the Hugging Face hub, where upstream publishes tasks and schemas, but no rows.
-
-    Downloads are kept in the library's own cache, by revision.
-
-    :param revision: commit, tag or branch of the data set; None for its newest.
-    :param rows: directory that has the org's SQLite file, or None.
-    :raises ConfigurationError: if rows are needed and not there.
-    """
-
-    def __init__(self, domain: str, *, revision: str | None, rows: Path | None, needs_rows: bool = True) -> None:
-        super().__init__(domain, files.find_rows(check_directory(rows), domain) if rows is not None else None)
-        self._revision = revision
-        if needs_rows and rows is None:
-            raise ConfigurationError(
-                f"the hub has the tasks and the schema of {domain!r}, but no rows of its org; download "
-                f"{files.row_names(domain)[0]} from local_data/ of upstream's repository and pass "
-                "--a2a-crm-data hub:DIR, or let a live org answer: --a2a-crm-org salesforce"
-            )
-        problems = rows_problems(self._rows, domain) if needs_rows else []
-        if problems:
-            raise ConfigurationError(f"{rows} does not have what the domain {domain!r} needs; {problems[0]}")
-
-    def _read_tasks(self) -> tuple[CrmTask, ...]:
-        table = tasks_table(self.domain)
-        rows = load(table, self._revision)
-        return read_tasks(rows, str(table), interactive=self.domain.endswith(INTERACTIVE))
-
-    @functools.cached_property
-    def schema(self) -> OrgSchema:
-        """The schema on the hub."""
-        table = schema_table(self.domain)
-        return read_schema(load(table, self._revision), str(table))
-
-    @functools.cached_property
-    def provenance(self) -> Provenance:
-        """The data set with its commit, and the blob id of the rows.
-
-        Official where the hub is Hugging Face's own and the rows, if any are used, are upstream's.
-        """
-        table = tasks_table(self.domain)
-        rows = provenance_of("hub", table.dataset, [self._rows], resolve(table.dataset, self._revision))
-        home = os.environ.get("HF_ENDPOINT", _HOME).rstrip("/") == _HOME
-        tables = tuple(f"{t.config}/{t.split}" for t in (table, schema_table(self.domain))) if home else ()
-        return Provenance(
-            rows.source,
-            rows.name,
-            rows.revision,
-            rows.files,
-            home and (self._rows is None or rows.official),
-            (*tables, *rows.official_files),
-        )
-
-
-def load(table: Table, revision: str | None) -> list[TableRow]:
+def _load(table: HubTable, revision: str | None) -> list[TableRow]:
     """Load a table, from the library's cache where it has it.
 
     :raises MissingExtraError: without the extra ``hub``.
@@ -322,7 +291,7 @@ def load(table: Table, revision: str | None) -> list[TableRow]:
         raise ConfigurationError(_explain(table, revision, exc)) from exc
 
 
-def _explain(table: Table, revision: str | None, exc: Exception) -> str:
+def _explain(table: HubTable, revision: str | None, exc: Exception) -> str:
     at = f" at revision {revision}" if revision else ""
     return (
         f"{table}{at} cannot be loaded from the hub: {describe_failure(exc)}; check the network, "
@@ -331,7 +300,7 @@ def _explain(table: Table, revision: str | None, exc: Exception) -> str:
     )
 
 
-def resolve(dataset: str, revision: str | None) -> str | None:
+def _resolve(dataset: str, revision: str | None) -> str | None:
     """Return the commit that a revision stands for; what was asked for where the hub cannot be asked now."""
     try:
         import huggingface_hub
@@ -356,10 +325,7 @@ def open_published(domain: str, settings: Settings) -> PublishedSource:
             f"the domain {domain!r} needs CRMArena's data, which is not ours to ship (CC BY-NC 4.0); download it and "
             "pass --a2a-crm-data DIR, or --a2a-crm-data hub"
         )
-    needs_rows = chosen.org == "local"
-    if where.hub:
-        return HubSource(domain, revision=where.revision, rows=where.directory, needs_rows=needs_rows)
-    return DirectorySource(domain, where.directory, needs_rows=needs_rows)
+    return PublishedSource(domain, where, needs_rows=chosen.org == "local")
 
 
 def available_domains(settings: Settings) -> tuple[str, ...]:
@@ -372,7 +338,10 @@ def available_domains(settings: Settings) -> tuple[str, ...]:
         return ()
     if where.hub:
         return PUBLISHED
-    return tuple(domain for domain in PUBLISHED if files.find_tasks(where.directory, domain))
+    root = where.directory
+    if root is None or not root.is_dir():
+        return ()
+    return tuple(domain for domain in PUBLISHED if _find_table(root, _stems("tasks", domain)))
 
 
 def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
