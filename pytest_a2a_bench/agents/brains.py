@@ -50,7 +50,7 @@ def make_brain(options: AgentOptions) -> Brain:
     :raises MissingExtraError: if a library that it needs is not installed.
     """
     # What a brain needs beside this package (LiteLLM, tau2) is imported by the brain itself, once it is made.
-    registry.register_players(options.named_players)
+    registry.register_players(options.players)
     match options.name:
         case "noop":
             return Noop()

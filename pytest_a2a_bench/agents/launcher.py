@@ -131,7 +131,7 @@ def _surroundings(options: AgentOptions) -> tuple[str, str]:
 def _places(options: AgentOptions) -> list[str]:
     """Return the directories that this package and the players of a project's own suites are imported from."""
     places = [_PACKAGE_ROOT]
-    for module in options.named_players.values():
+    for module in options.players.values():
         found = find_spec(module.partition(".")[0])
         if found is not None and found.origin is not None:
             places.append(str(Path(found.origin).parents[1 if found.submodule_search_locations else 0]))

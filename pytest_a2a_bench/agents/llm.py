@@ -61,7 +61,7 @@ class LanguageModel:
                 f"built-in agent 'llm': no model is named; give --model MODEL (builtin:llm?model=MODEL) "
                 f"or set {MODEL_ENV}, for example to openai/gpt-4.1"
             )
-        arguments = options.llm_kwargs
+        arguments = dict(options.llm_args)
         if options.api_base:
             arguments["api_base"] = options.api_base
         return cls(model, arguments)

@@ -198,7 +198,7 @@ def test_limits_are_told_together(tmp_path: Path) -> None:
     assert "at most 2 are held" in refused(terms, domain="mock")
     assert "no built-in agents" in refused(terms, domain="mock", num_tasks=1, agent="builtin:oracle")
     with_builtin = dataclasses.replace(terms, builtin=True)
-    for agent in ("builtin:llm", "builtin:oracle?players=x=os", "builtin:echo"):
+    for agent in ("builtin:llm", "builtin:oracle?players={}", "builtin:echo"):
         assert "is not offered" in refused(with_builtin, domain="mock", num_tasks=1, agent=agent)
     assert "on an agent with a URL" in refused(terms, domain="conformance", agent="builtin:oracle")
     assert "mock has no task 'x'" in refused(terms, domain="mock", task_ids=["x"])
