@@ -95,15 +95,15 @@ class Pools(httpx.AsyncBaseTransport):
     :param limits: of all of them together. A request beyond its connections waits for one.
     """
 
-    def __init__(self, make: Callable[[httpx.Limits], httpx.AsyncBaseTransport], limits: httpx.Limits) -> None:
+    def __init__(self, make: Callable[[httpx.Limits], httpx.AsyncHTTPTransport], limits: httpx.Limits) -> None:
         self._make = make
         self._limits = httpx.Limits(
             max_connections=1, max_keepalive_connections=1, keepalive_expiry=limits.keepalive_expiry
         )
         self._slots = None if limits.max_connections is None else asyncio.Semaphore(limits.max_connections)
-        self._all: set[httpx.AsyncBaseTransport] = set()
+        self._all: set[httpx.AsyncHTTPTransport] = set()
         # The one that was used last is the least likely to have been closed by the server.
-        self._free: list[httpx.AsyncBaseTransport] = []
+        self._free: list[httpx.AsyncHTTPTransport] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
@@ -120,7 +120,7 @@ class Pools(httpx.AsyncBaseTransport):
         response.stream = _Body(response.stream, transport, self)
         return response
 
-    async def release(self, transport: httpx.AsyncBaseTransport | None, *, reuse: bool) -> None:
+    async def release(self, transport: httpx.AsyncHTTPTransport | None, *, reuse: bool) -> None:
         """End a request. A transport whose request was given up may stay busy for ever, so it is closed."""
         if self._slots is not None:
             self._slots.release()
@@ -136,7 +136,7 @@ class Pools(httpx.AsyncBaseTransport):
         for transport in transports:
             await transport.aclose()
 
-    def _add(self) -> httpx.AsyncBaseTransport:
+    def _add(self) -> httpx.AsyncHTTPTransport:
         made = self._make(self._limits)
         self._all.add(made)
         return made
@@ -147,7 +147,7 @@ class _Body(httpx.AsyncByteStream):
     """The body of an answer; its connection is free once it is closed."""
 
     stream: httpx.AsyncByteStream
-    transport: httpx.AsyncBaseTransport
+    transport: httpx.AsyncHTTPTransport
     pools: Pools
     is_open: bool = True
 
