@@ -29,7 +29,7 @@ TURN = """
 import sys
 from pytest_a2a_bench.a2a.bodies import parse_json
 from pytest_a2a_bench.a2a.codec import read_task, write_send
-from pytest_a2a_bench.a2a.messages import OutMessage
+from pytest_a2a_bench.a2a.codec import OutMessage
 from pytest_a2a_bench.model import Part
 import json
 answer = json.dumps({"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}, "artifacts": [

@@ -1,20 +1,30 @@
-"""Where credentials go, and where they must not (pure).
+"""Authentication of requests to an agent, and the origins that may receive credentials.
 
-The RPC URL is the agent card's choice, so a card could name any host: a token only ever goes to the origin (scheme,
-host, port) of the endpoint that the user gave, and to those that the user allowed.
+The agent chooses its card, and so the RPC URL and the token URL in it. A token only goes to the origin (scheme, host,
+port) of the endpoint that the user gave, and to those that the user allowed; an OAuth client's secret to the URL of
+``--a2a-oauth-token-url``, or to a URL on the card at one of these origins (RFC 6749 §4.4).
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import dataclasses
+import functools
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.card import AgentCard, host_of, is_bare, read_target
-from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV
+from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials, OAuthClient, remember_token
+from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.transport import Issued, TokenSource, bearer, open_client, source_of
+from pytest_a2a_bench.errors import AuthenticationError, MissingExtraError, ProtocolError, TransportError
+from pytest_a2a_bench.redact import hide_secrets, redact_url
 from pytest_a2a_bench.secret import SecretValues
 
 Origin = tuple[str, str, int | None]
@@ -146,3 +156,169 @@ def _bearer(token: str) -> AuthParts:
 
 def _base64(token: str) -> str:
     return base64.b64encode(token.encode()).decode()
+
+
+# --- OAuth 2 client credentials ---
+
+_SECONDS = 30.0
+_MAX_BODY = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Where a token is asked for, by whom, and what for."""
+
+    client: OAuthClient
+    token_url: str
+    scopes: tuple[str, ...] = ()
+
+
+def authentication(config: ClientConfig, card: AgentCard | None) -> AuthParts:
+    """Return what authenticates requests to an agent: a token to be issued, the configured one, or nothing.
+
+    :param card: decides where it goes; None before it is known.
+    :raises AuthenticationError: if the card names a token URL that the client's secret must not go to.
+    :raises MissingExtraError: if OAuth is to be used and its extra is not installed.
+    """
+    grant = find_grant(config, card)
+    if grant is not None:
+        return AuthParts(headers={"Authorization": bearer(_source(grant, config.network))})
+    return place(config.auth, card) if config.auth is not None else AuthParts()
+
+
+async def obtain(config: ClientConfig, card: AgentCard) -> None:
+    """Ask for the token that a card wants, if it wants one, so that a refusal is told before anything needs it.
+
+    :raises AuthenticationError: if there is none to be had.
+    :raises TransportError: if the token endpoint is in trouble.
+    """
+    source = source_of(authentication(config, card).headers.get("Authorization", ""))
+    if source is not None:
+        await source.token()
+
+
+def find_grant(config: ClientConfig, card: AgentCard | None) -> Grant | None:
+    """Return the grant that a card asks for and that the configuration can meet; None where there is none.
+
+    :raises AuthenticationError: if it names a token URL that the client's secret must not go to.
+    """
+    client = config.oauth
+    if client is None:
+        return None
+    flow, required = next(_flows(card), (None, ())) if card is not None else (None, ())
+    scopes = client.scopes or required
+    who = dataclasses.replace(client, token_url="", scopes=())  # one grant, whoever named its URL
+    if client.token_url:
+        return Grant(who, client.token_url, scopes)
+    if flow is None:
+        return None
+    url = str(flow.get("tokenUrl") or "")
+    if not may_receive(url, config):
+        raise AuthenticationError(
+            f"the agent card of {config.endpoint} names the token URL {redact_url(url)[:300]!r}, at another "
+            "origin: the client's secret does not go there on the card's word. If it is right, say so with "
+            f"--a2a-oauth-token-url {redact_url(url)[:300]} (or allow its origin in {ALLOWED_ORIGINS_ENV})"
+        )
+    return Grant(who, url, scopes)
+
+
+def _flows(card: AgentCard) -> Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]:
+    """Yield the client credentials flows of a card, with the scopes that its requirements name."""
+    required = _required_scopes(card.raw)
+    for name, scheme in card.security_schemes.items():
+        flow = as_object(as_object(scheme.get("flows")).get("clientCredentials"))
+        if scheme.get("type") == "oauth2" and flow.get("tokenUrl"):
+            # Without requirements nothing says which of its scopes are needed: all of them, then.
+            yield flow, required.get(name, ()) if card.security else tuple(map(str, as_object(flow.get("scopes"))))
+
+
+def _required_scopes(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the scopes of each scheme's first requirement: a list in 0.3, a list in an object in 1.0 (§4.5.1)."""
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in as_objects(raw.get("securityRequirements") or raw.get("security")):
+        schemes = entry["schemes"] if isinstance(entry.get("schemes"), Mapping) else entry
+        for name, scopes in schemes.items():
+            listed = scopes.get("list") if isinstance(scopes, Mapping) else scopes
+            found.setdefault(str(name), tuple(map(str, listed)) if isinstance(listed, list) else ())
+    return found
+
+
+# -- asking for a token --
+
+
+@functools.lru_cache(maxsize=64)
+def _source(grant: Grant, network: Network) -> TokenSource:
+    """Return the one source of a grant's tokens in this process."""
+    try:
+        import authlib.oauth2  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("authlib", "oauth", str(error)) from error
+    return TokenSource(functools.partial(request_token, grant, network))
+
+
+async def request_token(grant: Grant, network: Network) -> Issued:
+    """Ask for a token.
+
+    :raises AuthenticationError: if the server refuses.
+    :raises TransportError: if it cannot be reached, or is in trouble.
+    """
+    from authlib.oauth2.auth import ClientAuth
+    from authlib.oauth2.rfc6749.parameters import prepare_token_request
+
+    client = grant.client
+    scope = {"scope": " ".join(grant.scopes)} if grant.scopes else {}
+    headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+    prepare = ClientAuth(client.client_id, client.client_secret, f"client_secret_{client.method}").prepare
+    url, headers, body = prepare(
+        "POST", grant.token_url, headers, prepare_token_request("client_credentials", "", **scope)
+    )
+    where = f"token endpoint {redact_url(grant.token_url, query=False)}"
+    try:
+        async with asyncio.timeout(_SECONDS), open_client(network, timeout=_SECONDS) as http:
+            status, answer = await _post(http, url, headers, body)
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise TransportError(f"{where}: no answer within {_SECONDS:g} s") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise TransportError(f"{where}: cannot be asked ({str(error) or type(error).__name__})") from error
+    return _read(where, client, status, answer)
+
+
+async def _post(http: httpx.AsyncClient, url: str, headers: Mapping[str, str], body: str) -> tuple[int, bytes]:
+    async with http.stream("POST", url, headers=headers, content=body.encode()) as response:
+        answer = bytearray()
+        async for chunk in response.aiter_bytes():
+            answer += chunk
+            if len(answer) > _MAX_BODY:
+                break
+        return response.status_code, bytes(answer[:_MAX_BODY])
+
+
+def _read(where: str, client: OAuthClient, status: int, body: bytes) -> Issued:
+    try:
+        answer = as_object(parse_json(body))
+    except ProtocolError:
+        answer = {}
+    token = answer.get("access_token")
+    if status == 200 and isinstance(token, str) and token.isascii() and token.isprintable() and token.strip():
+        remember_token(token)
+        return Issued(token, _seconds(answer.get("expires_in")))
+    error, description = answer.get("error"), answer.get("error_description")
+    said = ": ".join(str(s) for s in (error, description) if s) or (excerpt(body) if body else "nothing")
+    told = hide_secrets(f"{where}: HTTP {status}, saying {said[:400]}", client.secrets)
+    if status == 429 or status >= 500:
+        raise TransportError(told, status_code=status)
+    if status == 200:
+        raise AuthenticationError(f"{told}; expected an access_token (RFC 6749 §5.1); is it the token endpoint's URL?")
+    other = "post" if client.method == "basic" else "basic"
+    raise AuthenticationError(
+        f"{told}; check {client.id_source} and {client.secret_source}, the scopes (--a2a-oauth-scopes), and whether "
+        f"the server wants --a2a-oauth-method {other}"
+    )
+
+
+def _seconds(value: Any) -> float | None:
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        return None
+    return seconds if 0 <= seconds < 1e9 else None

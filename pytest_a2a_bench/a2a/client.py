@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.auth import explain_refusal, may_receive
+from pytest_a2a_bench.a2a.auth import authentication, explain_refusal, may_receive, obtain
 from pytest_a2a_bench.a2a.bodies import Meter, excerpt
 from pytest_a2a_bench.a2a.card import (
     AgentCard,
@@ -25,11 +25,10 @@ from pytest_a2a_bench.a2a.card import (
 )
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
-from pytest_a2a_bench.a2a.oauth import authentication, obtain
 from pytest_a2a_bench.a2a.pace import Pace
-from pytest_a2a_bench.a2a.requests import RequestRecord
+from pytest_a2a_bench.a2a.requests import RequestRecord, Tape, Wire
 from pytest_a2a_bench.a2a.session import AgentSession
-from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Tape, Wire
+from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AuthenticationError,

@@ -1,26 +1,29 @@
-"""What a connection to an agent is asked to do: a frozen, validated value."""
+"""How to reach and to drive an agent: endpoint, credentials, limits; read from settings and validated."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import urllib.parse
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, USUAL, Network, read_variable
-from pytest_a2a_bench.a2a.tokens import issued_tokens
+from pytest_a2a_bench.a2a.network import USUAL, Network, read_variable
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors, raise_errors
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.secret import KnownSecret, Secret, SecretUrl, in_url
+from pytest_a2a_bench.secret import KNOWN, KnownSecret, Secret, SecretUrl, in_url
 from pytest_a2a_bench.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
+
+ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
+"""Environment variable: origins, separated by commas, to which credentials may also go."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Credentials:
-    """A secret for the agent; where it goes in a request is decided by the agent card's security schemes.
+    """A secret for the agent; the agent card's security schemes decide where it goes in a request.
 
     :param token: a bearer token, an API key, or ``user:password`` for HTTP basic.
     :param source: the environment variable that it was read from, for messages.
@@ -35,19 +38,26 @@ class Credentials:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package: the token, and the password in it if it is ``user:password``."""
+        """The strings to redact: the token, and the password in it if it is ``user:password``."""
         token = self.token.reveal()
         password = token.partition(":")[2]
         return (token, password) if password else (token,)
 
+    def problems(self) -> Iterator[str]:
+        """Yield the reasons why a request cannot carry it."""
+        if not self.token:
+            yield f"{self.source or 'auth'} is empty"
+        elif not _is_header_value(self.token.reveal()):
+            yield f"{self.source or 'auth'} holds a character that no HTTP header can carry (a line break?)"
+
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """Who we are to an authorization server (RFC 6749 §2.3.1), and what tokens are asked for.
+    """An OAuth 2 client at an authorization server (RFC 6749 §2.3.1), and the scope of its tokens.
 
-    :param token_url: where tokens are asked for; empty leaves it to the agent's card.
-    :param scopes: what they are asked for; empty leaves that to the card.
-    :param method: how the secret is shown: ``basic`` (in a header) or ``post`` (in the form).
+    :param token_url: the token endpoint; empty uses the one on the agent's card.
+    :param scopes: the requested scopes; empty uses those on the card.
+    :param method: how the client authenticates: ``basic`` (in a header) or ``post`` (in the form).
     :param id_source: the environment variables that both were read from, for messages.
     """
 
@@ -61,8 +71,39 @@ class OAuthClient:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package: the secret, alone and as HTTP's basic credentials."""
+        """The strings to redact: the secret, alone and as HTTP's basic credentials."""
         return (self.client_secret, f"{self.client_id}:{self.client_secret}")
+
+    def problems(self) -> Iterator[str]:
+        """Yield the reasons why no token can be requested with it."""
+        for source, value in ((self.id_source, self.client_id), (self.secret_source, self.client_secret)):
+            if not value or not _is_header_value(value):
+                yield f"{source} is empty, or holds a character that no HTTP header can carry (a line break?)"
+        if self.method not in OAUTH_METHODS:
+            yield f"oauth.method is {self.method!r}; use one of {', '.join(OAUTH_METHODS)}"
+        if self.token_url:
+            yield from (f"oauth.token_url: {p}" for p in _url_problems(self.token_url, ("https", "http")))
+
+
+def _is_header_value(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+_KEPT_TOKENS = 8
+_issued: deque[tuple[KnownSecret, Callable[[], None]]] = deque()
+
+
+def remember_token(token: str) -> None:
+    """Redact an access token from now on. Only the latest are kept: one from hours ago has expired."""
+    known = KnownSecret("the access token", token)
+    _issued.append((known, KNOWN.remember([known])))
+    forget_tokens(_KEPT_TOKENS)
+
+
+def forget_tokens(keep: int = 0) -> None:
+    """Redact no access tokens any more but the latest."""
+    while len(_issued) > keep:
+        _issued.popleft()[1]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +111,19 @@ class ClientConfig:
     """How to reach and to drive one agent.
 
     :param endpoint: base URL of the agent, or the URL of its card.
-    :param auth: a token, for where no OAuth 2 token can be had.
-    :param oauth: who asks for tokens, where the card offers OAuth 2's client credentials.
+    :param auth: a token, used where no OAuth 2 token can be requested.
+    :param oauth: the OAuth client, used where the card offers OAuth 2's client credentials.
     :param network: certificates, authorities and proxies of every connection.
     :param streaming: ``auto`` sends blocking messages, and streams only after the agent refused a blocking one.
     :param timeout: seconds for one whole turn: retries, streaming and polling included.
     :param read_timeout: most seconds without a byte; None leaves it to ``timeout``.
     :param stall_timeout: most seconds of silence within a streamed answer, from its first event on.
-    :param max_retries: repetitions of one request after trouble of the transport.
+    :param max_retries: repetitions of one request after a transport error.
     :param poll_interval: seconds before the first GetTask of an unfinished a2a_task; grows to ``poll_max_interval``.
-    :param bounds: how much of the agent's answers is read; one that is beyond it ends the conversation.
+    :param bounds: how much of the agent's answers is read; an answer beyond it ends the conversation.
     :param allowed_origins: origins beside the endpoint's own to which credentials may go.
     :param wait: seconds to wait until a freshly started agent answers.
-    :param token_advice: how to give it a token, for whoever it refuses.
+    :param token_advice: how to give it a token, for the message after a refusal.
     :param max_connections: most connections at a time; None for as many as there are requests under way.
     :param rate: most messages to the agent in a second, of all conversations of a connection; None for any number.
     """
@@ -113,9 +154,8 @@ class ClientConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
         problems = [*_endpoint_problems(self.endpoint), *self._choice_problems(), *self._number_problems()]
-        problems += _token_problems(self.auth)
-        if self.oauth is not None:
-            problems += _oauth_problems(self.oauth)
+        for credentials in (self.auth, self.oauth):
+            problems += credentials.problems() if credentials is not None else ()
         for origin in self.allowed_origins:
             problems += [f"allowed_origins: {p}" for p in _url_problems(origin, ("http", "https", "grpc", "grpcs"))]
         if problems:
@@ -123,7 +163,7 @@ class ClientConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package, whatever it is called."""
+        """The strings to redact."""
         return tuple(dict.fromkeys(secret.text for secret in self.known))
 
     @property
@@ -133,14 +173,14 @@ class ClientConfig:
 
     @property
     def known(self) -> tuple[KnownSecret, ...]:
-        """The same, each with its name: of the token, the OAuth client, key, proxies, and the endpoint's query."""
+        """The strings to redact, by name: of token, OAuth client, key, proxies, and the endpoint's query."""
         found: list[KnownSecret] = []
         if self.auth is not None:
             found += [KnownSecret(self.auth.source or "the token", text) for text in self.auth.secrets]
         if self.oauth is not None:
             found += [KnownSecret(self.oauth.secret_source, text) for text in self.oauth.secrets]
         found += [KnownSecret("the key's passphrase, or a proxy's password", text) for text in self.network.secrets]
-        return (*found, *issued_tokens(), *in_url("the endpoint", self.endpoint))
+        return (*found, *(known for known, _ in _issued), *in_url("the endpoint", self.endpoint))
 
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):
@@ -161,16 +201,16 @@ class ClientConfig:
 
     @classmethod
     def from_settings(cls, settings: Settings, environ: Mapping[str, str]) -> ClientConfig:
-        """Make the configuration that a run's settings ask for; secrets and files are read here.
+        """Make the configuration of a run; secrets and files are read here.
 
-        :raises ConfigurationError: if there is no endpoint, or something is wrong with a value, naming all that is.
+        :raises ConfigurationError: if there is no endpoint, or values are wrong, naming all that are.
         """
         if not settings.endpoint:
             raise ConfigurationError("no agent to talk to; give --a2a-endpoint URL")
-        # Recordings need no credentials.
-        how, told = (Settings(), {}) if settings.replay is not None else (settings, environ)
         found: dict[str, Any] = {}
-        raise_errors(*_connection_steps(how, told, found))
+        # Recordings need no credentials.
+        from_where = (Settings(), {}) if settings.replay is not None else (settings, environ)
+        raise_errors(*_connection_steps(*from_where, found))
         origins = tuple(o.strip() for o in environ.get(ALLOWED_ORIGINS_ENV, "").split(",") if o.strip())
         return cls(
             endpoint=settings.endpoint,
@@ -218,9 +258,9 @@ def party_config(
 
 
 def environ_of_party(auth_env: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for an agent beside the one under test: without credentials that have their usual names.
+    """Return the environment for an agent beside the one under test, without that one's usual credentials.
 
-    :param auth_env: the variable that was named for its token, which it gets whatever its name is.
+    :param auth_env: the variable of its own token, which it keeps whatever its name is.
     """
     usual = Settings()
     hidden = {AUTH_ENV, usual.oauth_client_id_env, usual.oauth_client_secret_env} - {auth_env}
@@ -228,14 +268,14 @@ def environ_of_party(auth_env: str | None, environ: Mapping[str, str]) -> dict[s
 
 
 def connection_problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with the variables and files that settings name, but for the endpoint."""
+    """Return the problems of the variables and files that settings name, except for the endpoint."""
     return collect_errors(*_connection_steps(settings, environ, {}))
 
 
 def _connection_steps(
     settings: Settings, environ: Mapping[str, str], found: dict[str, Any]
 ) -> Iterator[Callable[[], object]]:
-    """Yield the steps that read what a connection needs, each file once, into members of a :class:`ClientConfig`."""
+    """Yield the steps that read credentials and network, each file once, into members of a :class:`ClientConfig`."""
     yield lambda: found.update(auth=_read_token(settings, environ))
     yield lambda: found.update(oauth=_read_oauth(settings, environ))
     yield lambda: found.update(network=Network.from_settings(settings, environ))
@@ -272,16 +312,6 @@ def _read_oauth(settings: Settings, environ: Mapping[str, str]) -> OAuthClient |
     )
 
 
-def _oauth_problems(oauth: OAuthClient) -> Iterator[str]:
-    for source, value in ((oauth.id_source, oauth.client_id), (oauth.secret_source, oauth.client_secret)):
-        if not value or not value.isascii() or not value.isprintable():
-            yield f"{source} is empty, or holds a character that no HTTP header can carry (a line break?)"
-    if oauth.method not in OAUTH_METHODS:
-        yield f"oauth.method is {oauth.method!r}; use one of {', '.join(OAUTH_METHODS)}"
-    if oauth.token_url:
-        yield from (f"oauth.token_url: {p}" for p in _url_problems(oauth.token_url, ("https", "http")))
-
-
 def _endpoint_problems(endpoint: str) -> list[str]:
     if endpoint.startswith("builtin:"):
         return [f"endpoint is {endpoint!r}: a built-in agent must be started first, and its URL given here"]
@@ -302,15 +332,3 @@ def _url_problems(url: str, schemes: tuple[str, ...]) -> list[str]:
     if any(c <= " " for c in url):
         problems.append("a URL has no spaces or control characters")
     return problems
-
-
-def _token_problems(auth: Credentials | None) -> list[str]:
-    if auth is None:
-        return []
-    where = auth.source or "auth"
-    token = auth.token.reveal()
-    if not token:
-        return [f"{where} is empty"]
-    if not token.isascii() or not token.isprintable():
-        return [f"{where} holds a character that no HTTP header can carry (a line break?)"]
-    return []

@@ -21,14 +21,11 @@ from google.rpc import error_details_pb2, status_pb2
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
 from pytest_a2a_bench.a2a.card import Interface, read_target
-from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
+from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.grpc_channel import Call, Channels
-from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
-from pytest_a2a_bench.a2a.refusals import explain_grpc
+from pytest_a2a_bench.a2a.grpc_channel import Call, Channels, explain_grpc, open_channel
 from pytest_a2a_bench.a2a.requests import RequestRecord
-from pytest_a2a_bench.a2a.tokens import source_of
-from pytest_a2a_bench.a2a.transport import open_channel
+from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,

@@ -89,45 +89,46 @@ class HttpEdge:
         here is an agent's reply.
         """
         record = RequestRecord("", request.url, meter=Meter(self._config.bounds))
-        async with self._open(request, record) as response:
-            try:
-                if response.status_code >= 400:
-                    body = await self._error_body(response)
-                else:
-                    body = b"".join([c async for c in self._chunks(response, record.meter)])
-            except ReplyLimitError as error:
-                raise ProtocolError(str(error)) from error
-            return response.status_code, body, _final_url(request, response)
+        with _translated(request, self._config, record):
+            async with contextlib.aclosing(await self._send(request, record)) as response:
+                try:
+                    if response.status_code >= 400:
+                        body = await self._error_body(response)
+                    else:
+                        body = b"".join([c async for c in self._chunks(response, record.meter)])
+                except ReplyLimitError as error:
+                    raise ProtocolError(str(error)) from error
+                return response.status_code, body, _final_url(request, response)
 
     async def documents(self, request: HttpRequest, record: RequestRecord) -> AsyncGenerator[Document, None]:
         """Send a request and yield the JSON documents of its answer.
 
         An event stream is read as such, and anything else as one document, whatever had been asked for.
         """
-        async with self._open(request, record) as response:
-            if response.status_code >= 300:
-                raise self._refusal(request, response, await self._error_body(response))
-            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind == "text/event-stream":
-                async with contextlib.aclosing(self._events(response, record)) as events:
-                    async for document in events:
-                        record.keep(document.text)
-                        yield document
-                return
-            body = b"".join([c async for c in self._chunks(response, record.meter)])
-            record.keep(body)
-            if kind and "json" not in kind:
-                record.notes.append(f"the answer's content type is {kind!r}")
-            yield Document(body)
-
-    @contextlib.asynccontextmanager
-    async def _open(self, request: HttpRequest, record: RequestRecord) -> AsyncIterator[httpx.Response]:
         with _translated(request, self._config, record):
-            response = await self._send(request, record)
-            try:
-                yield response
-            finally:
-                await response.aclose()
+            async with contextlib.aclosing(await self._send(request, record)) as response:
+                if response.status_code >= 300:
+                    raise self._refusal(request, response, await self._error_body(response))
+                kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+                if kind == "text/event-stream":
+                    parser = SSEParser(self._config.bounds.bytes)
+                    async for chunk in self._chunks(response, record.meter):
+                        # Also the comments that servers send to keep the connection open.
+                        record.heard()
+                        with record.meter.reading():
+                            events = parser.feed(chunk)
+                        for event in events:
+                            record.keep(event.data)
+                            yield Document(event.data, event.event)
+                    for event in parser.close():
+                        record.keep(event.data)
+                        yield Document(event.data, event.event)
+                    return
+                body = b"".join([c async for c in self._chunks(response, record.meter)])
+                record.keep(body)
+                if kind and "json" not in kind:
+                    record.notes.append(f"the answer's content type is {kind!r}")
+                yield Document(body)
 
     async def _send(self, request: HttpRequest, record: RequestRecord) -> httpx.Response:
         url = request.url
@@ -180,18 +181,6 @@ class HttpEdge:
                 raise meter.error("bytes", f"{where}: the answer is larger than {limit} bytes and was dropped")
             meter.take(len(chunk))
             yield chunk
-
-    async def _events(self, response: httpx.Response, record: RequestRecord) -> AsyncGenerator[Document, None]:
-        parser = SSEParser(self._config.bounds.bytes)
-        async for chunk in self._chunks(response, record.meter):
-            # Also the comments that servers send while there is nothing to tell.
-            record.heard()
-            with record.meter.reading():
-                events = parser.feed(chunk)
-            for event in events:
-                yield Document(event.data, event.event)
-        for event in parser.close():
-            yield Document(event.data, event.event)
 
     async def _error_body(self, response: httpx.Response) -> bytes:
         """Read the beginning of an error's body, never to its end, so that the connection is not used again."""

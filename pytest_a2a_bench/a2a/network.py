@@ -1,7 +1,6 @@
-"""How requests travel to the agent: what is trusted, what shows who we are, and through which proxy.
+"""TLS and proxy settings of connections to agents, and the addresses that servers of ours bind to for agents.
 
-A frozen value, read once from settings and environment. ``transport`` makes of it what httpx and gRPC take, and is the
-only place that does.
+Frozen values, read once from settings and environment; ``transport`` makes of them what httpx and gRPC take.
 """
 
 from __future__ import annotations
@@ -12,29 +11,25 @@ import importlib.util
 import ipaddress
 import os
 import re
+import socket
 import ssl
 import tempfile
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import redact_url
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.settings import Settings
 
 SYSTEM = "system"
-"""What ``--a2a-ca`` takes for the trust store of this machine."""
-
-ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
-"""Environment variable: origins, separated by commas, to which credentials may also go."""
+"""The value of ``--a2a-ca`` for the trust store of this machine."""
 
 FROM_ENVIRONMENT, DIRECT = "env", "none"
-"""What ``--a2a-proxy`` takes beside a URL."""
+"""Values of ``--a2a-proxy`` beside a URL."""
 
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 _MAX_PEM = 8 * 1024 * 1024
@@ -42,35 +37,35 @@ _MAX_PEM = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What every connection to an agent is made with.
+    """TLS and proxy settings of every connection to an agent.
 
     :param verify: whether certificates are checked.
-    :param roots: certificates (PEM) that are trusted beside the usual ones.
+    :param roots: certificates (PEM) that are trusted in addition to the usual ones.
     :param system: whether the usual ones are those of this machine's trust store.
     :param ca_file: a bundle that replaces the usual ones (``SSL_CERT_FILE``); ``ca_dir`` likewise a directory.
-    :param chain: our certificate and what it is signed by (PEM).
+    :param chain: our certificate and its chain (PEM).
     :param key: its private key (PEM).
-    :param passphrase: what the key is encrypted with.
-    :param proxies: (scheme of the URL that is called or ``all``, the proxy's URL).
+    :param passphrase: the passphrase of the key.
+    :param proxies: (scheme of the request's URL or ``all``, the proxy's URL).
     :param no_proxy: hosts, domains and networks that are called without one, as ``NO_PROXY`` has them.
     :param guard: which addresses may be called; None for all, where the user chose the URL.
     """
 
     verify: bool = True
-    roots: str = dataclasses.field(default="", repr=False)
+    roots: str = field(default="", repr=False)
     system: bool = False
     ca_file: str = ""
     ca_dir: str = ""
-    chain: str = dataclasses.field(default="", repr=False)
-    key: str = dataclasses.field(default="", repr=False)
-    passphrase: str = dataclasses.field(default="", repr=False)
-    proxies: tuple[tuple[str, str], ...] = dataclasses.field(default=(), repr=False)
+    chain: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    passphrase: str = field(default="", repr=False)
+    proxies: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     no_proxy: str = ""
     guard: Guard | None = None
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package. The key is not among them: it never goes anywhere, nor into a message."""
+        """The strings to redact. The key is not among them: it never goes anywhere, nor into a message."""
         found = [self.passphrase]
         for _, url in self.proxies:
             user, _, password = urllib.parse.urlsplit(url).netloc.rpartition("@")[0].partition(":")
@@ -78,37 +73,30 @@ class Network:
         return tuple(dict.fromkeys(s for s in found if s))
 
     def without_certificate(self) -> Network:
-        """Return the same without what shows who we are, for hosts that the user did not name."""
+        """Return the same without the client certificate, for hosts that the user did not name."""
         return dataclasses.replace(self, chain="", key="", passphrase="") if self.chain else self
 
-    # -- proxies --
-
     def proxy_for(self, url: str) -> str | None:
-        """Return the URL of the proxy that a URL is called through; None for a direct connection.
-
-        This machine is never called through one.
-        """
+        """Return the proxy for a URL; None for a direct connection, as to this machine always."""
         if not self.proxies:
             return None
         parts = urllib.parse.urlsplit(url)
-        host = (parts.hostname or "").rstrip(".")
-        if is_loopback(host) or self._is_excepted(host, parts.port):
+        host = (parts.hostname or "").rstrip(".").lower()
+        if is_loopback(host) or any(_excepts(entry, host, parts.port) for entry in self.no_proxy.lower().split(",")):
             return None
         known = dict(self.proxies)
         return known.get(parts.scheme.lower()) or known.get("all")
 
-    def _is_excepted(self, host: str, port: int | None) -> bool:
-        return any(_excepts(entry.strip().lower(), host.lower(), port) for entry in self.no_proxy.split(","))
-
     @classmethod
     def from_settings(cls, settings: Settings, environ: Mapping[str, str]) -> Network:
-        """Read what settings and environment name.
+        """Read the files and variables that the settings name.
 
         :raises ConfigurationError: naming everything that is wrong, by option.
         """
-        found = _Reading(settings, environ)
-        raise_errors(found.authorities, found.certificate, found.proxy)
-        network = cls(verify=settings.verify_ssl, **found.values)
+        found: dict[str, Any] = {}
+        steps = (_read_authorities, _read_certificate, _read_proxies)
+        raise_errors(*(lambda step=step: found.update(step(settings, environ)) for step in steps))
+        network = cls(verify=settings.verify_ssl, **found)
         if network.chain:
             load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), network)
         return network
@@ -118,72 +106,76 @@ USUAL = Network()
 """No options, no environment: httpx's own authorities, and no proxy."""
 
 
-class _Reading:
-    """What the settings name, read step by step, so that each step can say what is wrong with its own."""
-
-    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
-        self._settings, self._environ = settings, environ
-        self.values: dict[str, Any] = {}
-
-    def authorities(self) -> None:
-        named = self._settings.ca
-        self.values["system"] = named == SYSTEM
-        if named and named != SYSTEM:
-            self.values["roots"] = _read_roots(named)
-        for variable, name, exists in (
-            ("SSL_CERT_FILE", "ca_file", os.path.isfile),
-            ("SSL_CERT_DIR", "ca_dir", os.path.isdir),
-        ):
-            path = self._environ.get(variable, "")
-            # Several directories are separated as in PATH; one that is missing is nothing to OpenSSL.
-            if path and not any(map(exists, path.split(os.pathsep) if name == "ca_dir" else [path])):
-                raise ConfigurationError(f"{variable}={path}: there is no such {name.removeprefix('ca_')}; unset it")
-            self.values[name] = path
-
-    def certificate(self) -> None:
-        settings = self._settings
-        if settings.client_cert is None:
-            for option, value in (
-                ("--a2a-client-key", settings.client_key),
-                ("--a2a-client-key-env", settings.client_key_env),
-                ("--a2a-client-passphrase-env", settings.client_passphrase_env),
-            ):
-                if value is not None:
-                    raise ConfigurationError(f"{option} belongs to a certificate: add --a2a-client-cert FILE")
-            return
-        if settings.client_key and settings.client_key_env:
-            raise ConfigurationError("--a2a-client-key and --a2a-client-key-env exclude each other; give one key")
-        chain = _read_pem("--a2a-client-cert", settings.client_cert, "CERTIFICATE")
-        if settings.client_key_env:
-            option, source = "--a2a-client-key-env", settings.client_key_env
-            key = read_variable(option, source, self._environ).replace("\\n", "\n")
-            key = "".join(f"{block}\n" for block in _blocks(key, "PRIVATE KEY"))
-            if not key:
-                raise ConfigurationError(f"{option}: the variable {source} holds no private key in PEM")
-        else:
-            option, source = "--a2a-client-key", settings.client_key or settings.client_cert
-            key = _read_pem(option, source, "PRIVATE KEY")
-        self.values |= {"chain": chain, "key": key}
-        if settings.client_passphrase_env:
-            name = settings.client_passphrase_env
-            self.values["passphrase"] = read_variable("--a2a-client-passphrase-env", name, self._environ)
-        elif "ENCRYPTED" in key:
+def _read_authorities(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"system": settings.ca == SYSTEM}
+    if settings.ca and settings.ca != SYSTEM:
+        found["roots"] = text = _read_pem("--a2a-ca", settings.ca, "CERTIFICATE")
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+        except (ssl.SSLError, ValueError) as error:
             raise ConfigurationError(
-                f"{option} {source}: the key is encrypted; put its passphrase into an environment variable and name "
-                "that with --a2a-client-passphrase-env"
-            )
+                f"--a2a-ca {settings.ca}: a certificate in it cannot be read ({_reason(error)})"
+            ) from error
+    for variable, name, exists in (
+        ("SSL_CERT_FILE", "ca_file", os.path.isfile),
+        ("SSL_CERT_DIR", "ca_dir", os.path.isdir),
+    ):
+        path = environ.get(variable, "")
+        # Several directories are separated as in PATH; OpenSSL ignores a missing one.
+        if path and not any(map(exists, path.split(os.pathsep) if name == "ca_dir" else [path])):
+            raise ConfigurationError(f"{variable}={path}: there is no such {name.removeprefix('ca_')}; unset it")
+        found[name] = path
+    return found
 
-    def proxy(self) -> None:
-        wanted = self._settings.proxy
-        if wanted == DIRECT:
-            return
-        named = [("all", "--a2a-proxy", wanted)] if wanted != FROM_ENVIRONMENT else _named_in(self._environ)
-        proxies = tuple((scheme, _check_proxy(source, url)) for scheme, source, url in named)
-        self.values |= {"proxies": proxies, "no_proxy": _variable("no_proxy", self._environ)[1]}
+
+def _read_certificate(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
+    if settings.client_cert is None:
+        for option, value in (
+            ("--a2a-client-key", settings.client_key),
+            ("--a2a-client-key-env", settings.client_key_env),
+            ("--a2a-client-passphrase-env", settings.client_passphrase_env),
+        ):
+            if value is not None:
+                raise ConfigurationError(f"{option} belongs to a certificate: add --a2a-client-cert FILE")
+        return {}
+    if settings.client_key and settings.client_key_env:
+        raise ConfigurationError("--a2a-client-key and --a2a-client-key-env exclude each other; give one key")
+    chain = _read_pem("--a2a-client-cert", settings.client_cert, "CERTIFICATE")
+    if settings.client_key_env:
+        option, source = "--a2a-client-key-env", settings.client_key_env
+        key = _join_pem(_blocks(read_variable(option, source, environ).replace("\\n", "\n"), "PRIVATE KEY"))
+        if not key:
+            raise ConfigurationError(f"{option}: the variable {source} holds no private key in PEM")
+    else:
+        option, source = "--a2a-client-key", settings.client_key or settings.client_cert
+        key = _read_pem(option, source, "PRIVATE KEY")
+    passphrase = ""
+    if settings.client_passphrase_env:
+        passphrase = read_variable("--a2a-client-passphrase-env", settings.client_passphrase_env, environ)
+    elif "ENCRYPTED" in key:
+        raise ConfigurationError(
+            f"{option} {source}: the key is encrypted; put its passphrase into an environment variable and name "
+            "that with --a2a-client-passphrase-env"
+        )
+    return {"chain": chain, "key": key, "passphrase": passphrase}
+
+
+def _read_proxies(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
+    wanted = settings.proxy
+    if wanted == DIRECT:
+        return {}
+    named = [("all", "--a2a-proxy", wanted)]
+    if wanted == FROM_ENVIRONMENT:
+        variables = ((scheme, *_variable(f"{scheme}_proxy", environ)) for scheme in ("http", "https", "all"))
+        # In a CGI script HTTP_PROXY is a header "Proxy" that a client sent.
+        ignored = "HTTP_PROXY" if "REQUEST_METHOD" in environ else None
+        named = [(scheme, name, url) for scheme, name, url in variables if url and name != ignored]
+    proxies = tuple((scheme, _check_proxy(source, url)) for scheme, source, url in named)
+    return {"proxies": proxies, "no_proxy": _variable("no_proxy", environ)[1]}
 
 
 def read_variable(option: str, name: str, environ: Mapping[str, str]) -> str:
-    """Return what an environment variable holds that an option names.
+    """Return the value of an environment variable that an option names.
 
     :raises ConfigurationError: if it is not set, or empty.
     """
@@ -191,19 +183,6 @@ def read_variable(option: str, name: str, environ: Mapping[str, str]) -> str:
     if not value:
         raise ConfigurationError(f"{option} names {name}, which is not set in the environment; export {name}=... first")
     return value
-
-
-# -- proxies --
-
-
-def _named_in(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    found = []
-    for scheme in ("http", "https", "all"):
-        name, url = _variable(f"{scheme}_proxy", environ)
-        # In a CGI script HTTP_PROXY is what a client sent as the header "Proxy".
-        if url and not (name == "HTTP_PROXY" and "REQUEST_METHOD" in environ):
-            found.append((scheme, name, url))
-    return found
 
 
 def _variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -231,7 +210,8 @@ def _check_proxy(source: str, url: str) -> str:
 
 
 def _excepts(entry: str, host: str, port: int | None) -> bool:
-    """Tell whether an entry of NO_PROXY (host, .domain, host:port, 10.0.0.0/8 or ``*``) is for a host."""
+    """Return whether an entry of NO_PROXY (host, .domain, host:port, 10.0.0.0/8 or ``*``) matches a host."""
+    entry = entry.strip()
     if entry in ("", "*"):
         return entry == "*"
     try:
@@ -245,27 +225,15 @@ def _excepts(entry: str, host: str, port: int | None) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host, without brackets, is this machine by its address or by a name that no DNS is asked for."""
+    """Return whether a host, without brackets, is this machine, by its address or by a name that needs no DNS."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost" or host.lower().endswith(".localhost")
 
 
-# -- certificates --
-
-
-def _read_roots(path: str) -> str:
-    text = _read_pem("--a2a-ca", path, "CERTIFICATE")
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
-    except (ssl.SSLError, ValueError) as error:
-        raise ConfigurationError(f"--a2a-ca {path}: a certificate in it cannot be read ({_told(error)})") from error
-    return text
-
-
 def read_directory(path: str) -> list[str]:
-    """Return the certificates (PEM) of all files in a directory; what is none is passed over."""
+    """Return the certificates (PEM) of all files in a directory; other files are ignored."""
     found = []
     with contextlib.suppress(OSError):
         for file in sorted(Path(path).iterdir()):
@@ -278,8 +246,12 @@ def _blocks(text: str, kind: str) -> list[str]:
     return re.findall(rf"-----BEGIN [A-Z0-9 ]*{kind}-----.*?-----END [A-Z0-9 ]*{kind}-----", text, re.DOTALL)
 
 
+def _join_pem(blocks: list[str]) -> str:
+    return "".join(f"{block}\n" for block in blocks)
+
+
 def _read_pem(option: str, path: str, kind: str) -> str:
-    what = "certificate" if kind == "CERTIFICATE" else "private key"
+    name = "certificate" if kind == "CERTIFICATE" else "private key"
     try:
         with Path(path).open("rb") as file:
             text = file.read(_MAX_PEM).decode("ascii", "replace")
@@ -289,13 +261,13 @@ def _read_pem(option: str, path: str, kind: str) -> str:
     blocks = _blocks(text, kind)
     if not blocks:
         raise ConfigurationError(
-            f"{option} {path}: there is no {what} in it; expected PEM (-----BEGIN ... {kind}-----)"
+            f"{option} {path}: there is no {name} in it; expected PEM (-----BEGIN ... {kind}-----)"
         )
-    return "".join(f"{block}\n" for block in blocks)
+    return _join_pem(blocks)
 
 
 def load_certificate(context: ssl.SSLContext, network: Network) -> None:
-    """Let connections show our certificate.
+    """Add our certificate to a TLS context.
 
     :raises ConfigurationError: if certificate, key and passphrase do not go together.
     """
@@ -303,17 +275,17 @@ def load_certificate(context: ssl.SSLContext, network: Network) -> None:
         with _as_file(network.key + network.chain) as path:
             context.load_cert_chain(path, password=network.passphrase)
     except (ssl.SSLError, OSError, ValueError) as error:
-        told = _told(error)
-        if "MISMATCH" in told:
-            told = "the key is that of another certificate"
+        reason = _reason(error)
+        if "MISMATCH" in reason:
+            reason = "the key is that of another certificate"
         elif network.passphrase and "ENCRYPTED" in network.key:
-            told = f"the passphrase does not open the key, or the key is damaged: {told}"
-        raise ConfigurationError(f"--a2a-client-cert: certificate and key cannot be used ({told})") from error
+            reason = f"the passphrase does not open the key, or the key is damaged: {reason}"
+        raise ConfigurationError(f"--a2a-client-cert: certificate and key cannot be used ({reason})") from error
 
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """Give a text a name for as long as it takes to read it: OpenSSL reads keys from files only.
+    """Write a text to a file while the block runs: OpenSSL reads keys from files only.
 
     The file is in memory where there is such a thing, else it is readable for us alone.
     """
@@ -330,5 +302,71 @@ def _as_file(text: str) -> Iterator[str]:
         yield path
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(getattr(error, "reason", None) or error).replace("_", " ") or type(error).__name__
+
+
+# --- servers of ours that agents call ---
+
+
+@dataclass(frozen=True, slots=True)
+class BindAddress:
+    """The address that a server of ours binds to, and the URL under which agents reach it.
+
+    :param port: 0 for any free one.
+    :param url: the base URL for agents; empty where that is the address itself.
+    """
+
+    host: str
+    port: int
+    url: str = ""
+
+    def url_at(self, port: int) -> str:
+        """Return the base URL for agents, once the port is known."""
+        return self.url or f"http://{authority(self.host)}:{port}"
+
+
+LOOPBACK = BindAddress("127.0.0.1", 0)
+"""Any free port, for agents on this machine."""
+
+
+def read_bind_address(
+    bind: str | None, url: str | None, what: str = "the webhook", *, any_port: bool = False
+) -> BindAddress | None:
+    """Return the address of a server that the user configured; None where neither option is given.
+
+    :param bind: ``HOST:PORT`` to listen on.
+    :param url: how agents reach that; by default ``http://HOST:PORT``.
+    :param what: the server, for messages.
+    :param any_port: whether port 0 is allowed, where no URL names another.
+    :raises ConfigurationError: if the two do not name an address.
+    """
+    if not bind:
+        if url:
+            raise ConfigurationError(f"{what}'s URL is {url}, and nothing says where it listens; give HOST:PORT")
+        return None
+    host, _, number = bind.rpartition(":")
+    # IPv6 in brackets, as in a URL.
+    host = host.removeprefix("[").removesuffix("]")
+    least = 0 if any_port and not url else 1
+    if not host or not number.isdecimal() or not least <= int(number) < 65536:
+        raise ConfigurationError(f"{what} is to listen on {bind!r}; give HOST:PORT, such as 0.0.0.0:8099")
+    if not url:
+        # Listening everywhere is fine, but 0.0.0.0 cannot be called.
+        if host in ("0.0.0.0", "::"):
+            raise ConfigurationError(f"{what} listens on {bind}, which is no address to call; give its URL too")
+        return BindAddress(host, int(number), f"http://{authority(host)}:{number}" if int(number) else "")
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ConfigurationError(f"{what}'s URL is {url!r}; give an http(s) URL without a query")
+    return BindAddress(host, int(number), url.rstrip("/"))
+
+
+def family(host: str) -> socket.AddressFamily:
+    """Return the family of an address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def authority(host: str) -> str:
+    """Return an address as URLs have it."""
+    return f"[{host}]" if ":" in host else host

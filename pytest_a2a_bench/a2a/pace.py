@@ -1,8 +1,4 @@
-"""When the next message to an agent may leave: one pace for all conversations with it, in the order in which they ask.
-
-An agent that says 429 or 503 means all of us. So all of them wait, as long as it asks for or a moment, and go on
-slowly; each answer then brings them back towards the speed that was asked for.
-"""
+"""The rate of messages to one agent, shared by all conversations with it."""
 
 from __future__ import annotations
 
@@ -19,10 +15,13 @@ _SMALLEST_GAP = 0.002
 
 
 class Pace:
-    """Gives out times. For use on one event loop.
+    """When the next message to an agent may leave: for all conversations with it, in the order in which they ask.
+
+    An agent that says 429 or 503 means all of them. So all wait, as long as it asks for or a moment, and go on slowly;
+    each answer then brings them back towards the configured rate. For use on one event loop.
 
     :param rate: most messages a second; None for any number.
-    :param patience: most seconds that all wait because of one answer, whatever it asks for.
+    :param patience: most seconds that all wait because of one answer.
     :param clock: seconds, monotonic.
     """
 
@@ -44,7 +43,7 @@ class Pace:
             await asyncio.sleep(seconds)
 
     def book(self) -> Callable[[], float]:
-        """Take the next time, and return what tells how many seconds are left until then: that may become more."""
+        """Reserve the next time, and return a function of the seconds left until then, which may become more."""
         now = self._clock()
         at = max(now, self._next)
         if self._gap or at > now:
@@ -53,14 +52,14 @@ class Pace:
         return lambda: at + self._shift - shift - self._clock()
 
     def refused(self, retry_after: float, under_way: float = 0.0) -> None:
-        """Hold everybody back: the agent is too busy.
+        """Delay all messages: the agent is too busy.
 
-        :param retry_after: seconds that it asks for. Nobody goes slower than one message in that time, so that an agent
-            that says 0 holds back nobody.
+        :param retry_after: seconds that it asks for. The rate does not fall below one message in that time, so that
+            0 delays nothing.
         :param under_way: seconds since the message left that was refused.
         """
         now = self._clock()
-        if now - under_way >= self._held_until:  # else it left before the refusal that all were held back for
+        if now - under_way >= self._held_until:  # else it left before the refusal that delayed all
             gap = min(max(2 * self._gap, _FIRST_GAP), _LARGEST_GAP, retry_after)
             self._gap = max(self._gap, gap)
         until = now + min(retry_after, self._patience)
@@ -71,7 +70,7 @@ class Pace:
             self._held_until = until
 
     def accepted(self) -> None:
-        """Go twice as fast, where the agent had held us back: a stray refusal must not cost a run minutes."""
+        """Go twice as fast, after a delay: a stray refusal must not cost a run minutes."""
         if self._gap > self._least_gap:
             slower = self._gap * _RECOVERY
             self._gap = self._least_gap if slower < max(self._least_gap, _SMALLEST_GAP) else slower

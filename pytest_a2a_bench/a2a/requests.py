@@ -1,7 +1,9 @@
-"""The requests of one conversation: the record of each, when one is sent again, and how long to wait before it.
+"""The requests of one conversation: a record of each, and the rules for sending one again.
 
-A message is repeated only where it certainly was not taken (:mod:`.delivery`), and keeps its ``messageId`` (§3.3.1);
-what only asks is repeated freely.
+A2A promises no de-duplication: an agent that gets a message twice may work on it twice. So a message is repeated, with
+its ``messageId`` (§3.3.1), only where it certainly was not taken: there was no connection, the agent said 429, or the
+request had not wholly left when the error came. After anything else without an answer the conversation is tainted:
+:class:`DeliveryUncertain`. Requests that only ask are repeated freely.
 """
 
 from __future__ import annotations
@@ -11,23 +13,29 @@ import datetime
 import email.utils
 import math
 import random
+import socket
+import ssl
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pytest_a2a_bench.a2a.bodies import Meter
+from pytest_a2a_bench.a2a.card import Interface
+from pytest_a2a_bench.a2a.codec import InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
 from pytest_a2a_bench.a2a.pace import BUSY, Pace
-from pytest_a2a_bench.errors import InfrastructureError, TransportError
+from pytest_a2a_bench.errors import (
+    DeliveryUncertain,
+    EndpointUnreachableError,
+    InfrastructureError,
+    TransportError,
+    TurnTimeoutError,
+)
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_secrets
 from pytest_a2a_bench.tracing import NO_SPAN, Span, names
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.wire import Wire
 
 RAW_LIMIT = 64 * 1024
 """Most characters of an answer that are kept for the transcript."""
@@ -35,7 +43,7 @@ RAW_LIMIT = 64 * 1024
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What happens to one request; a wire fills it in, :class:`Requests` turns it into :class:`ProtocolMetrics`.
+    """One request and its fate; a wire fills it in, :class:`Requests` turns it into :class:`ProtocolMetrics`.
 
     :param method: as the wire calls it, such as ``SendMessage`` or ``POST /message:send``.
     :param status: the name of a status that came in place of an answer, where the wire has no HTTP status.
@@ -101,6 +109,40 @@ class RequestRecord:
             error=error,
             attempt=self.attempt,
         )
+
+
+class Wire(Protocol):
+    """One binding of one protocol version to one interface of an agent."""
+
+    interface: Interface
+
+    def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        """Send a message and yield the events of the answer: one, or several where it streams."""
+        ...
+
+    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
+        """Ask for an a2a_task."""
+        ...
+
+    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
+        """Ask the agent to stop an a2a_task."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections that belong to this wire alone."""
+        ...
+
+
+class Tape(Protocol):
+    """Recorder or player between a conversation and the agent: see the package ``cassettes``."""
+
+    async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
+        """Return the wire to use. ``real`` returns the one to the agent."""
+        ...
+
+    def timed(self, seconds: float) -> float:
+        """Return the recorded duration of a turn, given its duration in this run."""
+        ...
 
 
 class Requests:
@@ -267,3 +309,81 @@ def parse_retry_after(value: str | None, now: datetime.datetime) -> float | None
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
     return max((when - now).total_seconds(), 0.0)
+
+
+# --- may a request be sent again? ---
+
+TOO_MANY = 429
+
+GATEWAY = frozenset({502, 503, 504})
+"""Statuses of gateways, which cannot know whether the agent processed the request. A 500 is not among them: it usually
+is the agent's own answer, that it crashed over the message."""
+
+
+def is_repeatable(error: BaseException, *, left: bool) -> bool:
+    """Return whether the same request may be sent again.
+
+    :param left: whether the request may have reached the agent whole. False too for one that changes nothing.
+    """
+    if isinstance(error, TurnTimeoutError) or not isinstance(error, TransportError):
+        return False
+    if isinstance(error, EndpointUnreachableError):
+        return not _is_hopeless(error)
+    if error.status_code == TOO_MANY:
+        return True
+    return not left and (error.status_code is None or error.status_code in GATEWAY)
+
+
+def is_uncertain(error: BaseException, *, left: bool) -> bool:
+    """Return whether the agent may have worked on a message to which no usable answer came.
+
+    A turn that took too long does not count: a slow agent would be as slow, and cost as much, again.
+
+    :param left: whether the message may have reached the agent whole.
+    """
+    if isinstance(error, TurnTimeoutError | EndpointUnreachableError) or not isinstance(error, TransportError):
+        return False
+    return left and (error.status_code is None or error.status_code in GATEWAY)
+
+
+def uncertain(error: TransportError, *, answered: bool, status: str = "") -> DeliveryUncertain:
+    """Return the error of a message that may have been delivered, and that got no usable answer.
+
+    :param answered: whether an answer had begun to arrive.
+    :param status: a status in place of an answer, such as ``gRPC DEADLINE_EXCEEDED``.
+    """
+    if status:
+        reason = status
+    elif error.status_code is not None:
+        reason = f"HTTP {error.status_code}"
+    else:
+        reason = "answer broken off" if answered else "reset after delivery"
+    return DeliveryUncertain(
+        f"{error}; the agent may have worked on the message all the same, so it is not sent again in this conversation",
+        status_code=error.status_code,
+        retry_after=error.retry_after,
+        reason=reason,
+    )
+
+
+def unasked(error: Exception, task_id: str) -> DeliveryUncertain:
+    """Return the error of a message that was delivered, and whose a2a_task can no longer be queried."""
+    return DeliveryUncertain(
+        f"{error}; the agent took the message as task {task_id}, and what came of it cannot be found out",
+        status_code=error.status_code if isinstance(error, TransportError) else None,
+        retry_after=error.retry_after if isinstance(error, TransportError) else None,
+        reason="task lost",
+    )
+
+
+def _is_hopeless(error: BaseException | None) -> bool:
+    """Return whether the cause is permanent: an unknown host, a refused certificate."""
+    for _ in range(8):
+        if error is None:
+            return False
+        if isinstance(error, ssl.SSLError):
+            return True
+        if isinstance(error, socket.gaierror):
+            return error.errno != socket.EAI_AGAIN
+        error = error.__cause__ or error.__context__
+    return False

@@ -8,16 +8,18 @@ import datetime
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any, Protocol
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.bodies import ended_by
-from pytest_a2a_bench.a2a.delivery import unasked
-from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage, texts_sent
-from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
+from pytest_a2a_bench.a2a.card import AgentCard
+from pytest_a2a_bench.a2a.codec import TERMINAL, HistoryEntry, OutMessage, texts_sent
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.pace import Pace
+from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests, Tape, Wire, unasked
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_events
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -37,14 +39,30 @@ from pytest_a2a_bench.redact import hide_in_error, hide_secrets
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_SPAN, Span, names
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.card import AgentCard
-    from pytest_a2a_bench.a2a.client import AgentConnection
-    from pytest_a2a_bench.a2a.wire import Tape, Wire
-
 _CANCEL_SECONDS = 5.0
 # What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
 _UNSUPPORTED = (-32601, -32004)
+
+
+class Connection(Protocol):
+    """The connection to an agent that its sessions share (:class:`~pytest_a2a_bench.a2a.client.AgentConnection`)."""
+
+    config: ClientConfig
+    must_stream: bool
+    pace: Pace
+
+    @property
+    def card_if_known(self) -> AgentCard | None:
+        """The card if it was fetched already."""
+        ...
+
+    def card(self) -> AgentCard:
+        """Return the agent's card, fetched once."""
+        ...
+
+    async def wire(self) -> Wire:
+        """Return the wire to the chosen interface."""
+        ...
 
 
 class AgentSession:
@@ -64,7 +82,7 @@ class AgentSession:
     """
 
     def __init__(
-        self, connection: AgentConnection, metadata: Mapping[str, Any] | None = None, tape: Tape | None = None
+        self, connection: Connection, metadata: Mapping[str, Any] | None = None, tape: Tape | None = None
     ) -> None:
         self._connection = connection
         self._tape = tape
@@ -76,6 +94,7 @@ class AgentSession:
         self._state: str | None = None
         self._last_task: Turn | None = None
         self._answered_at = 0.0
+        self._turn_usage = Usage()
         self.is_over = False
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None
@@ -118,15 +137,15 @@ class AgentSession:
         :raises DeliveryUncertain: if the agent may have worked on a message that was not answered, now or earlier.
         :raises InfrastructureError: for trouble of transport, protocol or authentication.
         """
-        return loop.run(self._guarded(parts, timeout))
+        return loop.run(self._run_turn(parts, timeout))
 
     def begin(self, parts: Sequence[Part], timeout: float | None = None) -> Future[AgentReply]:
         """Do what :meth:`send` does without waiting: cancelling the future gives the turn up."""
-        return loop.submit(self._guarded(parts, timeout))
+        return loop.submit(self._run_turn(parts, timeout))
 
     async def asend(self, parts: Sequence[Part], timeout: float | None = None) -> AgentReply:
         """Do what :meth:`send` does, from any event loop."""
-        return await loop.bridge(self._guarded(parts, timeout))
+        return await loop.bridge(self._run_turn(parts, timeout))
 
     def cancel(self) -> None:
         """Abort the request that is under way; it and every later one raise TrialCancelledError. Thread-safe."""
@@ -152,74 +171,74 @@ class AgentSession:
         if self._running is not None:
             self._running.cancel()
 
-    async def _guarded(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
-        """Hold a turn, and remember if nobody can tell how far the agent is after it."""
+    async def _run_turn(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
+        """Run a turn within its time limit, in a span of its own, where :meth:`cancel` can reach it."""
         if isinstance(self.tainted, DeliveryUncertain):
             raise self.tainted
-        try:
-            return await self._timed(parts, timeout)
-        except A2ABenchError as error:
-            error.party = self.party
-            if isinstance(error, DeliveryUncertain | TurnTimeoutError | TrialCancelledError):
-                self.tainted = None if self.is_over else error
-            raise
-
-    async def _timed(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
-        """Run a turn within its time, so that :meth:`cancel` can reach it."""
-        if self._cancelled.is_set():
-            raise TrialCancelledError("the conversation was cancelled")
         limit = self._config.timeout if timeout is None else timeout
-        self._running = asyncio.current_task()
-        self._requests.waiting_for = "the agent card"
-        self._requests.meter.begin_turn()
         try:
+            if self._cancelled.is_set():
+                raise TrialCancelledError("the conversation was cancelled")
+            self._running = asyncio.current_task()
+            self._requests.waiting_for = "the agent card"
+            self._requests.meter.begin_turn()
             # The agent's time begins with the message.
             await self._connection.pace.turn()
             async with asyncio.timeout(limit) as self._requests.limit:
-                return await self._turn(parts)
-        except A2ABenchError as error:
-            hide_in_error(error, self._config.secrets)
-            if isinstance(error, ReplyLimitError):
-                finding, outcome = ended_by(error, sum(e.direction == "received" for e in self.history))
-                self.findings.append(finding)
-                raise outcome from error
-            raise
-        except TimeoutError as error:
-            waiting = self._requests.waiting_for
-            raise TurnTimeoutError(
-                f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for {waiting}; "
-                "raise --a2a-timeout if the agent needs longer"
-            ) from error
-        except asyncio.CancelledError:
-            if self._cancelled.is_set():
-                raise TrialCancelledError("the conversation was cancelled while the agent was answering") from None
-            raise
+                with self._in_span():
+                    return await self._take_turn(parts)
+        except (A2ABenchError, TimeoutError, asyncio.CancelledError) as error:
+            ours = self._as_ours(error, limit)
+            if ours is error:
+                raise
+            raise ours from error
         finally:
             self._running = None
+
+    def _as_ours(self, error: BaseException, limit: float) -> BaseException:
+        """Return the error that ends a turn; one that leaves unknown how far the agent is taints the conversation."""
+        ours = error
+        if isinstance(error, ReplyLimitError):
+            hide_in_error(error, self._config.secrets)
+            finding, ours = ended_by(error, sum(e.direction == "received" for e in self.history))
+            self.findings.append(finding)
+        elif isinstance(error, A2ABenchError):
+            hide_in_error(error, self._config.secrets)
+        elif isinstance(error, TimeoutError):
+            ours = TurnTimeoutError(
+                f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for "
+                f"{self._requests.waiting_for}; raise --a2a-timeout if the agent needs longer"
+            )
+        elif self._cancelled.is_set():
+            ours = TrialCancelledError("the conversation was cancelled while the agent was answering")
+        if isinstance(ours, A2ABenchError):
+            ours.party = self.party
+        if isinstance(ours, DeliveryUncertain | TurnTimeoutError | TrialCancelledError):
+            self.tainted = None if self.is_over else ours
+        return ours
+
+    @contextmanager
+    def _in_span(self) -> Iterator[None]:
+        """Trace a turn."""
+        card = self._connection.card_if_known
+        agent = card.name if card is not None else None
+        start = names.turn_start(agent, card.version if card is not None else None, self._config.endpoint)
+        self._requests.turn_span = self.span.child(names.turn_name(agent), "client", start)
+        self._turn_usage = Usage()
+        try:
+            yield
+        except BaseException as error:
+            self._requests.turn_span.fail(type(error).__name__, self._requests.describe(error))
+            raise
+        finally:
+            self._requests.turn_span.set(names.turn_end(self.context_id, self._turn_usage, self._state))
+            self._requests.turn_span.end()
+            self._requests.turn_span = NO_SPAN
 
     async def _wire(self) -> Wire:
         if self._tape is not None:
             return await self._tape.wire(self._connection.wire)
         return await self._connection.wire()
-
-    async def _turn(self, parts: Sequence[Part]) -> AgentReply:
-        """Hold one turn in a span of its own."""
-        card = self._connection.card_if_known
-        agent = card.name if card is not None else None
-        start = names.turn_start(agent, card.version if card is not None else None, self._config.endpoint)
-        self._requests.turn_span = self.span.child(names.turn_name(agent), "client", start)
-        usage = Usage()
-        try:
-            reply = await self._take_turn(parts)
-            usage = reply.usage
-            return reply
-        except BaseException as error:
-            self._requests.turn_span.fail(type(error).__name__, self._requests.describe(error))
-            raise
-        finally:
-            self._requests.turn_span.set(names.turn_end(self.context_id, usage, self._state))
-            self._requests.turn_span.end()
-            self._requests.turn_span = NO_SPAN
 
     async def _take_turn(self, parts: Sequence[Part]) -> AgentReply:
         wire = await self._wire()
@@ -239,7 +258,9 @@ class AgentSession:
         finally:
             self._remember(turn)
         await self._poll(wire, turn, records)
-        return self._conclude(turn, records, self._answered_at - started)
+        reply = self._conclude(turn, records, self._answered_at - started)
+        self._turn_usage = reply.usage
+        return reply
 
     def _compose(self, parts: Sequence[Part]) -> OutMessage:
         # Only a task that waits takes a message (§3.4.3); after one that has ended (§3.1.1) the context begins another.

@@ -1,7 +1,7 @@
-"""The one place that makes what requests to an agent are sent with: httpx clients and gRPC channels from a Network.
+"""httpx clients for requests to agents, made from a Network: proxies, certificates, access tokens, pooled connections.
 
-A client chooses proxy and certificate anew for each URL, puts an access token where one is due, and says in words why a
-connection was refused: a certificate that is not trusted, one that is out of date, a proxy that wants a password.
+A client chooses proxy and certificate anew for each URL, puts an access token where one is due, and explains why a
+connection was refused: a certificate that is not trusted, one that has expired, a proxy that wants a password.
 """
 
 from __future__ import annotations
@@ -9,24 +9,19 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import os
+import secrets
 import ssl
+import time
 import urllib.parse
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
 
 import httpx
 
-from pytest_a2a_bench.a2a.network import Network, load_certificate, read_directory
-from pytest_a2a_bench.a2a.refusals import explain, explain_proxy
-from pytest_a2a_bench.a2a.tokens import TokenSource, interceptors, source_of
-from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, MissingExtraError
+from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV
+from pytest_a2a_bench.a2a.network import Network, load_certificate
+from pytest_a2a_bench.errors import EndpointUnreachableError, InfrastructureError
 from pytest_a2a_bench.redact import redact_url
-
-if TYPE_CHECKING:
-    import grpc.aio
-
-    from pytest_a2a_bench.a2a.card import GrpcTarget
 
 HEADERS = {
     # What is compressed can be neither bounded nor shown as it came.
@@ -67,7 +62,103 @@ def tls_context(network: Network) -> ssl.SSLContext:
     return context
 
 
-# -- HTTP --
+# --- access tokens ---
+
+_BEARER = "Bearer "
+_MARGIN = 60.0
+"""Seconds before its expiry at which a token is renewed; at most a fifth of its lifetime."""
+
+_DEFAULT_LIFETIME = 600.0
+"""Seconds that a token is used for if the server does not say."""
+
+_RETRY_AFTER = 5.0
+"""Seconds until the next try, where renewing failed and the old token has not expired."""
+
+
+class Issued(NamedTuple):
+    """A token as the server issued it.
+
+    :param lifetime: seconds from now; None where the server does not say.
+    """
+
+    token: str
+    lifetime: float | None
+
+
+class TokenSource:
+    """The current access token of one client at one authorization server, issued once per process and renewed in time.
+
+    A wire is made once and its headers with it, so they carry a placeholder, and the transport puts the token there.
+    For use on one event loop at a time.
+
+    :param fetch: asks for a new token, and raises InfrastructureError where it gets none.
+    :param clock: seconds, monotonic.
+    :ivar placeholder: stands for the token in headers.
+    """
+
+    def __init__(self, fetch: Callable[[], Awaitable[Issued]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._fetch, self._clock = fetch, clock
+        self._token = self._proven = ""
+        self._renew_at = self._ends_at = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = asyncio.Lock()
+        self.placeholder: str = f"a2a-token-{secrets.token_hex(16)}"
+        _sources[self.placeholder] = self
+
+    async def token(self) -> str:
+        """Return a token that has not expired.
+
+        :raises InfrastructureError: if none can be obtained.
+        """
+        if self._token and self._clock() < self._renew_at:
+            return self._token
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # one that was shut down, or a forked process's parent's
+            self._loop, self._lock = loop, asyncio.Lock()
+        async with self._lock:
+            if not self._token or self._clock() >= self._renew_at:
+                await self._renew()
+            return self._token
+
+    async def _renew(self) -> None:
+        try:
+            issued = await self._fetch()
+        except InfrastructureError:
+            if not self._token or self._clock() >= self._ends_at:
+                self._token = ""
+                raise
+            self._renew_at = min(self._clock() + _RETRY_AFTER, self._ends_at)
+            return
+        lifetime = _DEFAULT_LIFETIME if issued.lifetime is None else max(issued.lifetime, 0.0)
+        self._token = issued.token
+        self._ends_at = self._clock() + lifetime
+        self._renew_at = self._ends_at - min(_MARGIN, lifetime / 5)
+
+    def accept(self, token: str) -> None:
+        """Note that a token was not refused."""
+        self._proven = token
+
+    def discard(self, token: str) -> bool:
+        """Forget a refused token, and return whether to request another: the refused one was accepted before."""
+        if self._token == token:
+            self._token = ""
+        return token == self._proven
+
+
+_sources: dict[str, TokenSource] = {}
+
+
+def bearer(source: TokenSource) -> str:
+    """Return the value of an Authorization header that stands for a source's token."""
+    return _BEARER + source.placeholder
+
+
+def source_of(value: str) -> TokenSource | None:
+    """Return the source whose placeholder an Authorization header holds."""
+    return _sources.get(value.removeprefix(_BEARER)) if value.startswith(_BEARER) else None
+
+
+# --- HTTP ---
 
 
 def open_client(
@@ -185,40 +276,35 @@ class Transport(httpx.AsyncBaseTransport):
         self._routes: dict[tuple[str, str, int | None], _Route] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request."""
-        source = source_of(request.headers.get("authorization", ""))
-        if source is None:
-            return await self._send(request)
-        response, is_worth_another = await self._send_with_token(request, source)
-        if is_worth_another:  # it was taken back before its time, and whoever refuses a request has not worked on it
-            await response.aclose()
-            response, _ = await self._send_with_token(request, source)
-        return response
-
-    async def _send_with_token(self, request: httpx.Request, source: TokenSource) -> tuple[httpx.Response, bool]:
-        token = await source.token()
-        response = await self._send(_with_token(request, token))
-        if response.status_code == 401:
-            return response, source.discard(token)
-        source.accept(token)
-        return response, False
-
-    async def _send(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; once more with a new access token if one was refused that had been accepted before."""
+        source, is_retry = source_of(request.headers.get("authorization", "")), False
         pools, network, proxy = self._route(request.url)
-        try:
-            response = await pools.handle_async_request(await self._vetted(request))
-        # In TLS 1.3 a server judges our certificate after the handshake, and httpcore lets that error pass as it is.
-        except (httpx.TransportError, ssl.SSLError) as error:
-            told = explain(error, str(request.url), network, proxy, withheld=network is not self._network)
-            if told:
-                raise RefusedConnection(told, request=request) from error
-            if isinstance(error, ssl.SSLError):
-                raise httpx.ReadError(str(error), request=request) from error
-            raise
-        if response.status_code == 407 and proxy and request.url.scheme == "http":  # else it comes from the agent
+        while True:
+            token = await source.token() if source is not None else ""
+            sent = request if source is None else _with_token(request, token)
+            try:
+                response = await pools.handle_async_request(await self._vetted(sent))
+            # In TLS 1.3 a server judges our certificate after the handshake; httpcore does not convert that error.
+            except (httpx.TransportError, ssl.SSLError) as error:
+                reason = explain(error, str(request.url), network, proxy, withheld=network is not self._network)
+                if reason:
+                    raise RefusedConnection(reason, request=request) from error
+                if isinstance(error, ssl.SSLError):
+                    raise httpx.ReadError(str(error), request=request) from error
+                raise
+            if response.status_code == 407 and proxy and request.url.scheme == "http":  # else it comes from the agent
+                await response.aclose()
+                raise RefusedConnection(explain_proxy(proxy, "407 Proxy Authentication Required"), request=request)
+            if source is None:
+                return response
+            if response.status_code != 401:
+                source.accept(token)
+                return response
+            # The token was revoked before its time, and a server that refuses a request has not processed it.
+            if not source.discard(token) or is_retry:
+                return response
+            is_retry = True
             await response.aclose()
-            raise RefusedConnection(explain_proxy(proxy, "407 Proxy Authentication Required"), request=request)
-        return response
 
     async def _vetted(self, request: httpx.Request) -> httpx.Request:
         """Return the request with the address that it goes to in its URL, where not every address may be called."""
@@ -286,92 +372,104 @@ def _with_token(request: httpx.Request, token: str) -> httpx.Request:
     )
 
 
-# -- gRPC --
+# --- why a connection was refused, and what to do ---
+
+_LAST_RESORT = "as the last resort, --a2a-no-verify-ssl accepts any certificate"
+_UNTRUSTED = (
+    "give the authority that signed it with --a2a-ca FILE (PEM), or trust what this machine trusts with "
+    f"--a2a-ca system; {_LAST_RESORT}"
+)
+# X509_V_ERR_* of OpenSSL.
+_ASKS_FOR_CERTIFICATE = ("certificate required", "handshake failure", "bad certificate")
+_WANTS_US_NOT = ("certificate", "unknown ca", "handshake failure", "access denied")
+NOT_YET_VALID, EXPIRED, WRONG_NAME = (9,), (10,), (62, 64)
 
 
-def open_channel(
-    target: GrpcTarget, network: Network, options: list[tuple[str, Any]], *, has_token: bool = False
-) -> grpc.aio.Channel:
-    """Open a channel; grpcio is imported here.
+def explain(error: BaseException, url: str, network: Network, proxy: str | None, *, withheld: bool = False) -> str:
+    """Return why there is no connection and what to do; empty where the error itself says all that is known.
 
-    :param options: further ones of gRPC's.
-    :param has_token: whether metadata name an access token that is to be filled in.
-    :raises ConfigurationError: if gRPC cannot do what the network asks for.
+    :param withheld: whether our certificate is one that this URL may not see.
     """
-    import grpc
-    import grpc.aio
-
-    target, options = _vetted_target(target, network, options)
-    proxy = network.proxy_for(target.url)
-    if proxy and not proxy.lower().startswith("http:"):
-        raise ConfigurationError(
-            f"gRPC goes through http:// proxies only, and {redact_url(proxy)} is to be used for {target.address}; "
-            "name another with --a2a-proxy, or use --a2a-transport=jsonrpc or rest"
+    parts = urllib.parse.urlsplit(url)
+    host = parts.hostname or url
+    refused = _handshake_error(error)
+    if isinstance(refused, ssl.SSLCertVerificationError):
+        return explain_certificate(refused.verify_code, refused.verify_message, host)
+    if refused is not None:
+        if not isinstance(error, httpx.ConnectError) and not _is_about_us(refused):
+            return ""  # the request was on its way, and may have arrived
+        reason = explain_handshake(str(refused.reason or refused), host, has_certificate=bool(network.chain))
+        return f"{reason}; {_withheld(f'{parts.scheme}://{parts.netloc}')}" if withheld else reason
+    if isinstance(error, httpx.ProxyError) and proxy:
+        return explain_proxy(proxy, str(error))
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and proxy:
+        return (
+            f"the proxy {redact_url(proxy)} cannot be reached ({str(error) or type(error).__name__}); correct "
+            "--a2a-proxy or HTTPS_PROXY, or except the agent's host from it with NO_PROXY or --a2a-proxy none"
         )
-    # gRPC would read proxies from the environment by rules of its own, and call this machine through them, too.
-    options = [*options, ("grpc.enable_http_proxy", int(proxy is not None))]
-    if proxy:
-        options.append(("grpc.http_proxy", proxy))
-    through = interceptors() if has_token else None
-    if not target.tls:
-        return grpc.aio.insecure_channel(target.address, options=options, interceptors=through)
-    return grpc.aio.secure_channel(target.address, _credentials(target, network), options=options, interceptors=through)
+    return ""
 
 
-def _vetted_target(
-    target: GrpcTarget, network: Network, options: list[tuple[str, Any]]
-) -> tuple[GrpcTarget, list[tuple[str, Any]]]:
-    """Return a target by the address that it goes to, where not every address may be called."""
-    if network.guard is None:
-        return target, options
-    parts = urllib.parse.urlsplit(target.url)
-    host, port = parts.hostname or "", parts.port or (443 if target.tls else 80)
-    address = network.guard.vet_now(host, port)
-    place = f"ipv6:[{address}]:{port}" if ":" in address else f"ipv4:{address}:{port}"
-    named = [("grpc.default_authority", f"{host}:{port}")]
-    if target.tls:
-        named.append(("grpc.ssl_target_name_override", host))
-    return target._replace(address=place), [*options, *named]
-
-
-def _credentials(target: GrpcTarget, network: Network) -> grpc.ChannelCredentials:
-    import grpc
-
-    if not network.verify:
-        raise ConfigurationError(
-            f"gRPC always verifies certificates ({target.address}): give the authority that signed the agent's with "
-            "--a2a-ca FILE (PEM), or use --a2a-transport=jsonrpc or rest with --a2a-no-verify-ssl"
+def explain_certificate(code: int, message: str, host: str) -> str:
+    """Return what is wrong with a server's certificate (``code``: one of OpenSSL's X509_V_ERR_*)."""
+    if code in EXPIRED:
+        return f"the certificate of {host} has expired; renew it, or correct this machine's clock; {_LAST_RESORT}"
+    if code in NOT_YET_VALID:
+        return f"the certificate of {host} is not valid yet; correct this machine's clock; {_LAST_RESORT}"
+    if code in WRONG_NAME:
+        return (
+            f"the certificate is for another host than {host} ({message.rstrip('.')}); call the agent by a name that "
+            f"is in its certificate, or let it be issued for this one; {_LAST_RESORT}"
         )
-    key = _plain_key(network) if network.chain else None
-    chain = network.chain.encode() if network.chain else None
-    return grpc.ssl_channel_credentials(root_certificates=_roots(network), private_key=key, certificate_chain=chain)
+    return f"the certificate of {host} is not trusted ({message.rstrip('.')}); {_UNTRUSTED}"
 
 
-@functools.lru_cache(maxsize=4)
-def _roots(network: Network) -> bytes | None:
-    """Return the certificates that are trusted, as PEM; None leaves it to gRPC, which comes with its own."""
-    if not (network.roots or network.system or network.ca_file or network.ca_dir):
-        return None
-    # What truststore does cannot be handed to gRPC, and a context does not tell what it would find in a directory.
-    base = ssl.create_default_context() if network.system else tls_context(network.without_certificate())
-    paths = ssl.get_default_verify_paths()
-    directory = (paths.capath if network.system else network.ca_dir) or ""
-    found = {ssl.DER_cert_to_PEM_cert(c) for c in base.get_ca_certs(binary_form=True)}
-    found.update(pem for place in directory.split(os.pathsep) if place for pem in read_directory(place))
-    if not found:
-        raise ConfigurationError(
-            "gRPC cannot read the trust store of this machine (its certificates are in no file); give the authority "
-            "that signed the agent's certificate with --a2a-ca FILE (PEM), or use --a2a-transport=jsonrpc or rest"
+def _is_about_us(error: ssl.SSLError) -> bool:
+    """Return whether a server refuses us: it did not process the request then."""
+    words = str(error.reason or error).replace("_", " ").lower()
+    return "alert" in words and any(w in words for w in _WANTS_US_NOT)
+
+
+def explain_handshake(reason: str, host: str, *, has_certificate: bool) -> str:
+    """Return why a TLS handshake failed, from OpenSSL's reason."""
+    words = reason.replace("_", " ").lower()
+    if "wrong version number" in words or "record layer failure" in words:
+        return f"{host} does not speak TLS there ({words}); is it http:// instead of https://?"
+    if "alert" not in words:
+        return f"TLS with {host} failed ({words})"
+    if not has_certificate and any(w in words for w in _ASKS_FOR_CERTIFICATE):
+        return (
+            f"{host} asks for a client certificate ({words}); give it with --a2a-client-cert FILE and its key with "
+            "--a2a-client-key FILE or --a2a-client-key-env NAME"
         )
-    return "\n".join([*sorted(found), network.roots]).encode()
+    if has_certificate:
+        return f"{host} refuses our certificate ({words}); see who signed that of --a2a-client-cert, and until when"
+    return f"{host} refuses the TLS handshake ({words})"
 
 
-def _plain_key(network: Network) -> bytes:
-    if not network.passphrase or "ENCRYPTED" not in network.key:
-        return network.key.encode()
-    try:
-        from cryptography.hazmat.primitives import serialization as pem
-    except ImportError as error:
-        raise MissingExtraError("cryptography, which gRPC's keys are decrypted with", "grpc", str(error)) from error
-    key = pem.load_pem_private_key(network.key.encode(), network.passphrase.encode())
-    return key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
+def _withheld(origin: str) -> str:
+    return (
+        "that of --a2a-client-cert is withheld: the agent card names another origin than the endpoint; if you trust "
+        f"it, set {ALLOWED_ORIGINS_ENV}={origin}"
+    )
+
+
+def explain_proxy(proxy: str, answer: str) -> str:
+    """Return what to do where a proxy refused with an answer."""
+    what = f"the proxy {redact_url(proxy)} refuses the connection ({answer})"
+    if "407" in answer:
+        return f"{what}; put user and password into its URL in HTTPS_PROXY (http://USER:PASSWORD@HOST:PORT)"
+    return f"{what}; correct --a2a-proxy or HTTPS_PROXY, or except the agent's host with NO_PROXY or --a2a-proxy none"
+
+
+def _handshake_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the TLS error behind an error; that a handshake needs more bytes, or has ended, is none."""
+    for _ in range(8):
+        if error is None:
+            break
+        if isinstance(error, ssl.SSLError) and not isinstance(
+            error, ssl.SSLWantReadError | ssl.SSLWantWriteError | ssl.SSLEOFError | ssl.SSLZeroReturnError
+        ):
+            return error
+        error = error.__cause__ or error.__context__
+    return None

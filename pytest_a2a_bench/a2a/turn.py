@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_a2a_bench.a2a.bodies import excerpt
-from pytest_a2a_bench.a2a.messages import (
+from pytest_a2a_bench.a2a.codec import (
     SETTLED,
     TERMINAL,
     Artifact,
@@ -335,20 +335,34 @@ async def read_events(
 ) -> float:
     """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for.
 
-    :param stall_seconds: most seconds of silence once the first event was there. An agent that has not begun to
-        answer is slow, not stalled, and has the whole turn.
+    :param stall_seconds: most seconds of silence once the first event was there; anything that arrives, even a
+        comment, gives new time. An agent that has not begun to answer is slow, not stalled, and has the whole turn.
     :returns: when the answer was there, or the events ended without one.
     :raises StreamStalledError: if a stream began and went silent.
     """
     count = 0
-    while not (turn.settled or turn.final):
-        try:
-            event = await _next(events, record, stall_seconds if count else None, count)
-        except StopAsyncIteration:
-            return time.perf_counter()
-        with record.meter.reading():
-            turn.feed(event)
-        count += 1
+    clock = asyncio.get_running_loop().time
+    try:
+        while not (turn.settled or turn.final):
+            async with asyncio.timeout(stall_seconds if count else None) as limit:
+                if count:
+                    record.heard = lambda limit=limit: limit.reschedule(clock() + stall_seconds)  # type: ignore[misc]
+                event = await anext(events)
+            with record.meter.reading():
+                turn.feed(event)
+            count += 1
+    except StopAsyncIteration:
+        return time.perf_counter()
+    except TimeoutError as error:
+        if not count:
+            raise
+        raise StreamStalledError(
+            f"{record.method} {record.endpoint}: the stream stalled: nothing came for {stall_seconds:g} s after event "
+            f"{count}; the agent had begun to answer, so this is no slow start; see what is between here and the "
+            "agent, or raise --a2a-stall-timeout if it is silent for longer while it works"
+        ) from error
+    finally:
+        record.heard = _ignore
     answered_at = time.perf_counter()
     with suppress(TimeoutError, InfrastructureError):
         async with asyncio.timeout(_DRAIN_SECONDS):
@@ -358,26 +372,5 @@ async def read_events(
     return answered_at
 
 
-async def _next(
-    events: AsyncGenerator[InEvent, None], record: RequestRecord, seconds: float | None, count: int
-) -> InEvent:
-    """Return the next event; anything that arrives, be it only a comment, is a sign of life and gives new time."""
-    if seconds is None:
-        return await anext(events)
-    clock = asyncio.get_running_loop().time
-    try:
-        async with asyncio.timeout(seconds) as limit:
-            record.heard = lambda: limit.reschedule(clock() + seconds)
-            return await anext(events)
-    except TimeoutError as error:
-        raise StreamStalledError(
-            f"{record.method} {record.endpoint}: the stream stalled: nothing came for {seconds:g} s after event {count}"
-            "; the agent had begun to answer, so this is no slow start; see what is between here and the agent, or "
-            "raise --a2a-stall-timeout if it is silent for longer while it works"
-        ) from error
-    finally:
-        record.heard = _ignore
-
-
 def _ignore() -> None:
-    """Nobody waits for a sign of life."""
+    """Do nothing at a sign of life."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Any
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import Interface
-from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
+from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.http import Document, HttpEdge, HttpRequest, error_from
-from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.errors import HarnessError, ProtocolError, ReplyLimitError
 
@@ -25,42 +24,8 @@ _METHODS = {
 }
 
 
-class Wire(Protocol):
-    """One binding of one protocol version to one interface of an agent."""
-
-    interface: Interface
-
-    def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
-        """Send a message and yield what comes back: one event, or several where it streams."""
-        ...
-
-    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask for an a2a_task."""
-        ...
-
-    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask the agent to stop an a2a_task."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of what this wire alone holds."""
-        ...
-
-
-class Tape(Protocol):
-    """Something between a conversation and the agent: see the package ``cassettes``."""
-
-    async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
-        """Return the wire to use. ``real`` returns the one to the agent."""
-        ...
-
-    def timed(self, seconds: float) -> float:
-        """Return how long a turn took, given how long it took now."""
-        ...
-
-
 class _HttpWire:
-    """What both bindings over HTTP share."""
+    """The bindings over HTTP, which differ in how an operation is written, and in how an answer is wrapped."""
 
     def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts, older: Form) -> None:
         self.interface = interface
@@ -68,34 +33,16 @@ class _HttpWire:
         self._auth = auth
         self._form: Form = "1.0" if interface.version == "1.0" else older
 
-    async def close(self) -> None:
-        """Do nothing: the connections belong to the edge."""
-
-    async def _events(self, results: AsyncGenerator[Any, None], record: RequestRecord) -> AsyncGenerator[InEvent, None]:
-        async with aclosing(results):
-            async for result in results:
+    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        """Send a message and yield the events of the answer."""
+        params = write_send(message, self._form, self.interface.tenant)
+        request = self._request("stream" if stream else "send", params, record)
+        async with aclosing(self._edge.documents(request, record)) as documents:
+            async for document in documents:
+                result = self._unwrap(document, record)
                 with record.meter.reading():
                     event = read_event(result, self._form)
                 yield event
-
-    async def _read_task(self, results: AsyncGenerator[Any, None], record: RequestRecord) -> InTask:
-        async with aclosing(results):
-            async for result in results:
-                return read_task(result, self._form)
-        raise ProtocolError(f"{record.method} {record.endpoint}: the answer is empty")
-
-
-class JsonRpcWire(_HttpWire):
-    """JSON-RPC 2.0 over HTTP POST."""
-
-    def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
-        super().__init__(edge, interface, auth, "0.3")
-        self._methods = _METHODS[self._form]
-
-    def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
-        """Send a message and yield what comes back."""
-        params = write_send(message, self._form, self.interface.tenant)
-        return self._events(self._results("stream" if stream else "send", params, record), record)
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
@@ -105,31 +52,50 @@ class JsonRpcWire(_HttpWire):
         """Ask the agent to stop an a2a_task."""
         return await self._task("cancel", task_id, record)
 
-    async def _task(self, operation: str, task_id: str, record: RequestRecord) -> InTask:
-        params = {"id": task_id}
-        if self.interface.tenant and self._form == "1.0":
-            params["tenant"] = self.interface.tenant
-        return await self._read_task(self._results(operation, params, record), record)
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the edge."""
 
-    async def _results(
-        self, operation: str, params: Mapping[str, Any], record: RequestRecord
-    ) -> AsyncGenerator[Any, None]:
-        record.method = self._methods[operation]
-        record.endpoint = self._url(operation)
-        body = {"jsonrpc": "2.0", "id": record.request_id, "method": record.method, "params": params}
-        headers = _headers(self._form, stream=operation == "stream")
-        request = HttpRequest("POST", record.endpoint, _dump(body), headers, self._auth)
+    async def _task(self, operation: str, task_id: str, record: RequestRecord) -> InTask:
+        request = self._request(operation, {"id": task_id}, record)
         async with aclosing(self._edge.documents(request, record)) as documents:
             async for document in documents:
-                yield self._unwrap(document, record)
+                return read_task(self._unwrap(document, record), self._form)
+        raise ProtocolError(f"{record.method} {record.endpoint}: the answer is empty")
 
-    def _url(self, operation: str) -> str:
-        """Return where to post: some cards name the path of one operation, whose sibling has the other's name."""
-        # agno's, for one, is the path of message:stream.
-        url = self.interface.url
-        if operation in ("send", "stream") and url.endswith(_SEND_SUFFIXES):
-            return f"{url.rpartition(':')[0]}:{operation}"
-        return url
+    def _request(self, operation: str, params: Mapping[str, Any], record: RequestRecord) -> HttpRequest:
+        """Write an operation, and name its method and endpoint in the record."""
+        raise NotImplementedError
+
+    def _unwrap(self, document: Document, record: RequestRecord) -> Any:
+        """Return the result in a document of the answer, or raise the error in it."""
+        raise NotImplementedError
+
+    def _http(self, method: str, record: RequestRecord, body: Mapping[str, Any] | None, *, stream: bool) -> HttpRequest:
+        accept = "text/event-stream, application/json" if stream else "application/json"
+        headers = {"Accept": accept, "Content-Type": "application/json"}
+        # No header means 0.3 (§3.6.2), so an older server never sees one that it does not know.
+        if self._form == "1.0":
+            headers["A2A-Version"] = "1.0"
+        content = None if body is None else _dump(body)
+        return HttpRequest(method, record.endpoint, content, headers, self._auth)
+
+
+class JsonRpcWire(_HttpWire):
+    """JSON-RPC 2.0 over HTTP POST."""
+
+    def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
+        super().__init__(edge, interface, auth, "0.3")
+
+    def _request(self, operation: str, params: Mapping[str, Any], record: RequestRecord) -> HttpRequest:
+        record.method, record.endpoint = _METHODS[self._form][operation], self.interface.url
+        is_send = operation in ("send", "stream")
+        # Some cards name the path of one operation, whose sibling has the other's name (agno's is message:stream's).
+        if is_send and record.endpoint.endswith(_SEND_SUFFIXES):
+            record.endpoint = f"{record.endpoint.rpartition(':')[0]}:{operation}"
+        if not is_send and self.interface.tenant and self._form == "1.0":
+            params = {**params, "tenant": self.interface.tenant}
+        body = {"jsonrpc": "2.0", "id": record.request_id, "method": record.method, "params": params}
+        return self._http("POST", record, body, stream=operation == "stream")
 
     def _unwrap(self, document: Document, record: RequestRecord) -> Any:
         raw = _parse(document, record)
@@ -154,70 +120,37 @@ class RestWire(_HttpWire):
 
     def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
         super().__init__(edge, interface, auth, "0.3-proto")
-        self._base = _rest_base(interface, self._form)
+        self._base = interface.url.rstrip("/")
+        for suffix in _SEND_SUFFIXES:
+            self._base = self._base.removesuffix(suffix)
+        if self._form != "1.0" and not self._base.endswith("/v1"):
+            self._base += "/v1"
+        # The tenant is a path segment in this binding, and a parameter in the others (§8.3.2, 11.3).
+        if interface.tenant and self._form == "1.0":
+            self._base += "/" + urllib.parse.quote(interface.tenant, safe="")
 
-    def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
-        """Send a message and yield what comes back."""
-        params = write_send(message, self._form, self.interface.tenant)
-        path = "/message:stream" if stream else "/message:send"
-        return self._events(self._results("POST", path, params, record, stream=stream), record)
-
-    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask for an a2a_task."""
-        return await self._task("GET", f"/tasks/{urllib.parse.quote(task_id, safe='')}", None, record)
-
-    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask the agent to stop an a2a_task."""
-        return await self._task("POST", f"/tasks/{urllib.parse.quote(task_id, safe='')}:cancel", {}, record)
-
-    async def _task(self, method: str, path: str, body: Mapping[str, Any] | None, record: RequestRecord) -> InTask:
-        return await self._read_task(self._results(method, path, body, record, stream=False), record)
-
-    async def _results(
-        self, method: str, path: str, body: Mapping[str, Any] | None, record: RequestRecord, *, stream: bool
-    ) -> AsyncGenerator[Any, None]:
-        record.method = f"{method} {path.partition('?')[0]}"
-        record.endpoint = self._base + path
-        content = None if body is None else _dump(body)
-        request = HttpRequest(method, record.endpoint, content, _headers(self._form, stream=stream), self._auth)
-        async with aclosing(self._edge.documents(request, record)) as documents:
-            async for document in documents:
-                yield self._unwrap(document, record)
+    def _request(self, operation: str, params: Mapping[str, Any], record: RequestRecord) -> HttpRequest:
+        method = "POST"
+        body: Mapping[str, Any] | None = params
+        path = f"/message:{operation}"
+        if operation in ("get", "cancel"):
+            path = f"/tasks/{urllib.parse.quote(params['id'], safe='')}" + (":cancel" if operation == "cancel" else "")
+            method, body = ("GET", None) if operation == "get" else ("POST", {})
+        record.method, record.endpoint = f"{method} {path}", self._base + path
+        return self._http(method, record, body, stream=operation == "stream")
 
     def _unwrap(self, document: Document, record: RequestRecord) -> Any:
         raw = _parse(document, record)
+        where = f"{record.method} {record.endpoint}"
         error = raw.get("error") if isinstance(raw, dict) else None
         if isinstance(error, dict):
-            raise error_from(f"{record.method} {record.endpoint}", error)
+            raise error_from(where, error)
         if document.event == "error":
-            raise ProtocolError(
-                f"{record.method} {record.endpoint}: the stream broke off with {excerpt(document.text)}"
-            )
+            raise ProtocolError(f"{where}: the stream broke off with {excerpt(document.text)}")
         if isinstance(raw, dict) and "jsonrpc" in raw and "result" in raw:
             record.notes.append("the answer is wrapped in a JSON-RPC response")
             return raw["result"]
         return raw
-
-
-def _rest_base(interface: Interface, form: Form) -> str:
-    base = interface.url.rstrip("/")
-    for suffix in _SEND_SUFFIXES:
-        base = base.removesuffix(suffix)
-    if form != "1.0" and not base.endswith("/v1"):
-        base += "/v1"
-    # The tenant is a path segment in this binding, and a parameter in the others (§8.3.2, 11.3).
-    if interface.tenant and form == "1.0":
-        base += "/" + urllib.parse.quote(interface.tenant, safe="")
-    return base
-
-
-def _headers(form: Form, *, stream: bool) -> dict[str, str]:
-    accept = "text/event-stream, application/json" if stream else "application/json"
-    headers = {"Accept": accept, "Content-Type": "application/json"}
-    # No header means 0.3 (§3.6.2), so an older server never sees one that it does not know.
-    if form == "1.0":
-        headers["A2A-Version"] = "1.0"
-    return headers
 
 
 def _dump(body: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench import errors
-from pytest_a2a_bench.a2a.messages import ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
+from pytest_a2a_bench.a2a.codec import ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.errors import A2ABenchError, CassetteError, InfrastructureError
 from pytest_a2a_bench.model.fields import Count, Seconds, to_plain
 from pytest_a2a_bench.model.keys import KeyText

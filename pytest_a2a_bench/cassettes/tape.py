@@ -8,9 +8,8 @@ from contextlib import aclosing, contextmanager
 from typing import Protocol
 
 from pytest_a2a_bench.a2a.card import Interface
-from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
-from pytest_a2a_bench.a2a.requests import RequestRecord
-from pytest_a2a_bench.a2a.wire import Wire
+from pytest_a2a_bench.a2a.codec import InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.requests import RequestRecord, Wire
 from pytest_a2a_bench.cassettes.form import (
     Cassette,
     Exchange,

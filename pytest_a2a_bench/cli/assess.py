@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.guard import Guard
-from pytest_a2a_bench.a2a.network import is_loopback, read_variable
-from pytest_a2a_bench.a2a.place import read_place
+from pytest_a2a_bench.a2a.network import is_loopback, read_bind_address, read_variable
 from pytest_a2a_bench.benchmarks.tau2.options import locate_data
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.results.store import save
@@ -194,7 +193,7 @@ def _serve(namespace: Namespace) -> int:
         lambda: _check_numbers(namespace),
         lambda: _check_place(namespace),
         lambda: _guard(namespace),
-        lambda: read_place(namespace.mcp_bind, namespace.mcp_url, "the tools' server", any_port=True),
+        lambda: read_bind_address(namespace.mcp_bind, namespace.mcp_url, "the tools' server", any_port=True),
         lambda: _editions(namespace),
         lambda: _agent_tokens(namespace),
     )

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.place import Place, read_place
+from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
@@ -300,8 +300,8 @@ def _check_output(path: Path, option: str = "-o") -> None:
         raise ConfigurationError(f"{option} {path}: cannot be written; name a file in a directory that is yours")
 
 
-def _place(namespace: Namespace) -> Place | None:
-    return read_place(namespace.webhook_bind, namespace.webhook_url)
+def _place(namespace: Namespace) -> BindAddress | None:
+    return read_bind_address(namespace.webhook_bind, namespace.webhook_url)
 
 
 def _scenarios(namespace: Namespace) -> Scenarios:

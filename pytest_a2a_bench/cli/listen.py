@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 
-from pytest_a2a_bench.a2a.place import Place, read_place
+from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import one_line, sanitise
@@ -41,7 +41,7 @@ def run(namespace: Namespace) -> int:
         wrong.append(f"--delay is {namespace.delay}; give a number of seconds")
     if wrong:
         raise ConfigurationError("; ".join(wrong))
-    place = read_place(namespace.place, None, "the listener", any_port=True)
+    place = read_bind_address(namespace.place, None, "the listener", any_port=True)
     if place is None:
         raise ConfigurationError("name where to listen: HOST:PORT")
     try:
@@ -62,7 +62,7 @@ class _Printer(Hook):
         sys.stdout.flush()
 
 
-async def _listen(place: Place, namespace: Namespace) -> None:
+async def _listen(place: BindAddress, namespace: Namespace) -> None:
     hook = _Printer("", status=namespace.status, delay=namespace.delay)
     async with WebhookReceiver(place, everything=hook) as receiver:
         where = f"http://{place.host}:{receiver.port}"

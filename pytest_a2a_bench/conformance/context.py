@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 
-from pytest_a2a_bench.a2a.messages import SETTLED
+from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
+from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, message_in, spelled_state, state_of, task_in
 from pytest_a2a_bench.conformance.protocol.streams import read_event

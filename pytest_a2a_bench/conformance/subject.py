@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.a2a.auth import obtain
 from pytest_a2a_bench.a2a.bodies import as_objects
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.a2a.oauth import obtain
-from pytest_a2a_bench.a2a.place import Place
+from pytest_a2a_bench.a2a.network import BindAddress
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.card.judge import SERVED
 from pytest_a2a_bench.conformance.card.online import with_spoken_versions
@@ -105,7 +105,7 @@ class Subject:
         config: ClientConfig,
         scenarios: Scenarios,
         timeout: float,
-        webhook: Place | None = None,
+        webhook: BindAddress | None = None,
         profile: str = "standard",
     ) -> tuple[Target, ...]:
         """Return the interfaces to speak to.

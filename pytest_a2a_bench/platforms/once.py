@@ -21,13 +21,12 @@ import httpx
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.bodies import Meter
 from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.codec import InEvent, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.a2a.network import Network
-from pytest_a2a_bench.a2a.requests import RequestRecord
+from pytest_a2a_bench.a2a.requests import RequestRecord, Wire
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.a2a.turn import Turn
-from pytest_a2a_bench.a2a.wire import Wire
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AuthenticationError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from pytest_a2a_bench.a2a.place import LOOPBACK, Place, read_place
+from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress, read_bind_address
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tool_door import SERVER
@@ -19,12 +19,12 @@ def missing_modules() -> list[str]:
     return [name for name in _MODULES if find_spec(name) is None]
 
 
-def place_of(settings: Settings) -> Place:
+def place_of(settings: Settings) -> BindAddress:
     """Return where the tools of trials are served.
 
     :raises ConfigurationError: if the settings name no place.
     """
-    return read_place(settings.mcp_bind, settings.mcp_url, SERVER, any_port=True) or LOOPBACK
+    return read_bind_address(settings.mcp_bind, settings.mcp_url, SERVER, any_port=True) or LOOPBACK
 
 
 def problems(settings: Settings, processes: bool = False) -> Iterator[str]:

@@ -30,7 +30,7 @@ from starlette.responses import PlainTextResponse
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.bodies import Meter
-from pytest_a2a_bench.a2a.place import Place, authority, family
+from pytest_a2a_bench.a2a.network import BindAddress, authority, family
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, ReplyLimitError
 from pytest_a2a_bench.model import ToolAccess
 from pytest_a2a_bench.model.bounds import Bounds
@@ -60,7 +60,7 @@ class ToolServer:
     :param place: where it listens.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: BindAddress) -> None:
         self._place = place
         self._trials: dict[str, _Trial] = {}
         self._holding: set[asyncio.Task[None]] = set()
@@ -263,10 +263,10 @@ def _result(answer: Answer) -> CallToolResult:
 # --- one for each place in a process ----------------------------------------------------------------------------------
 
 _lock = threading.Lock()
-_servers: dict[Place, tuple[asyncio.AbstractEventLoop, ToolServer]] = {}
+_servers: dict[BindAddress, tuple[asyncio.AbstractEventLoop, ToolServer]] = {}
 
 
-def open_desk(place: Place, bounds: Bounds) -> Desk:
+def open_desk(place: BindAddress, bounds: Bounds) -> Desk:
     """Begin to serve the tools of a trial, on the shared event loop.
 
     :raises ConfigurationError: if the server cannot listen.

@@ -16,7 +16,7 @@ from mutation import PROMPTS, targets
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import checks
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements, plan, requirement

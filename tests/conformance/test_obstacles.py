@@ -12,8 +12,8 @@ from faulty_server import TOKENS, serve_app, serve_faulty
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult

@@ -10,7 +10,7 @@ import pytest
 from full_agent import full_agent
 from judged import SCRIPTED
 
-from pytest_a2a_bench.a2a.place import Place, read_place
+from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -26,13 +26,13 @@ IDS = {"PUSH-011", "PUSH-016"}
     ("bind", "url", "place"),
     [
         (None, None, None),
-        ("127.0.0.1:80", None, Place("127.0.0.1", 80, "http://127.0.0.1:80")),
-        ("[::1]:80", None, Place("::1", 80, "http://[::1]:80")),
-        ("0.0.0.0:80", "https://t.example/hooks/", Place("0.0.0.0", 80, "https://t.example/hooks")),
+        ("127.0.0.1:80", None, BindAddress("127.0.0.1", 80, "http://127.0.0.1:80")),
+        ("[::1]:80", None, BindAddress("::1", 80, "http://[::1]:80")),
+        ("0.0.0.0:80", "https://t.example/hooks/", BindAddress("0.0.0.0", 80, "https://t.example/hooks")),
     ],
 )
-def test_places(bind: str | None, url: str | None, place: Place | None) -> None:
-    assert read_place(bind, url) == place
+def test_places(bind: str | None, url: str | None, place: BindAddress | None) -> None:
+    assert read_bind_address(bind, url) == place
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_places(bind: str | None, url: str | None, place: Place | None) -> None:
 )
 def test_what_is_no_place(bind: str | None, url: str | None, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
-        read_place(bind, url)
+        read_bind_address(bind, url)
 
 
 def test_whatever_stands_in_between_may_change_the_path() -> None:
     async def scenario() -> None:
         port = free_port()
-        async with WebhookReceiver(Place("127.0.0.1", port, "https://t.example/hooks")) as receiver:
+        async with WebhookReceiver(BindAddress("127.0.0.1", port, "https://t.example/hooks")) as receiver:
             hook = receiver.hook()
             assert hook.url.startswith("https://t.example/hooks/")
             name = hook.url.rpartition("/")[2]
@@ -68,7 +68,7 @@ def test_whatever_stands_in_between_may_change_the_path() -> None:
     asyncio.run(scenario())
 
 
-def judge(place: Place) -> tuple[CheckResult, ...]:
+def judge(place: BindAddress) -> tuple[CheckResult, ...]:
     with full_agent() as url:
         card = httpx.get(f"{url}/.well-known/agent-card.json").json()
         targets = targets_of(card, url, scenarios=Scenarios(SCRIPTED), timeout=5, webhook=place)
@@ -77,7 +77,7 @@ def judge(place: Place) -> tuple[CheckResult, ...]:
 
 def test_one_port_serves_the_checks_of_all_bindings() -> None:
     port = free_port()
-    results = judge(Place("127.0.0.1", port, f"http://localhost:{port}/under/here"))
+    results = judge(BindAddress("127.0.0.1", port, f"http://localhost:{port}/under/here"))
     assert {(r.requirement.id, r.binding): r.outcome for r in results} == {
         (id, binding): "passed" for id in IDS for binding in BINDINGS
     }
@@ -87,6 +87,6 @@ def test_a_port_that_is_taken_is_no_fault_of_the_agent(monkeypatch: pytest.Monke
     monkeypatch.setattr("pytest_a2a_bench.conformance.session.session._PORT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        results = judge(Place("127.0.0.1", port, f"http://127.0.0.1:{port}"))
+        results = judge(BindAddress("127.0.0.1", port, f"http://127.0.0.1:{port}"))
     assert {r.outcome for r in results} == {"error"}
     assert all("the webhook cannot listen on 127.0.0.1" in r.reason for r in results), results

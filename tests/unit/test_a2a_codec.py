@@ -10,8 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.a2a.bodies import excerpt, parse_json
-from pytest_a2a_bench.a2a.codec import Form, read_event, read_part, read_state, read_task, write_part, write_send
-from pytest_a2a_bench.a2a.messages import InMessage, InTask, OutMessage, StatusUpdate
+from pytest_a2a_bench.a2a.codec import (
+    Form,
+    InMessage,
+    InTask,
+    OutMessage,
+    StatusUpdate,
+    read_event,
+    read_part,
+    read_state,
+    read_task,
+    write_part,
+    write_send,
+)
 from pytest_a2a_bench.errors import ProtocolError
 from pytest_a2a_bench.model import Part
 

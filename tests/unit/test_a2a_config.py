@@ -69,7 +69,7 @@ def test_token_never_shows() -> None:
 def test_importing_the_package_brings_nothing_heavy() -> None:
     code = (
         "import sys, pytest_a2a_bench.a2a, pytest_a2a_bench.a2a.config, pytest_a2a_bench.a2a.card\n"
-        "import pytest_a2a_bench.a2a.turn, pytest_a2a_bench.a2a.auth\n"
+        "import pytest_a2a_bench.a2a.turn\n"
         "print([m for m in ('httpx', 'a2a', 'grpc', 'pydantic', 'google.protobuf') if m in sys.modules])\n"
         "import pytest_a2a_bench.a2a.client\n"
         "print([m for m in ('a2a', 'grpc', 'pydantic', 'google.protobuf') if m in sys.modules])"

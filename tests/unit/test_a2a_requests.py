@@ -8,9 +8,15 @@ import ssl
 import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
 from pytest_a2a_bench.a2a.pace import Pace
-from pytest_a2a_bench.a2a.requests import Requests, RetryPolicy, parse_retry_after
+from pytest_a2a_bench.a2a.requests import (
+    Requests,
+    RetryPolicy,
+    is_repeatable,
+    is_uncertain,
+    parse_retry_after,
+    uncertain,
+)
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,

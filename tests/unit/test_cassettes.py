@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.a2a.card import parse_card
-from pytest_a2a_bench.a2a.messages import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
+from pytest_a2a_bench.a2a.codec import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.form import (
     CASSETTE,

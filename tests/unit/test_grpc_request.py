@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.a2a.codec import write_send
+from pytest_a2a_bench.a2a.codec import OutMessage, write_send
 from pytest_a2a_bench.a2a.grpc_wire import _as_declared
-from pytest_a2a_bench.a2a.messages import OutMessage
 from pytest_a2a_bench.model import Part
 
 texts = st.text(max_size=20)

@@ -16,7 +16,7 @@ from private_network import Place
 
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.a2a.network import Network
-from pytest_a2a_bench.a2a.refusals import explain
+from pytest_a2a_bench.a2a.transport import explain
 from pytest_a2a_bench.configuration.table import CONNECTION
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings

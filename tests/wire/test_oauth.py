@@ -12,11 +12,11 @@ import pytest
 from private_network import CLIENT, SECRET, Authority, Place, grpc_card, guarded_agent, oauth_card
 from raw_agent import raw_agent, response
 
+from pytest_a2a_bench.a2a.auth import authentication
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.a2a.oauth import authentication
-from pytest_a2a_bench.a2a.tokens import Issued, TokenSource
+from pytest_a2a_bench.a2a.transport import Issued, TokenSource
 from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.wire.http import open_wire
@@ -150,8 +150,8 @@ def test_a_card_that_offers_no_flow_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 def test_both_versions_of_a_card_name_scopes(version: str) -> None:
+    from pytest_a2a_bench.a2a.auth import find_grant
     from pytest_a2a_bench.a2a.card import parse_card
-    from pytest_a2a_bench.a2a.oauth import find_grant
 
     raw = oauth_card("https://agent.example", "https://agent.example/token", ["one", "two"])
     if version == "0.3":

@@ -18,7 +18,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from pytest_a2a_bench.a2a.place import LOOPBACK, Place
+from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.bounds import Bounds
@@ -35,7 +35,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 class Trial:
     """A trial whose conversation answers each call by its own name, for as long as it lasts."""
 
-    def __init__(self, name: str, place: Place = LOOPBACK, bounds: Bounds | None = None) -> None:
+    def __init__(self, name: str, place: BindAddress = LOOPBACK, bounds: Bounds | None = None) -> None:
         self.name = name
         self.desk: Desk = open_desk(place, bounds or Bounds())
         self.desk.tools = (WHO,)
@@ -278,7 +278,7 @@ def test_the_token_is_hidden_until_the_trial_is_stored() -> None:
 def test_an_agent_elsewhere_calls_it_by_the_name_it_was_given() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with trials(place=Place("127.0.0.1", port, "https://bench.example/tools")) as (trial,):
+    with trials(place=BindAddress("127.0.0.1", port, "https://bench.example/tools")) as (trial,):
         access = trial.desk.access
         assert access.url.startswith("https://bench.example/tools/trials/")
         # As a proxy passes it on: with the prefix or without, under the name that the agent called.
@@ -287,4 +287,4 @@ def test_an_agent_elsewhere_calls_it_by_the_name_it_was_given() -> None:
             inside = ToolAccess(f"http://127.0.0.1:{port}{passed}", access.token)
             assert post(inside, Host="bench.example").status_code == 200
         with pytest.raises(ConfigurationError, match=rf"cannot listen on 127.0.0.1:{port}: .*--a2a-mcp-bind"):
-            open_desk(Place("127.0.0.1", port), Bounds())
+            open_desk(BindAddress("127.0.0.1", port), Bounds())

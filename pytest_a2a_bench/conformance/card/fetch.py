@@ -16,13 +16,12 @@ from typing import Any
 
 import httpx
 
-from pytest_a2a_bench.a2a.auth import AuthParts, origin_of
+from pytest_a2a_bench.a2a.auth import AuthParts, authentication, origin_of
 from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import USUAL, Network
-from pytest_a2a_bench.a2a.oauth import authentication
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.conformance.card.document import Document, Ledger, as_list, as_object, read_document
 from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served

@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.a2a.auth import AuthParts, may_receive
+from pytest_a2a_bench.a2a.auth import AuthParts, authentication, may_receive
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.a2a.oauth import authentication
 from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
 from pytest_a2a_bench.conformance.card.judge import card_versions
 from pytest_a2a_bench.conformance.card.shared import CORE_BINDINGS

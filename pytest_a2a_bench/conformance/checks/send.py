@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.a2a.messages import SETTLED
+from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.shared import MEDIA_TYPE
 from pytest_a2a_bench.conformance.checks.tasks import history_of

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.a2a.messages import INTERRUPTED, TERMINAL
+from pytest_a2a_bench.a2a.codec import INTERRUPTED, TERMINAL
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.fixtures import stream_in
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of

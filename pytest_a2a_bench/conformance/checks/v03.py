@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
+from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.auth import GARBAGE, credentials, demands_credentials, operations
 from pytest_a2a_bench.conformance.checks.binding import first, is_missing

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 
 MEMBERS = ("task", "message", "statusUpdate", "artifactUpdate")

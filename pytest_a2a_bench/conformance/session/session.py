@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from typing import Any, TypeVar
 
-from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.protocol.operations import SENDING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import (
     config_ids,

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
+from pytest_a2a_bench.a2a.auth import AuthParts, authentication, explain_refusal, may_receive
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.network import USUAL, Network
-from pytest_a2a_bench.a2a.oauth import authentication
-from pytest_a2a_bench.a2a.place import Place
+from pytest_a2a_bench.a2a.network import USUAL, BindAddress, Network
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 
 Breadth = Literal["standard", "full"]
@@ -44,7 +42,7 @@ class Target:
     tenant: str = ""
     scenarios: Scenarios = field(default_factory=Scenarios)
     timeout: float = 10.0
-    webhook: Place | None = None
+    webhook: BindAddress | None = None
     network: Network = USUAL
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -111,7 +109,7 @@ def targets_of(
     config: ClientConfig | None = None,
     scenarios: Scenarios | None = None,
     timeout: float = 10.0,
-    webhook: Place | None = None,
+    webhook: BindAddress | None = None,
     breadth: Breadth = "standard",
 ) -> tuple[Target, ...]:
     """Return one target for each (binding, version) of a card: its first interface of that kind.

@@ -15,10 +15,9 @@ from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers t
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.card import read_target
+from pytest_a2a_bench.a2a.grpc_channel import explain_grpc, open_channel
 from pytest_a2a_bench.a2a.network import USUAL, Network
-from pytest_a2a_bench.a2a.refusals import explain_grpc
-from pytest_a2a_bench.a2a.tokens import source_of
-from pytest_a2a_bench.a2a.transport import open_channel
+from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late

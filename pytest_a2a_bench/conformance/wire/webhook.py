@@ -17,7 +17,7 @@ from typing import Any
 
 import h11
 
-from pytest_a2a_bench.a2a.place import Place, authority, family
+from pytest_a2a_bench.a2a.network import BindAddress, authority, family
 from pytest_a2a_bench.errors import ConfigurationError
 
 # Each of these bounds is one that an agent could otherwise use to fill memory or to hold a connection for ever.
@@ -30,7 +30,7 @@ _MOST_DELIVERIES = 500
 _READ_BYTES = 8 * 1024
 
 
-def check_place(place: Place | None) -> None:
+def check_place(place: BindAddress | None) -> None:
     """Refuse a place where this machine cannot listen; a port that is taken may be free later.
 
     :raises ConfigurationError: saying why.
@@ -110,7 +110,7 @@ class WebhookReceiver:
     :param everything: gets what comes to any path that no other hook has.
     """
 
-    def __init__(self, place: Place | None = None, *, everything: Hook | None = None) -> None:
+    def __init__(self, place: BindAddress | None = None, *, everything: Hook | None = None) -> None:
         self._place = place
         self._everything = everything
         self._hooks: dict[str, Hook] = {}

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.network import USUAL
-from pytest_a2a_bench.a2a.place import read_place
+from pytest_a2a_bench.a2a.network import USUAL, read_bind_address
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.engine import Judge, RawWire
@@ -31,7 +30,7 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import findings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.place import Place
+    from pytest_a2a_bench.a2a.network import BindAddress
     from pytest_a2a_bench.conformance.finding import Planned
     from pytest_a2a_bench.conformance.session.target import Target
     from pytest_a2a_bench.conformance.subject import Subject
@@ -228,8 +227,8 @@ def _jwks(run: BenchRun) -> Any:
     return load_jwks(source, timeout=_seconds(run), network=_config(run).network if "://" in source else USUAL)
 
 
-def _webhook(run: BenchRun) -> Place | None:
-    return read_place(run.settings.webhook_bind, run.settings.webhook_url)
+def _webhook(run: BenchRun) -> BindAddress | None:
+    return read_bind_address(run.settings.webhook_bind, run.settings.webhook_url)
 
 
 def _scenarios(run: BenchRun) -> Scenarios:

@@ -14,7 +14,7 @@ from typing import Any
 
 from faulty.fault import Json
 from faulty.problems import Violation, invalid, parse_time
-from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
+from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 
 TERMINAL_STATES = frozenset(f"TASK_STATE_{name.upper()}" for name in TERMINAL)
 SETTLED_STATES = frozenset(f"TASK_STATE_{name.upper().replace('-', '_')}" for name in SETTLED)
