@@ -4,33 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import cast
 
-from pytest_a2a_bench import extensions
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.translate.auto import DIALECTS, NATIVE, detect_request, settle
+from pytest_a2a_bench.translate.auto import detect_request, get, names, settle
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
-from pytest_a2a_bench.translate.org_official import OFFICIAL, OFFICIAL_TOOLS
 
 __all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "form", "get", "names", "settle"]
-
-
-_HIDDEN: dict[str, Dialect] = {dialect.name: dialect for dialect in (NATIVE, OFFICIAL, OFFICIAL_TOOLS)}
-"""Which nobody may choose: the tools decide about one, the profile of a benchmark about the others."""
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all dialects, ``auto`` first."""
-    return tuple(DIALECTS)
-
-
-def get(name: str) -> Dialect:
-    """Return a dialect by its name.
-
-    :raises ConfigurationError: if there is none of that name, or another's cannot be loaded.
-    """
-    found = _HIDDEN.get(name) or DIALECTS.get(name)
-    return found if found is not None else cast("Dialect", extensions.load("dialects", name, DIALECTS))
 
 
 def form(name: str, briefing: Briefing | None = None) -> str:

@@ -4,32 +4,83 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing, Part, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.translate import agentbeats, data, org_dialects, tool_call
+from pytest_a2a_bench.translate import agentbeats, data, tool_call
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect, SierraDialect
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.translate.data import DataDialect
-from pytest_a2a_bench.translate.org_actions import ASK, is_about_org, read_org_reply
-from pytest_a2a_bench.translate.org_dialects import ActionDialect, EntropicDialect, TagsDialect
-from pytest_a2a_bench.translate.org_official import OFFICIAL, is_first
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 from pytest_a2a_bench.translate.tool_call import NATIVE_REMINDER, ToolCallDialect
 
 _log = logging.getLogger(__name__)
 
 _RULES = Rules("auto")
-_ACTIONS = """\
-How to answer: with one JSON object and nothing around it.
-To run a query: {"action": "execute", "query": "YOUR QUERY"}
-To answer the user: {"action": "respond", "answer": ["VALUE", ...]}, or your words in place of the list
-Calls of the two tools above are read as well. Plain text reaches nobody. What a query finds is in the next message."""
+_CRM = "pytest_a2a_bench.benchmarks.crmarena.dialects"
+OF_BENCHMARKS: Mapping[str, str] = {
+    "crm_action": f"{_CRM}:ACTION",
+    "execute_tags": f"{_CRM}:TAGS",
+    "crm_entropic": f"{_CRM}:ENTROPIC",
+    "crm_official": f"{_CRM}:OFFICIAL",
+    "crm_official_tools": f"{_CRM}:OFFICIAL_TOOLS",
+}
+"""Dialects that one benchmark's tasks are told in, as ``module:OBJECT``: imported where they are used."""
+
+HIDDEN = ("mcp", "crm_official", "crm_official_tools")
+"""Which nobody may choose: the tools decide about one, the profile of a benchmark about the others."""
+
+_FORMS: Mapping[str, str] = {"respond": f"{_CRM}:ANY_FORM"}
+"""By the name of a tool: what reads replies in a benchmark's own forms, where ``auto`` finds no call in them."""
+
+
+class BenchmarkForms(Protocol):
+    """A reader of the forms in which a benchmark's two or three actions are written."""
+
+    def is_made_for(self, tools: Sequence[ToolSpec]) -> bool:
+        """Return whether these are the benchmark's tools."""
+        ...
+
+    def explain(self, tools: Sequence[ToolSpec]) -> str:
+        """Return how to answer; an empty string for the words of ``tool_call``."""
+        ...
+
+    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds) -> DecodedReply:
+        """Read a reply."""
+        ...
+
+
+@functools.cache
+def _import(reference: str) -> Any:
+    return extensions.Extension("dialects", reference, reference, "pytest-a2a-bench").load()
+
+
+def _forms_of(tools: Sequence[ToolSpec]) -> BenchmarkForms | None:
+    forms = next((_import(_FORMS[tool.name]) for tool in tools if tool.name in _FORMS), None)
+    return cast("BenchmarkForms", forms) if forms is not None and forms.is_made_for(tools) else None
+
+
+def get(name: str) -> Dialect:
+    """Return a dialect by its name.
+
+    :raises ConfigurationError: if there is none of that name, or another's cannot be loaded.
+    """
+    if name == NATIVE.name:
+        return NATIVE
+    if name in DIALECTS:
+        return DIALECTS[name]
+    if name in OF_BENCHMARKS:
+        return cast("Dialect", _import(OF_BENCHMARKS[name]))
+    return cast("Dialect", extensions.load("dialects", name, names()))
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all dialects that a user may choose, ``auto`` first."""
+    return (*DIALECTS, *(name for name in OF_BENCHMARKS if name not in HIDDEN))
 
 
 class AutoDialect(ToolCallDialect):
@@ -42,23 +93,22 @@ class AutoDialect(ToolCallDialect):
     ) -> DecodedReply:
         """Read a reply in any dialect and name it.
 
-        The forms of the tasks about an org are looked for only where the tools are that org's two actions.
+        A benchmark's own forms are looked for only where the tools are that benchmark's.
         """
         decoded = read_reply(parts, tools, _RULES, bounds)
-        return _read_org(parts, decoded, bounds) if is_about_org(tools) and not decoded.calls else decoded
+        forms = None if decoded.calls else _forms_of(tools)
+        if forms is None:
+            return decoded
+        found = forms.decode_reply(parts, tools, bounds)
+        return found if found.calls else decoded
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request in whichever dialect it is written in."""
-        detected = detect_request(parts)
-        if detected in DIALECTS:
-            return DIALECTS[detected].decode_request(parts)
-        own = OFFICIAL if detected == OFFICIAL.name else cast("Dialect", extensions.load("dialects", detected))
-        return own.decode_request(parts)
+        return get(detect_request(parts)).decode_request(parts)
 
     def _how(self, briefing: Briefing) -> str:
-        # The shortest form, which agents without tools of their own can write as well; a colleague has no place in it.
-        is_plain = is_about_org(briefing.tools) and ASK not in (tool.name for tool in briefing.tools)
-        return _ACTIONS if is_plain else super()._how(briefing)
+        forms = _forms_of(briefing.tools)
+        return (forms.explain(briefing.tools) if forms is not None else "") or super()._how(briefing)
 
 
 class NativeDialect(AutoDialect):
@@ -85,21 +135,9 @@ DIALECTS: dict[str, Dialect] = {
         AgentBeatsDialect(),
         SierraDialect(),
         DataDialect(),
-        ActionDialect(),
-        TagsDialect(),
-        EntropicDialect(),
     )
 }
-"""Every dialect by name."""
-
-
-def _read_org(parts: Sequence[Part], decoded: DecodedReply, bounds: Bounds) -> DecodedReply:
-    """Read a reply in which no call was found by the forms of the tasks about an org."""
-    found = read_org_reply(parts, _RULES.name, prose_allowed=True, bounds=bounds)
-    if not found.calls:
-        return decoded
-    # In ``auto`` no form was asked for, so none is a finding.
-    return replace(found, findings=tuple(f for f in found.findings if f.rule != "other-dialect"))
+"""The dialects for any tools, by name."""
 
 
 def settle(current: str | None, decoded: DecodedReply) -> str | None:
@@ -115,15 +153,13 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
     :param default: what to return where it cannot be told: a later message in the foreign formats is bare text, so
         an agent passes what the conversation began with.
     """
+    if any(part.kind == "data" and data.is_addressed(part.data) for part in parts):
+        return "data"
+    for name, reference in OF_BENCHMARKS.items():
+        if name not in HIDDEN and _import(reference).recognises(parts):
+            return name
     for part in parts:
-        if part.kind == "data" and data.is_addressed(part.data):
-            return "data"
-        if org_dialects.read_entropic_body(part) is not None:
-            return "crm_entropic"
         if part.kind == "text":
-            org = org_dialects.find_dialect(part.text)
-            if org is not None and not tool_call.lists_tools(part.text[: org[1]]):
-                return org[0]
             briefing, end = agentbeats.find_briefing(part.text)
             if briefing is None and tool_call.is_addressed(part.text):
                 return "tool_call"
@@ -132,8 +168,8 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
                 if tool_call.lists_tools(briefing.policy):
                     return "tool_call"
                 return "sierra" if agentbeats.TAG_LINE in part.text[end:] else "agentbeats"
-            if is_first(part.text):
-                return OFFICIAL.name
+    if _import(OF_BENCHMARKS["crm_official"]).recognises(parts):
+        return "crm_official"
     # What another distribution or the project adds, where it can tell that it is meant.
     own = (name for name in extensions.names("dialects") if _is_meant(name, parts))
     return next(own, default)
@@ -142,7 +178,7 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
 def _is_meant(name: str, parts: Sequence[Part]) -> bool:
     """Tell whether a dialect of others recognises a request. One that is broken costs the others nothing."""
     try:
-        extension = extensions.find("dialects", name, DIALECTS)
+        extension = extensions.find("dialects", name, names())
     except ConfigurationError:  # told of where its name is used
         return False
     recognises = _recogniser(extension) if extension is not None else None

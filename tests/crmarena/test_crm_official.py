@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import RunTrials
 
+from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS
+from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL
 from pytest_a2a_bench.benchmarks.crmarena.episode import Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, official_user, prepare_query
@@ -29,8 +31,6 @@ from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.suite import variant_of
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid
-from pytest_a2a_bench.translate.org_actions import TOOLS
-from pytest_a2a_bench.translate.org_official import OFFICIAL
 
 SCHEMA = read_published([{"object": "Case", "fields": {"Id": "its id"}}])
 

@@ -18,6 +18,7 @@ from trials import run_against
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation
+from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL_TOOLS, read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
 from pytest_a2a_bench.benchmarks.crmarena.official import tools as official_tools
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
@@ -33,7 +34,6 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.errors import ConfigurationError, TransportError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid
 from pytest_a2a_bench.settings import Settings
-from pytest_a2a_bench.translate.org_official import OFFICIAL_TOOLS, read_tool_action
 
 SCHEMA = read_published([{"object": "Case", "fields": {"Id": "its id"}}])
 TASK = next(t for t in MINI.values() if t.category == "handle_time" and t.answers[0] != "None")

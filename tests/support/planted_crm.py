@@ -18,12 +18,12 @@ from mini_org.solve.task import AgentTask
 from mini_orgs import mini
 from planted_tau2 import Fails, Line, Planted
 
+from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.player import respond
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NONE, STAGES, CrmTask
 from pytest_a2a_bench.model import AgentSaid, ToolCall
-from pytest_a2a_bench.translate.org_actions import EXECUTE
 
 Row = Mapping[str, Any]
 Ask = Callable[[str], "str | None"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS as ORG
 from pytest_a2a_bench.configuration.rates import read_reply_limits
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
@@ -20,7 +21,6 @@ from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.base import DecodedReply
 from pytest_a2a_bench.translate.calls import merge_calls
-from pytest_a2a_bench.translate.org_actions import TOOLS as ORG
 
 BOOK = [ToolSpec("book")]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench import translate
+from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import (
     AgentSaid,
@@ -22,7 +23,6 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.settings import DIALECTS
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect
-from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 GET = ToolSpec(
     "get_user",

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench import translate
-from pytest_a2a_bench.benchmarks.crmarena.actions import BadFormat, Execute, Respond, read_action
+from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS, TOOLS, BadFormat, Execute, Respond, read_action
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS, TOOLS
 
 SOQL = "SELECT Id FROM Case WHERE Status = 'Closed' AND CreatedDate > 2021-01-01T00:00:00Z"
 SOSL = "FIND {power AND manager} IN ALL FIELDS RETURNING Product2(Id, Name)"

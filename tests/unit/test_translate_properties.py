@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench import translate
+from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
 from pytest_a2a_bench.model import (
     AgentSaid,
     Briefing,
@@ -22,7 +23,6 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 GENERAL = [n for n in translate.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]

@@ -22,6 +22,7 @@ from pytest_a2a_bench.agents.brains import WORDS
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.agents.oracle import FAREWELL
 from pytest_a2a_bench.agents.server import Served
+from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
@@ -30,7 +31,6 @@ from pytest_a2a_bench.errors import (
     TrialCancelledError,
 )
 from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 Connect = Callable[..., AgentConnection]
 

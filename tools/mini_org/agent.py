@@ -12,10 +12,10 @@ from mini_org.solve import choose_steps
 from mini_org.solve.task import AgentTask, Record, read_observation
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, number_calls
 from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE
 from pytest_a2a_bench.benchmarks.crmarena.player import respond
 from pytest_a2a_bench.benchmarks.player import match_call
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, UserSaid
-from pytest_a2a_bench.translate.org_actions import EXECUTE
 
 
 class Solver:

@@ -1,20 +1,363 @@
-"""What an agent may do in a CRM task, how its words are read as that, and what it is told of a query's outcome."""
+"""The two actions of a CRM task: their tools, the forms in which agents write them, and how query results are shown."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
-from pytest_a2a_bench.model import AgentSaid, ToolCall
-from pytest_a2a_bench.translate.org_actions import ASK, EXECUTE, RESPOND, answer_text, strip_fence
-from pytest_a2a_bench.translate.org_dialects import OUTPUT_LABEL
+from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
+from pytest_a2a_bench.translate.base import DecodedReply
+from pytest_a2a_bench.translate.calls import read_calls
+from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
+from pytest_a2a_bench.translate.reading import cut_parts, too_deep, too_slow
+from pytest_a2a_bench.translate.scan import RAW_LIMIT
 
+ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
+"""Dialects that can say nothing but a query and an answer: for the tasks about an org."""
+
+EXECUTE = "execute"
+RESPOND = "respond"
+
+TOOLS = (
+    ToolSpec(
+        EXECUTE,
+        "Run one SOQL or SOSL query on the org and see what it finds.",
+        {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "The SOQL or SOSL text."}},
+            "required": ["query"],
+        },
+    ),
+    ToolSpec(
+        RESPOND,
+        "Give the answer, or speak to the user.",
+        {
+            "type": "object",
+            "properties": {
+                "answer": {"type": "string", "description": 'The answer as {"answer": ["VALUE", ...]}, or words.'}
+            },
+            "required": ["answer"],
+        },
+    ),
+)
+"""The actions as tools, for the dialects that call tools."""
+
+OUTPUT_LABEL = "Salesforce instance output: "
+"""The beginning of what the org says."""
+
+ASK = "ask_agent"
+
+
+def asking_tool(colleagues: Sequence[str], questions: int) -> ToolSpec:
+    """Return the third tool, for an agent that may ask colleagues."""
+    return ToolSpec(
+        ASK,
+        "Ask a colleague, an agent as you are, a question in plain words and see its answer. "
+        f"Colleagues: {', '.join(colleagues)}. At most {questions} questions in this task.",
+        {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "enum": list(colleagues), "description": "Whom to ask."},
+                "question": {"type": "string", "description": "The question, with all that is needed to answer it."},
+            },
+            "required": ["name", "question"],
+        },
+    )
+
+
+Form = Literal["crm_action", "execute_tags", "crm_entropic", "call"]
+"""How an action was written: by the name of the dialect whose form it is, or as a call of a tool."""
+
+_EXECUTE_NAMES = frozenset({EXECUTE, "query", "soql", "sosl", "search", "run_query", "execute_query", "run"})
+_RESPOND_NAMES = frozenset({RESPOND, "answer", "submit", "response", "final", "final_answer", "reply", "finish"})
 # Names that models give the argument, although the tool's schema has another one: the words count.
-_QUERY_KEYS = ("query", "content", "soql", "sosl", "q", "input", "text")
-_ANSWER_KEYS = ("answer", "content", "message", "text", "response", "answers")
+_QUERY_KEYS = ("query", "soql", "sosl", "content", "q", "input", "text", "execute")
+_ANSWER_KEYS = ("answer", "answers", "content", "message", "response", "text", "result", "respond", "final_answer")
+_INSIDE = ("arguments", "parameters", "args", "params", "kwargs", "input")
+_THOUGHTS = re.compile(r"<(think|thought|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_OPENER = re.compile(r"<(execute|respond)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_CLOSER = {name: re.compile(rf"</\s{{0,5}}{name}\s{{0,5}}>", re.IGNORECASE) for name in (EXECUTE, RESPOND)}
+_FENCE = re.compile(r"\A\s*```[\w+-]*[ \t]*\n?(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_ESCAPED = re.compile(r"&lt;(?=/?(?:execute|respond)\b)", re.IGNORECASE)
+_SUSPICIOUS = re.compile(r"""["']action["']\s{0,20}:|</?(?:execute|respond)\b""", re.IGNORECASE)
+_MAX_ACTIONS = 50
+
+
+class Found(NamedTuple):
+    """One action in a reply.
+
+    :param name: ``execute`` or ``respond``.
+    :param payload: the query or the answer, never blank.
+    :param fault: what is wrong with how it was written, or an empty string.
+    """
+
+    name: str
+    payload: str
+    form: Form
+    start: int = 0
+    end: int = 0
+    fault: str = ""
+    call_id: str = ""
+
+    def call(self) -> ToolCall:
+        """Return the action as a call of a tool."""
+        key = "query" if self.name == EXECUTE else "answer"
+        return ToolCall(self.name, {key: self.payload}, self.call_id)
+
+
+class Findings(NamedTuple):
+    """The actions of one text, the text without them, and whether something looks like an action that is none."""
+
+    actions: tuple[Found, ...]
+    prose: str
+    suspicious: bool
+
+
+def is_about_org(tools: Collection[ToolSpec]) -> bool:
+    """Return whether tools are the two actions of an org, perhaps with colleagues to ask, and nothing else."""
+    return {t.name for t in tools} - {ASK} == {EXECUTE, RESPOND}
+
+
+def strip_fence(text: str) -> str:
+    """Return the inside of a Markdown code fence around a query, or the query itself, without blanks around it."""
+    match = _FENCE.match(text)
+    return (match[1] if match else text).strip()
+
+
+def answer_text(value: Any) -> str | None:
+    """Write an answer of any JSON type as the text that it means: null is None, a list is separated by commas."""
+    match value:
+        case None:
+            return "None"
+        case str():
+            return value
+        case float() if value.is_integer():
+            return str(int(value))
+        case int() | float():
+            return str(value)
+        case list():
+            return ", ".join(filter(None, map(answer_text, value))) or "None"
+        case Mapping():
+            return json.dumps(value, ensure_ascii=False)
+    return None
+
+
+def read_object(value: Any) -> Found | None:
+    """Read a JSON value as an action, or return None if it is none."""
+    if not isinstance(value, Mapping):
+        return None
+    action = value.get("action")
+    if isinstance(action, Mapping):
+        return read_object({**action, "action": action.get("action") or action.get("name") or action.get("type")})
+    if isinstance(action, str):
+        return _read_named(action.strip().lower(), value)
+    if action is not None:
+        return None
+    return _read_unnamed(value)
+
+
+def _read_named(name: str, value: Mapping[str, Any]) -> Found | None:
+    inside: Mapping[str, Any] = next((value[key] for key in _INSIDE if isinstance(value.get(key), Mapping)), {})
+    is_query = name in _EXECUTE_NAMES
+    if not is_query and name not in _RESPOND_NAMES:
+        return None
+    payload = _query_in(value, inside) if is_query else _answer_in(value, inside)
+    return Found(EXECUTE if is_query else RESPOND, payload, "crm_action", call_id=_id(value)) if payload else None
+
+
+def _read_unnamed(value: Mapping[str, Any]) -> Found | None:
+    """Read ``{"task_id", "answer"}`` and ``{"execute": ...}``."""
+    if "answer" in value and "name" not in value:
+        answer = (answer_text(value["answer"]) or "").strip()
+        task_id = value.get("task_id")
+        form: Form = "crm_entropic" if "task_id" in value else "crm_action"
+        return Found(RESPOND, answer, form, call_id=task_id if isinstance(task_id, str) else "") if answer else None
+    named = set(value) & {EXECUTE, RESPOND}
+    if len(named) == 1 and isinstance(value[(name := named.pop())], str):
+        return _read_named(name, value)
+    return None
+
+
+def _query_in(*places: Mapping[str, Any]) -> str:
+    query = next((place[key] for place in places for key in _QUERY_KEYS if key in place), None)
+    return strip_fence(query) or query.strip() if isinstance(query, str) else ""
+
+
+def _answer_in(*places: Mapping[str, Any]) -> str:
+    answer = next((place[key] for place in places for key in _ANSWER_KEYS if key in place), "")
+    return (answer_text(answer) or "").strip()
+
+
+def _id(value: Mapping[str, Any]) -> str:
+    call_id = value.get("id")
+    return call_id if isinstance(call_id, str) and len(call_id) <= 256 else ""
+
+
+def find_actions(text: str, allowance: CpuAllowance | None = None) -> Findings:
+    """Find the actions in a text: tags, JSON objects, calls of the two tools. What an agent thinks aloud is no action.
+
+    Takes time linear in the text's length, whatever it holds.
+
+    :param allowance: once it is spent, no further JSON is read.
+    """
+    head = text[:MAX_TEXT]
+    spoken = _THOUGHTS.sub("", head)
+    # Tags escaped for HTML are read only where no action is plain, whose query may have an &lt; of its own.
+    if not _SUSPICIOUS.search(spoken) and _ESCAPED.search(spoken):
+        spoken = spoken.replace("&lt;", "<").replace("&gt;", ">")
+    blocks = [b for b in find_blocks(spoken, allowance=allowance) if b.value is not BROKEN]
+    objects = [found for b in blocks if (found := _read_block(b)) is not None]
+    tags = [t for t in _find_tags(spoken) if not any(o.start <= t.start < o.end for o in objects)]
+    outside = [o for o in objects if not any(t.start <= o.start < t.end for t in tags)]
+    actions = sorted([*outside, *(t for t in tags if t.payload)], key=lambda found: found.start)
+    suspicious = not actions and bool(_SUSPICIOUS.search(spoken))
+    return Findings(tuple(actions), _without(spoken, actions), suspicious)
+
+
+def _read_block(block: Block) -> Found | None:
+    found = read_object(block.value)
+    if found is None:
+        found = read_data(block.value)
+    return found and found._replace(start=block.start, end=block.end)
+
+
+def read_data(value: Any) -> Found | None:
+    """Read a JSON value as an action or as a call of one of the two tools."""
+    found = read_object(value)
+    if found is not None:
+        return found
+    reading = read_calls(value, (EXECUTE, RESPOND))
+    for call in reading.calls if reading else ():
+        named = _read_named(call.name, {"id": call.id, **call.arguments}) if call.name in (EXECUTE, RESPOND) else None
+        if named is not None:
+            return named._replace(form="call")
+    return None
+
+
+def _find_tags(text: str) -> list[Found]:
+    found: list[Found] = []
+    position = 0
+    while len(found) < _MAX_ACTIONS and (opener := _OPENER.search(text, position)):
+        name = opener[1].lower()
+        closer = _CLOSER[name].search(text, opener.end())
+        following = _OPENER.search(text, opener.end())
+        inner = closer.start() if closer else following.start() if following else len(text)
+        position = closer.end() if closer else inner
+        payload, call_id = _inside_tag(name, text[opener.end() : inner])
+        fault = "" if closer else f"the <{name}> tag is not closed"
+        found.append(Found(name, payload, "execute_tags", opener.start(), position, fault, call_id))
+        if not closer and not following:
+            break
+    return found
+
+
+def _inside_tag(name: str, content: str) -> tuple[str, str]:
+    """Return what a tag says; some agents put the JSON form inside."""
+    payload = strip_fence(content) if name == EXECUTE or _FENCE.match(content) else content.strip()
+    if payload.startswith("{") and '"' in payload:
+        blocks = list(find_blocks(payload))
+        if len(blocks) == 1 and (blocks[0].start, blocks[0].end) == (0, len(payload)):
+            found = read_object(blocks[0].value)
+            if found is not None and found.name == name:
+                return found.payload, found.call_id
+    return payload, ""
+
+
+def _without(text: str, actions: Sequence[Found]) -> str:
+    pieces: list[str] = []
+    position = 0
+    for found in actions:
+        pieces.append(text[position : max(position, found.start)])
+        position = max(position, found.end)
+    pieces.append(text[position:])
+    cleaned = (re.sub(r"```[\w+-]*|<[|/]?\w*[|]?>\s*\Z", "", p).strip() for p in pieces)
+    return "\n".join(p for p in cleaned if p)
+
+
+def read_org_reply(
+    parts: Sequence[Part], dialect: str, *, prose_allowed: bool = False, bounds: Bounds = DEFAULT_BOUNDS
+) -> DecodedReply:
+    """Read a reply. Never raises, whatever the parts contain.
+
+    Of several actions the first query counts, otherwise the first answer, as upstream's parser has it. What is beyond a
+    bound is not read, and a finding says so.
+
+    :param dialect: the one that the agent was addressed in; another one's form is read too, and is a finding.
+    :param prose_allowed: whether words beside the action are welcome.
+    """
+    kept, limits = cut_parts(parts, bounds)
+    allowance = CpuAllowance(bounds.cpu)
+    shallow = [p for p in kept if p.kind != "data" or not is_deeper(p.data, bounds.depth)]
+    limits += [too_deep(bounds)] * (len(shallow) < len(kept))
+    decoded = _read(shallow, dialect, prose_allowed=prose_allowed, allowance=allowance)
+    limits += [too_slow(bounds)] * allowance.is_spent
+    unreadable = decoded.unreadable or (bool(limits) and not decoded.calls)
+    return replace(decoded, findings=(*decoded.findings, *limits), unreadable=unreadable)
+
+
+def _read(parts: Sequence[Part], dialect: str, *, prose_allowed: bool, allowance: CpuAllowance) -> DecodedReply:
+    found, prose, raw, suspicious = _gather(parts, allowance)
+    if not found:
+        return _nothing(prose, raw, suspicious, dialect)
+    chosen = next((f for f in found if f.name == EXECUTE), found[0])
+    findings = []
+    form = "tool_call" if chosen.form == "call" else chosen.form
+    if form != dialect:
+        message = f"the {dialect} dialect was asked for; this action is written in {form}"
+        findings.append(DialectFinding("other-dialect", message, raw))
+    if chosen.fault:
+        findings.append(DialectFinding("malformed-action", chosen.fault, raw))
+    if len({(f.name, f.payload) for f in found}) > 1:
+        message = f"one action at a time is allowed; of the {len(found)} in this reply only one counts"
+        findings.append(DialectFinding("several-calls", message, raw))
+    if prose and not prose_allowed:
+        findings.append(DialectFinding("text-beside-call", "text beside an action reaches nobody", prose[:RAW_LIMIT]))
+    return DecodedReply(prose or None, (chosen.call(),), tuple(findings), dialect=form)
+
+
+def _gather(parts: Sequence[Part], allowance: CpuAllowance) -> tuple[list[Found], str, str, bool]:
+    """Return the actions, the prose, the reply as it came (bounded), and whether it looks like an action."""
+    read = [(p.data, read_data(p.data)) for p in parts if p.kind == "data" and not allowance.is_spent]
+    found = [f for _, f in read if f is not None]
+    texts = [p.text for p in parts if p.kind == "text" and p.text]
+    scanned = _scan_texts(texts, allowance)
+    known = {(f.name, f.payload) for f in found}
+    found += [f for f in scanned.actions if (f.name, f.payload) not in known]
+    unread = [data for data, f in read if f is None and data not in (None, {}, [])]
+    raw = ("\n".join(texts) or (_show(unread[0]) if unread else ""))[:RAW_LIMIT]
+    return found, scanned.prose, raw, scanned.suspicious or bool(unread)
+
+
+def _scan_texts(texts: Sequence[str], allowance: CpuAllowance) -> Findings:
+    # Some servers stream one text as many parts, torn anywhere.
+    whole = find_actions("".join(texts), allowance)
+    if whole.actions or len(texts) < 2 or allowance.is_spent:
+        return whole
+    return find_actions("\n".join(texts), allowance)
+
+
+def _nothing(prose: str, raw: str, suspicious: bool, dialect: str) -> DecodedReply:
+    if not raw.strip():
+        message = "the reply has neither text nor an action"
+        return DecodedReply(findings=(DialectFinding("empty-reply", message),))
+    if suspicious:
+        finding = DialectFinding("unreadable-call", "this looks like an action but cannot be read", raw)
+    else:
+        finding = DialectFinding("prose-where-action-asked", f"the {dialect} dialect asks for an action", raw)
+    text = prose or raw
+    return DecodedReply(text if text.strip() else None, findings=(finding,), unreadable=suspicious)
+
+
+def _show(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} that is nested too deeply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +410,16 @@ def read_action(said: AgentSaid) -> Action:
 
 def _read_call(call: ToolCall) -> Action:
     name = call.name.strip().lower()
+    # With a single argument its name does not matter.
+    alone = dict.fromkeys(("execute", "respond"), *call.arguments.values()) if len(call.arguments) == 1 else {}
     if name == EXECUTE:
-        query = _find(call.arguments, _QUERY_KEYS)
-        if isinstance(query, str) and query.strip():
-            return Execute(strip_fence(query), call.id)
-        return BadFormat(f"a call of {EXECUTE} without a query", call.id)
+        query = _query_in(call.arguments, alone)
+        return Execute(query, call.id) if query else BadFormat(f"a call of {EXECUTE} without a query", call.id)
     if name == RESPOND:
-        answer = answer_text(_find(call.arguments, _ANSWER_KEYS))
-        if answer is not None and answer.strip():
-            return Respond(unwrap(answer), call.id)
-        return BadFormat(f"a call of {RESPOND} without an answer", call.id)
+        answer = _answer_in(call.arguments, alone)
+        return (
+            Respond(unwrap(answer), call.id) if answer else BadFormat(f"a call of {RESPOND} without an answer", call.id)
+        )
     if name == ASK:
         whom, question = call.arguments.get("name"), call.arguments.get("question")
         if isinstance(question, str) and question.strip():
@@ -96,15 +439,6 @@ def unwrap(answer: str) -> str:
         return answer.strip()
     inside = answer_text(value["answer"]) if isinstance(value, dict) and set(value) == {"answer"} else None
     return inside.strip() if inside and inside.strip() else answer.strip()
-
-
-def _find(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    for key in keys:
-        if key in arguments:
-            # A null answer is the answer None.
-            return arguments[key] if arguments[key] is not None else "None"
-    # With a single argument its name does not matter.
-    return next(iter(arguments.values()), "") if len(arguments) == 1 else ""
 
 
 _ATTRIBUTES = "attributes"

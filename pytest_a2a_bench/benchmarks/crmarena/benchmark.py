@@ -12,8 +12,9 @@ from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
-from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS, RESPOND, render_error, render_result
 from pytest_a2a_bench.benchmarks.crmarena.colleague import Colleagues
+from pytest_a2a_bench.benchmarks.crmarena.dialects import ACTION_HOW, OFFICIAL, OFFICIAL_TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
@@ -50,9 +51,6 @@ from pytest_a2a_bench.model import Briefing, Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.auto import NATIVE
-from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS, RESPOND
-from pytest_a2a_bench.translate.org_dialects import ACTION_HOW
-from pytest_a2a_bench.translate.org_official import OFFICIAL, OFFICIAL_TOOLS
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"

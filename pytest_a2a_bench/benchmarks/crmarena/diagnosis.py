@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_a2a_bench.benchmarks.crmarena.actions import Execute, read_action
+from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, Execute, read_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
 from pytest_a2a_bench.benchmarks.crmarena.mini import read_rot
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.translate.org_actions import EXECUTE
 
 CAUSES: Mapping[str, Cause] = {
     "no-query": Cause("answered without asking the org", "let it query before it answers"),

@@ -232,7 +232,7 @@ def _check_dialect(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
 
 
 def _without_colleagues() -> tuple[str, ...]:
-    from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS  # this module is loaded in every pytest run
+    from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS  # this module is loaded in every pytest run
 
     return ORG_DIALECTS
 

@@ -2,7 +2,7 @@
 
 It carries what upstream's system prompt carries (role, objects and fields, the task's required details, in aided mode
 the domain's optional ones, how to act, how many turns there are), in words of our own. How an action is written belongs
-to the dialect, which adds it; see :mod:`pytest_a2a_bench.translate.org_actions`.
+to the dialect, which adds it; see :mod:`pytest_a2a_bench.benchmarks.crmarena.actions`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.crmarena.actions import RESPOND, TOOLS, asking_tool
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import Briefing
-from pytest_a2a_bench.translate.org_actions import RESPOND, TOOLS, asking_tool
 
 MAX_TURNS = 20
 """How many replies an agent has before the conversation ends, as upstream."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
+from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.model import AgentSaid, Event, Turn
-from pytest_a2a_bench.translate.org_actions import EXECUTE
 
 MAX_TURNS = 20
 """Replies of the agent; in an interactive conversation the count starts anew after each that speaks to the user."""

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
+from pytest_a2a_bench.benchmarks.crmarena.actions import OUTPUT_LABEL, RESPOND
+from pytest_a2a_bench.benchmarks.crmarena.dialects import read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode
 from pytest_a2a_bench.benchmarks.crmarena.official.tools import Connector, OfficialTools, use_tool
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, Turn
-from pytest_a2a_bench.translate.org_actions import RESPOND
-from pytest_a2a_bench.translate.org_dialects import OUTPUT_LABEL
-from pytest_a2a_bench.translate.org_official import read_tool_action
 
 
 @dataclass(slots=True, kw_only=True)

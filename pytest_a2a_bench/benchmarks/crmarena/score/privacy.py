@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_a2a_bench.benchmarks.crmarena.actions import ASK, RESPOND
 from pytest_a2a_bench.benchmarks.crmarena.score.canaries import tells_code
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore
@@ -12,7 +13,6 @@ from pytest_a2a_bench.benchmarks.model_judge import enclose
 from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError, read_bool, read_object, read_text
 from pytest_a2a_bench.errors import JudgeMissingError
 from pytest_a2a_bench.model import Turn
-from pytest_a2a_bench.translate.org_actions import ASK, RESPOND
 
 UNJUDGED = "nothing here can tell whether an agent refused: the task has no benign twin; pass --a2a-judge-llm MODEL"
 """Why a privacy task is skipped that no twin and no model judges."""

@@ -3,15 +3,31 @@
 ``crm_action`` asks for ``{"action": "execute", "query": ...}`` or ``{"action": "respond", "answer": ...}``;
 ``execute_tags`` for ``<execute>...</execute>`` or ``<respond>...</respond>``, as CRMArena's own agents write them.
 There the words of the user and the org's output are sent as they are. ``crm_entropic`` has no queries.
+``crm_official`` and ``crm_official_tools``, which the profile ``official`` chooses, read replies as upstream's parsers
+do: the first pair of tags with something in it counts, a query before an answer; the agent with tools writes
+``Action: TOOL`` and ``Action Input: {...}``. Their briefing is upstream's own text.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.crmarena.actions import (
+    ASK,
+    EXECUTE,
+    ORG_DIALECTS,
+    OUTPUT_LABEL,
+    RESPOND,
+    TOOLS,
+    answer_text,
+    is_about_org,
+    read_org_reply,
+)
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import (
     AgentSaid,
@@ -27,19 +43,8 @@ from pytest_a2a_bench.model import (
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, parse_json
-from pytest_a2a_bench.translate.org_actions import (
-    EXECUTE,
-    ORG_DIALECTS,
-    RESPOND,
-    TOOLS,
-    answer_text,
-    is_about_org,
-    read_org_reply,
-)
 from pytest_a2a_bench.translate.serialization import Piece, join_pieces, labelled, read_marks
-
-OUTPUT_LABEL = "Salesforce instance output: "
-"""How an observation begins."""
+from pytest_a2a_bench.translate.tool_call import lists_tools
 
 _QUESTION = "\n\n# Question\n"
 _UNREADABLE = "Your last reply could not be read as a query or an answer; nothing was done with it.\n\n"
@@ -54,6 +59,12 @@ TAGS_HOW = """\
 To run a query: <execute> YOUR SOQL OR SOSL </execute>
 To answer: <respond> {"answer": ["VALUE", ...]} </respond>, or your words in place of the object
 You may think aloud before it, on one line: <thought> YOUR THOUGHT </thought>"""
+
+AUTO_HOW = """\
+How to answer: with one JSON object and nothing around it.
+To run a query: {"action": "execute", "query": "YOUR QUERY"}
+To answer the user: {"action": "respond", "answer": ["VALUE", ...]}, or your words in place of the list
+Calls of the two tools above are read as well. Plain text reaches nobody. What a query finds is in the next message."""
 
 _TASK = "crm_task"
 _MESSAGE = "crm_message"
@@ -102,6 +113,15 @@ class ActionDialect:
             events += marked.events if marked else _bare_events(rest)
         return DecodedRequest(briefing, tuple(events))
 
+    def recognises(self, parts: Sequence[Part]) -> bool:
+        """Return whether a request is written in this dialect: of two that are quoted the first one counts."""
+        for part in parts:
+            hits = [(part.text.find(f"\n{d.how}{_QUESTION}"), d.name) for d in (ActionDialect, TagsDialect)]
+            at, name = min((hit for hit in hits if hit[0] >= 0), default=(0, ""))
+            if name == self.name and not lists_tools(part.text[:at]):
+                return True
+        return False
+
     def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
         """Write the first call; words alone stay words, which the other side takes for a bad format."""
         return (Part.of_text(self._write(reply.calls[0]) if reply.calls else reply.text or ""),)
@@ -113,6 +133,28 @@ class ActionDialect:
     def _write(self, call: ToolCall) -> str:
         key, value = payload(call)
         return json.dumps({"action": call.name, key: value, **({"id": call.id} if call.id else {})}, ensure_ascii=False)
+
+
+class AnyForm(ActionDialect):
+    """The reader of replies for ``auto``, where no form was asked for, so that none is a finding."""
+
+    name = "auto"
+    prose_allowed = True
+
+    def is_made_for(self, tools: Sequence[ToolSpec]) -> bool:
+        """Return whether tools are the two actions of an org."""
+        return is_about_org(tools)
+
+    def explain(self, tools: Sequence[ToolSpec]) -> str:
+        """Return how to answer, in the form that agents without tools can write; it has no place for a colleague."""
+        return "" if ASK in (tool.name for tool in tools) else AUTO_HOW
+
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
+        """Read one action in whichever form it is written."""
+        found = super().decode_reply(parts, tools, bounds)
+        return replace(found, findings=tuple(f for f in found.findings if f.rule != "other-dialect"))
 
 
 class TagsDialect(ActionDialect):
@@ -145,13 +187,6 @@ def refuse_other_tools(dialect: str, briefing: Briefing) -> None:
             f"the dialect {dialect!r} has no way to write tools: {', '.join(ORG_DIALECTS)} are for CRMArena's tasks; "
             "choose auto, tool_call, agentbeats, sierra or data"
         )
-
-
-def find_dialect(text: str) -> tuple[str, int] | None:
-    """Return which of the two dialects a first message is written in, and where it says so; None if neither."""
-    hits = [(text.find(f"\n{d.how}{_QUESTION}"), d.name) for d in (ActionDialect, TagsDialect)]
-    found = [(at, name) for at, name in hits if at >= 0]
-    return (min(found)[1], min(found)[0]) if found else None
 
 
 def _split(head: str, how: str) -> tuple[str | None, str]:
@@ -214,7 +249,7 @@ class EntropicDialect:
         briefing: Briefing | None = None
         events: list[Event] = []
         for part in parts:
-            body = read_entropic_body(part)
+            body = _read_body(part)
             if body is None:
                 events += [UserSaid(part.text)] if part.kind == "text" and part.text else []
                 continue
@@ -223,6 +258,10 @@ class EntropicDialect:
             if isinstance(body.get("prompt"), str) and body["prompt"]:
                 events.append(UserSaid(body["prompt"]))
         return DecodedRequest(briefing, tuple(events))
+
+    def recognises(self, parts: Sequence[Part]) -> bool:
+        """Return whether a request is written in this dialect."""
+        return any(_read_body(part) is not None for part in parts)
 
     def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
         """Write the answer. A query has no form here; it is written as an action, for the other side to complain."""
@@ -239,8 +278,8 @@ class EntropicDialect:
         return (Part.of_text(_dump({"type": _MESSAGE, "prompt": _REMINDER})),)
 
 
-def read_entropic_body(part: Part) -> Mapping[str, Any] | None:
-    """Return the JSON object of a request in this dialect, or None if it is something else."""
+def _read_body(part: Part) -> Mapping[str, Any] | None:
+    """Return the JSON object of a request in the entropic dialect, or None if it is something else."""
     value: Any = part.data if part.kind == "data" else None
     if part.kind == "text" and len(part.text) <= MAX_TEXT and part.text.lstrip().startswith("{"):
         value = parse_json(part.text)
@@ -274,3 +313,127 @@ def _prompt(events: Sequence[Event]) -> str:
 
 def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+_ARGUMENT = {EXECUTE: "query", RESPOND: "answer"}
+_RAW = 500
+
+
+class OfficialDialect(TagsDialect):
+    """The agent without tools, which writes tags."""
+
+    name = "crm_official"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write one text part: the briefing and a blank line before the first words, as for models without roles."""
+        text = "\n\n".join(labelled(event)[1] for event in events)
+        if briefing is None:
+            return (Part.of_text(text),)
+        refuse_other_tools(self.name, briefing)
+        return (Part.of_text(f"{briefing.policy}\n\n{text}"),)
+
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
+        """Read one action; several text parts are one text."""
+        text = "".join(part.text for part in parts if part.kind == "text")[: bounds.bytes].strip()
+        for name, argument in _ARGUMENT.items():
+            payload = _inside(text, name)
+            if payload:
+                return DecodedReply(calls=(ToolCall(name, {argument: payload}),), dialect=self.name)
+        finding = DialectFinding("prose-where-action-asked", "the reply has no pair of tags", text[:_RAW])
+        return DecodedReply(text or None, findings=(finding,))
+
+    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
+        """Read a request; what stands behind the last blank line of a first message is the question."""
+        text = "".join(part.text for part in parts if part.kind == "text")
+        if self.recognises(parts):
+            policy, _, question = text.rpartition("\n\n")
+            return DecodedRequest(Briefing(policy, TOOLS), (UserSaid(question),))
+        return super().decode_request(parts)
+
+    def recognises(self, parts: Sequence[Part]) -> bool:
+        """Return whether a text explains both tags, as upstream's instructions do."""
+        texts = [part.text for part in parts if part.kind == "text"]
+        return any(f"</{EXECUTE}>" in text and f"</{RESPOND}>" in text and "\n\n" in text for text in texts)
+
+
+def _inside(text: str, tag: str) -> str:
+    """Return what stands in the first pair of tags, as a lazy regular expression finds it, in linear time."""
+    _, opened, rest = text.partition(f"<{tag}>")
+    inside, closed, _ = rest.partition(f"</{tag}>")
+    return inside.strip() if opened and closed else ""
+
+
+_ACTION = re.compile(r"Action:\s*(\w+)")
+_INPUT = "Action Input:"
+_FENCE = re.compile(r"```(?:json\s*+)?\n*(?=\{)")
+_FENCE_END = re.compile(r"\}\n*```")
+_LONGEST_LITERAL = 2**20
+
+
+def read_tool_action(text: str) -> tuple[str, Any] | None:
+    """Read what an agent with tools wrote, as upstream's parser does: a tool's name and its arguments.
+
+    :return: None where it is no call; a text that speaks of no action at all is a call of ``respond``, whose arguments
+        are that text. Arguments may be of any JSON type: nobody has looked at them yet.
+    """
+    text = text.strip()
+    if "Action:" not in text:
+        return (RESPOND, text) if text else None
+    named = _ACTION.search(text)
+    _, given, after = text.partition(_INPUT)
+    if named is None or not given:
+        return None
+    # What stands behind a second label is not looked at.
+    written = after.partition(_INPUT)[0].strip()
+    try:
+        value = _read_value(_unfenced(written))
+        # Through JSON, as upstream hands it on: tuples become lists, and keys strings.
+        return None if value is None else (named[1], json.loads(json.dumps(value)))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _unfenced(text: str) -> str:
+    """Return the object in the first code fence, as a lazy regular expression finds it, in linear time."""
+    opened = _FENCE.search(text)
+    closed = _FENCE_END.search(text, opened.end()) if opened else None
+    return text[opened.end() : closed.start() + 1] if opened and closed else text
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        # Python's parser takes a hundred times the text in memory.
+        if len(text) > _LONGEST_LITERAL:
+            raise
+        return ast.literal_eval(text)
+
+
+class OfficialToolsDialect(OfficialDialect):
+    """The agent with tools, which writes its calls as text."""
+
+    name = "crm_official_tools"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write one text part, as for models without roles; the briefing has described the tools already."""
+        text = "\n\n".join(labelled(event)[1] for event in events)
+        return (Part.of_text(text if briefing is None else f"{briefing.policy}\n\n{text}"),)
+
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
+        """Read one call. What is none, or has arguments that no call can have, is left as text."""
+        text = "".join(part.text for part in parts if part.kind == "text")[: bounds.bytes].strip()
+        action = read_tool_action(text)
+        if action is not None and isinstance(action[1], Mapping):
+            return DecodedReply(calls=(ToolCall(action[0], action[1]),), dialect=self.name)
+        finding = DialectFinding("prose-where-action-asked", "the reply is no action with an input", text[:_RAW])
+        return DecodedReply(text or None, findings=(finding,))
+
+
+ACTION, TAGS, ENTROPIC = ActionDialect(), TagsDialect(), EntropicDialect()
+OFFICIAL, OFFICIAL_TOOLS = OfficialDialect(), OfficialToolsDialect()
+ANY_FORM = AnyForm()
