@@ -1,9 +1,9 @@
 """The catalogue of requirements, one file for each protocol version, and the checks that it names.
 
 A row says what the specification wants (id, group, section, level), where it holds (bindings), which profile checks it,
-and by which function of :mod:`.checks`: ``check`` is ``module.function``; ``timed`` says that its verdict depends on
-time, ``vary`` what it is tried with beside its representative (:mod:`.variants`), and ``stress`` names a further check
-with data that tell one agent from another. ``uncheckable`` says why no endpoint can show a requirement.
+and by which function of :mod:`.checks`: ``check`` is ``module.function``, or several of them; ``timed`` says that its
+verdict depends on time, ``vary`` what it is tried with beside its representative (:mod:`.variants`), ``stress`` names
+a check with data that tell one agent from another, and ``uncheckable`` says why no endpoint can show a requirement.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Planned, Requirement, Vary
 from pytest_a2a_bench.conformance.session.target import declared
+from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 
@@ -146,7 +147,26 @@ def check_of(requirement: Requirement) -> CheckFunction:
     added = added_of(requirement)
     if added is not None:
         return added.check
-    return function(requirement.check) if requirement.check else _PACKED[requirement.id, requirement.version]
+    if not requirement.check:
+        return _PACKED[requirement.id, requirement.version]
+    checks = [function(name) for name in requirement.check.split()]
+    return checks[0] if len(checks) == 1 else _one_after_the_other(checks)
+
+
+def _one_after_the_other(checks: Sequence[CheckFunction]) -> CheckFunction:
+    """Return a check that runs several; it is skipped where all of them are."""
+
+    async def every(ctx: Context) -> None:
+        reasons = []
+        for check in checks:
+            try:
+                await check(ctx)
+            except SkipCheck as skip:
+                reasons.append(str(skip))
+        if len(reasons) == len(checks):
+            ctx.skip(reasons[0])
+
+    return every
 
 
 # -- plans --

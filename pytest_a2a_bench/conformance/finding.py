@@ -98,8 +98,8 @@ class Requirement:
     :param bindings: the bindings that it applies to; ``("card",)`` for the card.
     :param profile: the narrowest profile that makes its check: ``safe`` for an agent in production, as it sends nothing
         malformed and leaves no webhook and no working task behind if it is stopped; ``standard``; or ``full``.
-    :param check: its check in the catalogue: ``module.function`` of :mod:`.checks`; ``stress`` likewise what the
-        profile ``full`` asks further.
+    :param check: its check: ``module.function`` of :mod:`.checks`, or several, which are run in turn; ``stress``
+        likewise what the profile ``full`` asks further.
     :param timed: whether the verdict depends on time (order, staleness, promptness, the end of a stream): a reference
         exchange is measured around the check, and it is repeated alone before it may fail.
     :param uncheckable: why no endpoint can show it.

@@ -14,8 +14,8 @@ from judged import faults, judge
 from scripted import scripted_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements
-from pytest_a2a_bench.conformance.checks.v03 import objects
 from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.protocol.payloads import nodes
 
 GROUPS = {requirement.group for requirement in load_requirements("0.3")}
 AGENTS = Path(__file__).parent.parent / "agents"
@@ -103,16 +103,23 @@ def test_objects_are_found_by_their_place() -> None:
         "history": [message],
         "artifacts": [{"artifactId": "a", "parts": [part]}],
     }
-    found = [(o.kind, o.pointer) for o in objects({"task": task})]
-    assert found == [
+    found = {(o.kind, o.pointer) for o in nodes({"task": task})}
+    assert found == {
+        ("response", ""),
         ("task", "/task"),
+        ("status", "/task/status"),
         ("message", "/task/status/message"),
         ("part", "/task/status/message/parts/0"),
         ("message", "/task/history/0"),
         ("part", "/task/history/0/parts/0"),
+        ("artifact", "/task/artifacts/0"),
         ("part", "/task/artifacts/0/parts/0"),
-    ]
+    }
     update = {"taskId": "t", "status": {"state": "completed"}}
-    assert [o.kind for o in objects(update)] == ["status-update"]
-    assert [o.kind for o in objects({"taskId": "t", "artifact": {"parts": [part]}})] == ["artifact-update", "part"]
-    assert list(objects("text")) == []
+    assert [o.kind for o in nodes(update)] == ["statusUpdate", "status"]
+    parts = {"taskId": "t", "artifact": {"parts": [part]}}
+    assert [o.kind for o in nodes(parts)] == ["artifactUpdate", "artifact", "part"]
+    # The proto file of 0.3 has names of its own, and JSON-RPC gives a message as it is.
+    assert [o.kind for o in nodes({"msg": {"messageId": "m", "content": [part]}})] == ["response", "message", "part"]
+    assert [o.kind for o in nodes({**message, "taskId": "t"})] == ["message", "part"]
+    assert list(nodes("text")) == []

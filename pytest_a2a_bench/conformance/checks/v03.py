@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance import fixtures
-from pytest_a2a_bench.conformance.checks.auth import GARBAGE, credentials, demands_credentials, operations
+from pytest_a2a_bench.conformance.checks.auth import operations
 from pytest_a2a_bench.conformance.checks.binding import first, is_missing
-from pytest_a2a_bench.conformance.checks.multi_turn import waiting_task
+from pytest_a2a_bench.conformance.checks.data_model import answers
 from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,
@@ -20,11 +20,11 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     Delivered,
     deliver,
 )
-from pytest_a2a_bench.conformance.checks.tasks import OVERTAKEN, history_of, overtaken
+from pytest_a2a_bench.conformance.checks.streaming import ordinary
+from pytest_a2a_bench.conformance.checks.tasks import OVERTAKEN, overtaken
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
-from pytest_a2a_bench.conformance.fixtures import stream_in
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
-from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, config_ids, is_misspelt, state_of
+from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, Node, config_ids, nodes, state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
 from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -54,32 +54,9 @@ async def blocking_waits(ctx: Context) -> None:
         ctx.fail(found, expected="the finished task", replies=(reply,))
 
 
-async def terminal_task_takes_no_messages(ctx: Context) -> None:
-    """A terminal task accepts no more messages."""
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.send(task_id=task["id"], context_id=task.get("contextId"))
-    ctx.expect_refusal(reply, "a message to a completed task")
-
-
-async def unknown_task_is_not_found(ctx: Context) -> None:
-    """A message to an unknown task fails."""
-    reply = await ctx.send(task_id=ctx.unknown_id())
-    ctx.expect_error(reply, "TaskNotFoundError", what="a message to an unknown task")
-
-
-async def streamed(ctx: Context) -> WireReply:
-    """Return the stream of an ordinary message, one for all checks; skip where there is none."""
-    ctx.require_capability("streaming")
-    if ctx.state:
-        return await stream_in(ctx, ctx.state)
-    reply = await ctx.streamed()
-    ctx.skip_if_refused(reply)
-    return reply
-
-
 async def events_have_their_kind(ctx: Context) -> None:
     """Each event is a JSON-RPC response with a kind-tagged result; elsewhere a StreamResponse."""
-    reply = await streamed(ctx)
+    reply = await ordinary(ctx)
     if not reply.events:
         ctx.fail(f"no stream: {reply.describe()}", expected="a stream of events", replies=(reply,))
         return
@@ -99,7 +76,7 @@ async def events_have_their_kind(ctx: Context) -> None:
 
 async def last_update_is_final(ctx: Context) -> None:
     """The last status update says final."""
-    reply = await streamed(ctx)
+    reply = await ordinary(ctx)
     events = ctx.events_of(reply, "the stream", "V03-STREAM-001")
     updates = [(number, event) for number, event in enumerate(events) if event.kind == "statusUpdate"]
     if not updates:
@@ -130,55 +107,13 @@ async def resubscribing_goes_on(ctx: Context) -> None:
         ctx.fail(found, expected="its events up to the terminal state", replies=(reply,))
 
 
-async def streaming_needs_the_capability(ctx: Context) -> None:
-    """Without the capability streaming is refused."""
-    ctx.forbid_capability("streaming")
-    reply = await ctx.stream(ctx.prompt("task"))
-    _expect(ctx, reply, "UnsupportedOperationError", "streaming without the capability")
-
-
-async def get_returns_the_task(ctx: Context) -> None:
-    """tasks/get returns the task, with as much history as was asked for."""
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.get_task(task["id"])
-    got = reply.result if isinstance(reply.result, Mapping) else {}
-    if got.get("id") != task["id"]:
-        found = f"the result is no Task with id {task['id']!r}: {reply.describe()}"
-        ctx.fail(found, expected="the Task", replies=(reply,))
-        return
-    short = await ctx.get_task(task["id"], historyLength=1)
-    if len(history_of(short.result)) > 1:
-        found = f"historyLength 1 gives {len(history_of(short.result))} messages"
-        ctx.fail(found, pointer="/history", expected="at most one message", replies=(short,))
-
-
-async def unknown_tasks_and_long_histories(ctx: Context) -> None:
-    """An unknown task is not found; of a task of two messages one comes back where one is asked for."""
-    ctx.expect_error(await ctx.get_task(ctx.unknown_id()), "TaskNotFoundError", what="an unknown task")
-    task = await waiting_task(ctx)
-    answer = ctx.target.scenarios.get("input_answer") or "yes"
-    ctx.task_of(await ctx.send(answer, task_id=str(task["id"])), "answering the agent's question")
-    reply = await ctx.get_task(str(task["id"]), historyLength=1)
-    if len(history_of(reply.result)) > 1:
-        found = f"historyLength 1 gives {len(history_of(reply.result))} messages"
-        ctx.fail(found, pointer="/history", expected="at most one message", replies=(reply,))
-
-
-def _expect(ctx: Context, reply: WireReply, name: str, what: str) -> None:
-    """Expect an error of 0.3's table, which has codes for JSON-RPC only: over gRPC any refusal is right."""
-    if ctx.binding == "GRPC":
-        ctx.expect_refusal(reply, what)
-    else:
-        ctx.expect_error(reply, name, what=what)
-
-
 async def cancelling_is_possible_or_refused(ctx: Context) -> None:
     """Unknown tasks are not found, terminal ones not cancelable, running ones are cancelled."""
     reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
     ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
     task = await fixtures.completed_task(ctx)
     reply = await ctx.call("CancelTask", {"id": task["id"]})
-    _expect(ctx, reply, "TaskNotCancelableError", "cancelling a completed task")
+    ctx.expect_error(reply, "TaskNotCancelableError", what="cancelling a completed task")
     if not ctx.has_prompt("slow"):
         return
     for _ in range(ATTEMPTS):
@@ -197,16 +132,6 @@ async def cancelling_is_possible_or_refused(ctx: Context) -> None:
             ctx.fail(found, expected="the task in the state canceled, or TaskNotCancelableError", replies=(reply,))
             return
     ctx.skip(OVERTAKEN)
-
-
-async def extension_header_is_accepted(ctx: Context) -> None:
-    """The header X-A2A-Extensions does no harm."""
-    # Beside those that the card requires, or the message would be refused for them.
-    uris = [*ctx.target.required_extensions, "https://extensions.example.org/never-heard-of/v1"]
-    reply = await ctx.call("SendMessage", ctx.send_params(), headers={"X-A2A-Extensions": ", ".join(uris)})
-    ctx.skip_if_refused(reply)
-    if not reply.ok:
-        ctx.fail(f"a message with X-A2A-Extensions: {reply.describe()}", expected="an answer", replies=(reply,))
 
 
 async def extended_card_needs_credentials(ctx: Context) -> None:
@@ -228,17 +153,6 @@ async def no_version_header_is_needed(ctx: Context) -> None:
     ctx.skip_if_refused(reply)
     if not reply.ok:
         ctx.fail(f"a message without A2A-Version: {reply.describe()}", expected="an answer", replies=(reply,))
-
-
-async def credentials_are_checked(ctx: Context) -> None:
-    """Requests without credentials, or with wrong ones, are refused."""
-    demands_credentials(ctx)
-    wrong = credentials(ctx, GARBAGE)
-    for what, headers, query in (("no", {}, {}), ("wrong", wrong.headers, wrong.query)):
-        reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=headers, query=query)
-        if not reply.is_refused:
-            found = f"a message with {what} credentials: {reply.describe()}"
-            ctx.fail(found, expected="401 or 403", replies=(reply,))
 
 
 async def transports_are_equivalent(ctx: Context) -> None:
@@ -354,134 +268,19 @@ async def refused_without_the_capability(ctx: Context) -> None:
     ctx.forbid_capability("pushNotifications")
     task = await fixtures.completed_task(ctx)
     reply = await ctx.call(CREATE, {"taskId": task["id"], "id": ctx.unknown_id(), "url": NEVER_CALLED})
-    _expect(ctx, reply, "PushNotificationNotSupportedError", "setting a config without the capability")
+    ctx.expect_error(reply, "PushNotificationNotSupportedError", what="setting a config without the capability")
 
 
-# -- on the wire: envelopes, error codes, and the shape of tasks, messages and parts --
-
-STATES = frozenset("submitted working input-required completed canceled failed rejected auth-required unknown".split())
-_PROTO_STATES = frozenset(f"TASK_STATE_{state.upper().replace('-', '_')}" for state in STATES) | {
-    "TASK_STATE_CANCELLED",
-    "TASK_STATE_UNSPECIFIED",
-}
-_FREE = frozenset({"metadata", "data"})
+# -- parts --
 
 
-class Found(NamedTuple):
-    """One object of an answer: what it must be, where it is, and itself."""
-
-    kind: str
-    pointer: str
-    value: Mapping[str, Any]
-
-
-def objects(value: Any, pointer: str = "") -> Iterator[Found]:
-    """Find the tasks, messages, parts and updates in an answer, by their place and not by what they say they are."""
-    if not isinstance(value, Mapping):
-        return
-    for name in ("task", "msg", "message", "statusUpdate", "artifactUpdate"):
-        if isinstance(value.get(name), Mapping) and "taskId" not in value and "status" not in value:
-            yield from objects(value[name], f"{pointer}/{name}")
-            return
-    if isinstance(value.get("artifact"), Mapping):
-        yield Found("artifact-update", pointer, value)
-        yield from _parts(value["artifact"], f"{pointer}/artifact")
-    elif "status" in value:
-        yield Found("status-update" if "taskId" in value else "task", pointer, value)
-        yield from _inside_task(value, pointer)
-    elif "messageId" in value or "role" in value:
-        yield Found("message", pointer, value)
-        yield from _parts(value, pointer)
-
-
-def _inside_task(task: Mapping[str, Any], pointer: str) -> Iterator[Found]:
-    status = task.get("status")
-    for name in ("message", "update"):
-        message = status.get(name) if isinstance(status, Mapping) else None
-        if isinstance(message, Mapping):
-            yield Found("message", f"{pointer}/status/{name}", message)
-            yield from _parts(message, f"{pointer}/status/{name}")
-    for number, message in _items(task.get("history")):
-        yield Found("message", f"{pointer}/history/{number}", message)
-        yield from _parts(message, f"{pointer}/history/{number}")
-    for number, artifact in _items(task.get("artifacts")):
-        yield from _parts(artifact, f"{pointer}/artifacts/{number}")
-
-
-def _parts(owner: Mapping[str, Any], pointer: str) -> Iterator[Found]:
-    for name in ("parts", "content"):
-        for number, part in _items(owner.get(name)):
-            yield Found("part", f"{pointer}/{name}/{number}", part)
-
-
-def _items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, item in enumerate(value if isinstance(value, list) else []):
-        if isinstance(item, Mapping):
-            yield number, item
-
-
-async def seen(ctx: Context) -> list[tuple[WireReply, Found]]:
-    """Return every object in ordinary answers; skip where there is none."""
-    replies = await fixtures.samples(ctx)
-    found = [(r, o) for r in replies for value in (r.result, *r.events) for o in objects(value)]
-    return found or ctx.skip("no answer has a task or a message")
-
-
-def _json_rpc_only(ctx: Context) -> None:
-    if ctx.binding != "JSONRPC":
-        ctx.skip("this transport uses protobuf's JSON, which has no kind")
-
-
-async def objects_have_their_kind(ctx: Context) -> None:
-    """Every task, message, part and event says its kind."""
-    _json_rpc_only(ctx)
-    wrong = set()
-    for reply, (kind, pointer, value) in await seen(ctx):
-        wanted = ("text", "file", "data") if kind == "part" else (kind,)
-        if value.get("kind") not in wanted and kind not in wrong:
-            wrong.add(kind)
-            found = f"kind is {value.get('kind')!r} in a {kind}"
-            ctx.fail(found, pointer=f"{pointer}/kind", expected=" or ".join(wanted), replies=(reply,))
-
-
-async def states_are_known(ctx: Context) -> None:
-    """States are written as the version does."""
-    known = STATES if ctx.binding == "JSONRPC" else _PROTO_STATES
-    for reply, (kind, pointer, value) in await seen(ctx):
-        status = value.get("status")
-        if kind not in ("task", "status-update"):
-            continue
-        state = status.get("state") if isinstance(status, Mapping) else None
-        if state not in known:
-            expected = ", ".join(sorted(known))
-            ctx.fail(f"state is {state!r}", pointer=f"{pointer}/status/state", expected=expected, replies=(reply,))
-            return
-
-
-async def roles_are_known(ctx: Context) -> None:
-    """Roles are user and agent."""
-    known = ("user", "agent") if ctx.binding == "JSONRPC" else ("ROLE_USER", "ROLE_AGENT")
-    for reply, (kind, pointer, value) in await seen(ctx):
-        if kind == "message" and value.get("role") not in known:
-            found = f"role is {value.get('role')!r}"
-            ctx.fail(found, pointer=f"{pointer}/role", expected=" or ".join(known), replies=(reply,))
-            return
-
-
-async def tasks_are_complete(ctx: Context) -> None:
-    """A Task has id, contextId and status."""
-    for reply, (kind, pointer, value) in await seen(ctx):
-        missing = [name for name in ("id", "contextId", "status") if not value.get(name)]
-        if kind == "task" and missing:
-            found = f"a Task without {', '.join(missing)}"
-            ctx.fail(found, pointer=f"{pointer}/{missing[0]}", expected="id, contextId, status", replies=(reply,))
-            return
-
-
-async def _parts_of(ctx: Context, kind: str) -> list[tuple[WireReply, Found]]:
+async def _parts_of(ctx: Context, kind: str) -> list[tuple[WireReply, Node]]:
     """Return the parts of one kind, file or data; skip where the scenario of that name gave none."""
     found = [
-        (r, o) for r, o in await seen(ctx) if o.kind == "part" and (kind in o.value or o.value.get("kind") == kind)
+        (reply, node)
+        for reply, value in await answers(ctx)
+        for node in nodes(value)
+        if node.kind == "part" and (kind in node.value or node.value.get("kind") == kind)
     ]
     if not found:
         ctx.prompt(kind)
@@ -492,41 +291,23 @@ async def _parts_of(ctx: Context, kind: str) -> list[tuple[WireReply, Found]]:
 async def files_have_bytes_or_uri(ctx: Context) -> None:
     """A file part has either bytes or a URI."""
     names = ("bytes", "uri") if ctx.binding == "JSONRPC" else ("fileWithBytes", "fileWithUri")
-    for reply, (_, pointer, value) in await _parts_of(ctx, "file"):
-        file = value.get("file")
+    for reply, part in await _parts_of(ctx, "file"):
+        file = part.value.get("file")
         present = [name for name in names if isinstance(file, Mapping) and name in file]
         if len(present) != 1:
             found = f"the file has {' and '.join(present) or 'neither ' + ' nor '.join(names)}"
-            ctx.fail(found, pointer=f"{pointer}/file", expected=" or ".join(names), replies=(reply,))
+            ctx.fail(found, pointer=f"{part.pointer}/file", expected=" or ".join(names), replies=(reply,))
 
 
 async def data_is_an_object(ctx: Context) -> None:
     """A data part holds an object."""
-    for reply, (_, pointer, value) in await _parts_of(ctx, "data"):
-        if not isinstance(value.get("data"), Mapping):
-            found = f"data is {value.get('data')!r}"
-            ctx.fail(found, pointer=f"{pointer}/data", expected="an object", replies=(reply,))
+    for reply, part in await _parts_of(ctx, "data"):
+        if not isinstance(part.value.get("data"), Mapping):
+            found = f"data is {part.value.get('data')!r}"
+            ctx.fail(found, pointer=f"{part.pointer}/data", expected="an object", replies=(reply,))
 
 
-async def names_are_camel_case(ctx: Context) -> None:
-    """Member names are in camelCase."""
-    for reply in await fixtures.samples(ctx):
-        for value in (reply.result, *reply.events):
-            name = next((n for n in _names(value) if is_misspelt(n)), None)
-            if name is not None:
-                ctx.fail(f"a member is called {name!r}", expected="camelCase names", replies=(reply,))
-                return
-
-
-def _names(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _names(item)
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield str(name)
-            if name not in _FREE:
-                yield from _names(item)
+# -- on the wire: envelopes and error codes --
 
 
 async def methods_exist(ctx: Context) -> None:
@@ -537,14 +318,6 @@ async def methods_exist(ctx: Context) -> None:
         if is_missing(reply):
             method = OPERATIONS[name].rpc03
             ctx.fail(f"{method}: {reply.describe()}", expected=f"the method {method}", replies=(reply,))
-
-
-async def answers_are_json(ctx: Context) -> None:
-    """Answers are application/json."""
-    reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
-    if reply.content_type != "application/json":
-        found = f"Content-Type is {reply.content_type or 'missing'!r}"
-        ctx.fail(found, expected="application/json", replies=(reply,))
 
 
 async def envelopes_are_right(ctx: Context) -> None:
@@ -594,17 +367,6 @@ async def requests_that_are_none(ctx: Context) -> None:
     reply = await ctx.call("SendMessage", {})
     # 0.3 describes each method's whole request as one object, so that wrong params make an invalid request, too.
     ctx.expect_error(reply, "InvalidParamsError", "InvalidRequestError", what="message/send without a message")
-
-
-async def protocol_errors_have_their_codes(ctx: Context) -> None:
-    """The protocol's own errors have their codes."""
-    task = await fixtures.completed_task(ctx)
-    wanted = (
-        ("GetTask", {"id": ctx.unknown_id()}, "TaskNotFoundError"),
-        ("CancelTask", {"id": task["id"]}, "TaskNotCancelableError"),
-    )
-    for operation, params, name in wanted:
-        ctx.expect_error(await ctx.call(operation, params), name, what=operation)
 
 
 async def paths_start_with_v1(ctx: Context) -> None:

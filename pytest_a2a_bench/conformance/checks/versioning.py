@@ -153,7 +153,8 @@ def activated(reply: WireReply) -> list[str]:
 async def send(ctx: Context, *uris: str) -> WireReply:
     """Send a message that asks for extensions, besides those that are required."""
     wanted = dict.fromkeys([*ctx.target.required_extensions, *uris])
-    reply = await ctx.call("SendMessage", ctx.send_params(), headers={HEADER: ", ".join(wanted)})
+    name = f"X-{HEADER}" if ctx.version == "0.3" else HEADER
+    reply = await ctx.call("SendMessage", ctx.send_params(), headers={name: ", ".join(wanted)})
     ctx.skip_if_refused(reply)
     return reply
 

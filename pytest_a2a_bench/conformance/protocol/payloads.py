@@ -143,19 +143,21 @@ _NAMES = frozenset(
 _RUN_TOGETHER = frozenset(name.lower() for name in _NAMES)
 _CAMEL = re.compile(r"[a-z][A-Za-z0-9]*")
 
+# With the names of 0.3 where those differ: its proto file has msg, content and update.
 _CHILDREN: Mapping[str, Mapping[str, str]] = {
     "response": {
         "task": "task",
         "message": "message",
+        "msg": "message",
         "statusUpdate": "statusUpdate",
         "artifactUpdate": "artifactUpdate",
         "tasks": "task",
     },
     "task": {"status": "status", "artifacts": "artifact", "history": "message"},
-    "status": {"message": "message"},
+    "status": {"message": "message", "update": "message"},
     "statusUpdate": {"status": "status"},
     "artifactUpdate": {"artifact": "artifact"},
-    "message": {"parts": "part"},
+    "message": {"parts": "part", "content": "part"},
     "artifact": {"parts": "part"},
 }
 
@@ -192,6 +194,8 @@ def _bare_kind(result: Mapping[str, Any]) -> str:
     # A page of ListTasks has tasks, so it counts as a wrapper, too.
     if any(name in result for name in _CHILDREN["response"]):
         return "response"
+    if "messageId" in result:
+        return "message"
     if "taskId" in result:
         return "artifactUpdate" if "artifact" in result else "statusUpdate" if "status" in result else "response"
     return "task" if "status" in result or "artifacts" in result else "response"
