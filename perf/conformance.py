@@ -32,7 +32,7 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
-from pytest_a2a_bench.conformance.session.target import Target, targets_of
+from pytest_a2a_bench.conformance.target import Target, targets_of
 
 Row = dict[str, Any]
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Planned, Requirement, Vary
-from pytest_a2a_bench.conformance.session.target import declared
+from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean

@@ -23,7 +23,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
 from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events
 from pytest_a2a_bench.conformance.scenarios import missing_text
 from pytest_a2a_bench.conformance.session.session import Session
-from pytest_a2a_bench.conformance.session.target import Target
+from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.variants import REPRESENTATIVE, Variant
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply, WireRequest

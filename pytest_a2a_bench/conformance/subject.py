@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.catalogue import load_requirements, plan, requ
 from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Exchange, Finding, Planned, Requirement
 from pytest_a2a_bench.conformance.report import card_results
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
+from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.redact import redact_url

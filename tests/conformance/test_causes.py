@@ -19,7 +19,7 @@ from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.target import targets_of
 
 
 def row(id: str, found: str, binding: str = "JSONRPC", outcome: Any = "failed", **options: Any) -> CheckResult:

@@ -24,8 +24,8 @@ from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
+from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, read_rest_error, read_rpc_error
 
 Answer = Callable[[Request], Awaitable[Response]]

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.target import Target, targets_of
+from pytest_a2a_bench.conformance.target import Target, targets_of
 
 Json = dict[str, Any]
 GROUPS = frozenset({"send", "validation", "errors", "versioning", "data-model", "data-parts", "binding", "card"})

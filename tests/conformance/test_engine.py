@@ -27,7 +27,7 @@ from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.session import Session
-from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
+from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 
 URL = "http://127.0.0.1:9"
 

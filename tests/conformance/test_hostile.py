@@ -21,7 +21,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card, check_online_async, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.reports.findings import wire_lines
 

@@ -16,8 +16,8 @@ from pytest_a2a_bench.conformance.engine import Judge, RawWire, check_all
 from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at
+from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, HarnessError
 
 

@@ -19,7 +19,7 @@ from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.reports.conformance import render
 
 BEARER = {"httpAuthSecurityScheme": {"scheme": "bearer"}}

@@ -15,7 +15,7 @@ from mutation import judge, judge_again, judge_url
 from rotating import rotating
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements
-from pytest_a2a_bench.conformance.session.target import Breadth
+from pytest_a2a_bench.conformance.target import Breadth
 
 ENOUGH = 0.95
 # Served at once: each waits more than it works, but there are only so many cores.

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.target import targets_of
 
 Json = dict[str, Any]
 

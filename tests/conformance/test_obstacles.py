@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import WITHOUT_CREDENTIALS
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.target import targets_of
 
 
 async def guarded(token: str) -> tuple[CheckResult, ...]:

@@ -18,7 +18,7 @@ from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import BUSY, MOST_SECONDS, Pace
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.target import targets_of
 
 FOR_EVER = 60.0
 """Seconds longer than anything is waited for here."""

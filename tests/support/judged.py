@@ -12,7 +12,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.target import targets_of
 
 SCRIPTED = {
     "default": "task hello",

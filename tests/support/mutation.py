@@ -18,7 +18,7 @@ from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Finding
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
-from pytest_a2a_bench.conformance.session.target import Breadth, Target, targets_of
+from pytest_a2a_bench.conformance.target import Breadth, Target, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
 OTHER_TOKEN_ENV = "A2A_BENCH_OTHER_TOKEN"

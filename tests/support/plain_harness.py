@@ -11,7 +11,7 @@ from plain_agent import CALLERS
 from plain_faults import PLAIN_FAULTS, PlainFault
 from plain_http import Port
 
-from pytest_a2a_bench.conformance.session.target import Breadth
+from pytest_a2a_bench.conformance.target import Breadth
 
 FIRST, SECOND = (token.removeprefix("Bearer ") for token in CALLERS)
 TIMEOUT = 6.0

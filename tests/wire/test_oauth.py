@@ -17,8 +17,8 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.transport import Issued, TokenSource
-from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
+from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.conformance.wire.http import open_wire
 from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import AuthenticationError, TransportError
@@ -200,7 +200,7 @@ def test_the_protocol_is_judged_with_a_token() -> None:
         params = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
 
         async def ask() -> list[Any]:
-            wire = open_wire(target.binding, target.version, target.url, endpoint=url, auth=target.auth)
+            wire = open_wire(target)
             with_token = await wire.call(WireRequest("SendMessage", params))
             without = await wire.call(WireRequest("SendMessage", params, auth=False))
             await wire.close()

@@ -17,8 +17,8 @@ from raw_agent import raw_agent
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
+from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.conformance.wire.http import open_wire
 from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
@@ -278,9 +278,7 @@ def test_the_protocol_is_judged_over_the_same_network(place: Place, binding: str
 
 
 async def _ask(target: Any) -> Any:
-    wire = open_wire(
-        target.binding, target.version, target.url, endpoint=target.endpoint, auth=target.auth, network=target.network
-    )
+    wire = open_wire(target)
     params = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
     try:
         return await wire.call(WireRequest("SendMessage", params))

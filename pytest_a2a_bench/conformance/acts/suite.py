@@ -13,7 +13,7 @@ from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_
 from pytest_a2a_bench.conformance.acts.steps import TRANSPORTS, run_case
 from pytest_a2a_bench.conformance.catalogue import ADDED, UNDECLARED, Added, load_requirements
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Planned, Requirement
-from pytest_a2a_bench.conformance.session.target import declared
+from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.errors import ConfigurationError
 
 VERSION = "1.0"

@@ -17,7 +17,8 @@ from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as
 from pytest_a2a_bench.conformance.card.judge import card_versions
 from pytest_a2a_bench.conformance.card.shared import CORE_BINDINGS
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
+from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.wire.exchange import Limits
 from pytest_a2a_bench.conformance.wire.http import open_wire
 from pytest_a2a_bench.conformance.wire.reply import CannotExpressError, Wire, WireReply, WireRequest
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
@@ -226,17 +227,18 @@ async def _connect(
     if may_receive(interface.url, config):
         network = config.network
         auth = authentication(config, parse_card(raw, config.endpoint)) if config.has_credentials else auth
-    wire = open_wire(
-        interface.binding,
+    target = Target(
+        config.endpoint,
+        raw,
         interface.version,
+        interface.binding,
         interface.url,
-        endpoint=config.endpoint,
-        tenant=interface.tenant,
-        auth=auth,
+        interface.tenant,
         network=network,
-        limits=_LIMITS,
-        redactor=Redactor(config.secrets),
+        auth=auth,
+        secrets=config.secrets,
     )
+    wire = open_wire(target, _LIMITS)
     try:
         yield Probe(interface, wire, auth, timeout)
     finally:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.session.target import Target
+from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 

@@ -19,8 +19,8 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_in,
 )
 from pytest_a2a_bench.conformance.session.health import Health, Pace
-from pytest_a2a_bench.conformance.session.target import Target
-from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
+from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.http import open_wire
 from pytest_a2a_bench.conformance.wire.reply import (
     CannotExpressError,
@@ -205,16 +205,7 @@ class Session:
     def _open(self) -> Wire:
         target = self.target
         try:
-            return open_wire(
-                target.binding,
-                target.version,
-                target.url,
-                endpoint=target.endpoint,
-                tenant=target.tenant,
-                auth=target.auth,
-                network=target.network,
-                redactor=Redactor(target.secrets),
-            )
+            return open_wire(target)
         except MissingExtraError as error:
             raise SkipCheck(str(error)) from error
         except (ProtocolError, ConfigurationError, ValueError) as error:

@@ -13,13 +13,12 @@ from google.protobuf import empty_pb2, json_format
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers the detail types)
 
-from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.card import read_target
 from pytest_a2a_bench.a2a.grpc_channel import explain_grpc, open_channel
-from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
+from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
 from pytest_a2a_bench.conformance.wire.reply import (
     UNSET,
@@ -39,32 +38,18 @@ _STATUS_DETAILS = "grpc-status-details-bin"
 class GrpcWire:
     """Requests to one interface over one gRPC channel.
 
-    :param version: of the interface; it decides service and message types.
+    :param target: the interface; its version decides service and message types.
     """
 
     binding = "GRPC"
 
-    def __init__(
-        self,
-        url: str,
-        version: str,
-        *,
-        endpoint: str = "",
-        tenant: str = "",
-        auth: AuthParts | None = None,
-        network: Network = USUAL,
-        limits: Limits | None = None,
-        redactor: Redactor | None = None,
-    ) -> None:
-        self.url: str = url
-        self.version: str = version
-        self.tenant: str = tenant
-        self._auth = auth or AuthParts()
+    def __init__(self, target: Target, limits: Limits | None = None) -> None:
+        self.url, self.version, self.tenant = target.url, target.version, target.tenant
+        self._auth, self._network = target.auth, target.network
         self._limits = limits or Limits()
-        self._redactor = redactor or Redactor()
-        self._types = _load(version)
-        self._network = network
-        self._target = read_target(url, endpoint)
+        self._redactor = Redactor(target.secrets)
+        self._types = _load(target.version)
+        self._target = read_target(target.url, target.endpoint)
         self._channel = self._open()
 
     def _open(self) -> grpc.aio.Channel:

@@ -17,10 +17,10 @@ import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
-from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
+from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
 from pytest_a2a_bench.conformance.wire.reply import (
     AUTH_STATUSES,
@@ -67,35 +67,20 @@ class _Answer:
 class HttpWire:
     """Requests to one interface over httpx; connections are shared, and dropped after a server error.
 
-    :param binding: ``JSONRPC`` or ``HTTP+JSON``.
-    :param version: of the interface; it decides methods and paths.
+    :param target: the interface; its version decides methods and paths.
     """
 
-    def __init__(
-        self,
-        url: str,
-        binding: str,
-        version: str,
-        *,
-        tenant: str = "",
-        auth: AuthParts | None = None,
-        network: Network = USUAL,
-        limits: Limits | None = None,
-        redactor: Redactor | None = None,
-    ) -> None:
-        self.url: str = url
-        self.binding: str = binding
-        self.version: str = version
-        self.tenant: str = tenant
-        self._auth = auth or AuthParts()
+    def __init__(self, target: Target, limits: Limits | None = None) -> None:
+        self.url, self.binding, self.version = target.url, target.binding, target.version
+        self.tenant, self._auth = target.tenant, target.auth
         self._limits = limits or Limits()
-        self._redactor = redactor or Redactor()
+        self._redactor = Redactor(target.secrets)
         self._ids = itertools.count(1)
         # Without a client of httpx around them, which costs a tenth of a run: no redirect is followed, and an agent's
         # cookies would make a request depend on the one before.
-        self._kept = Transport(network, httpx.Limits(max_connections=_CONNECTIONS))
+        self._kept = Transport(target.network, httpx.Limits(max_connections=_CONNECTIONS))
         # The second keeps no connection for another request.
-        self._fresh = Transport(network, httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=0))
+        self._fresh = Transport(target.network, httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=0))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -398,39 +383,17 @@ def _json_or_none(text: str) -> Any:
         return None
 
 
-def open_wire(
-    binding: str,
-    version: str,
-    url: str,
-    *,
-    endpoint: str,
-    tenant: str = "",
-    auth: AuthParts | None = None,
-    network: Network = USUAL,
-    limits: Limits | None = None,
-    redactor: Redactor | None = None,
-) -> Wire:
+def open_wire(target: Target, limits: Limits | None = None) -> Wire:
     """Open a connection to one interface.
 
-    :param endpoint: what the user gave; an address without a scheme is read in its light.
-    :param network: how; without our certificate where the interface must not see it.
     :raises MissingExtraError: for gRPC, where it is not installed.
     :raises ProtocolError: if the address is none.
     """
-    if binding == "GRPC":
-        # An extra: whoever judges HTTP alone needs no grpcio.
-        try:
-            from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
-        except ImportError as error:
-            raise MissingExtraError("grpcio", "grpc", str(error)) from error
-        return GrpcWire(
-            url,
-            version,
-            endpoint=endpoint,
-            tenant=tenant,
-            auth=auth,
-            network=network,
-            limits=limits,
-            redactor=redactor,
-        )
-    return HttpWire(url, binding, version, tenant=tenant, auth=auth, network=network, limits=limits, redactor=redactor)
+    if target.binding != "GRPC":
+        return HttpWire(target, limits)
+    # An extra: HTTP alone needs no grpcio.
+    try:
+        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
+    except ImportError as error:
+        raise MissingExtraError("grpcio", "grpc", str(error)) from error
+    return GrpcWire(target, limits)

@@ -32,8 +32,8 @@ from pytest_a2a_bench.reports import findings
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.network import BindAddress
     from pytest_a2a_bench.conformance.finding import Planned
-    from pytest_a2a_bench.conformance.session.target import Target
     from pytest_a2a_bench.conformance.subject import Subject
+    from pytest_a2a_bench.conformance.target import Target
 
 JUDGEMENT = pytest.StashKey[Judgement]()
 # Where an item ends: an error shows its evidence as its message, a plain skip has none.
