@@ -128,7 +128,7 @@ class Requirement:
         return bool(self.stress) or self.vary != REPRESENTATIVE_ALONE
 
     def is_in(self, profile: str) -> bool:
-        """Tell whether a profile makes its check."""
+        """Return whether a profile makes its check."""
         return CHECK_PROFILES.index(self.profile) <= CHECK_PROFILES.index(profile)
 
 

@@ -41,7 +41,7 @@ def wants_repeating(result: CheckResult) -> bool:
 def in_order(results: Iterable[CheckResult], is_rough: Callable[[CheckResult], bool]) -> list[CheckResult]:
     """Return results in the order in which they are repeated: those that say most about the others first.
 
-    :param is_rough: tells which send what is malformed: it may break the agent, so that these come last again.
+    :param is_rough: returns which send malformed requests: it may break the agent, so that these come last again.
     """
     return sorted(results, key=lambda r: (is_rough(r), -len(late_methods(r))))
 

@@ -56,7 +56,7 @@ class Target:
         return found if isinstance(found, Mapping) else {}
 
     def declares(self, capability: str) -> bool:
-        """Tell whether the card declares a capability (``streaming``, ``pushNotifications``, ``extendedAgentCard``)."""
+        """Return whether the card declares ``streaming``, ``pushNotifications`` or ``extendedAgentCard``."""
         # 0.3 has it at the top of the card, 1.0 among the capabilities.
         if capability == "extendedAgentCard" and self.card.get("supportsAuthenticatedExtendedCard") is True:
             return True

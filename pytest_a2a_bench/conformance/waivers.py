@@ -50,11 +50,11 @@ class Waiver:
     version: str = ""
 
     def covers(self, id: str, version: str, binding: str) -> bool:
-        """Tell whether it is about one check."""
+        """Return whether it is about one check."""
         return self.id == id and self.version in ("", version) and self.binding in ("", binding)
 
     def is_expired(self, today: datetime.date) -> bool:
-        """Tell whether its last day is over."""
+        """Return whether its last day is over."""
         return is_over(self.expires, today)
 
     def __str__(self) -> str:

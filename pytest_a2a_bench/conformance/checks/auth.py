@@ -99,7 +99,7 @@ def credentials(ctx: Context, token: str) -> Credentials:
 
 
 def is_basic(sent: Credentials) -> bool:
-    """Tell whether these are HTTP's basic credentials."""
+    """Return whether these are HTTP's basic credentials."""
     return sent.headers.get("Authorization", "").startswith("Basic ")
 
 

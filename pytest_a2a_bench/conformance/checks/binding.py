@@ -224,7 +224,7 @@ def first(ctx: Context) -> Context:
 
 
 def is_missing(reply: WireReply) -> bool:
-    """Tell whether an answer says that there is no such operation."""
+    """Return whether an answer says that there is no such operation."""
     error = reply.error
     if error is None:
         return False

@@ -28,7 +28,7 @@ async def interface_is_true(ctx: Context) -> None:
 
 
 def _is_web_server(reply: WireReply) -> bool:
-    """Tell whether a 404 is about the path: what web frameworks say by themselves, and no agent does."""
+    """Return whether a 404 is about the path: what web frameworks say by themselves, and no agent does."""
     said = reply.document
     # What A2A answers with has a member error, which is not among these.
     return reply.status == 404 and (
@@ -168,10 +168,7 @@ async def tenant_is_served(ctx: Context) -> None:
     if not ctx.target.tenant:
         ctx.skip("the card's interface has no tenant")
     reply = await ctx.said()
-    if not reply.ok:
-        found = f"a message for the tenant {ctx.target.tenant!r}: {reply.describe()}"
-        ctx.fail(found, expected="an answer", replies=(reply,))
-        return
+    ctx.needed(reply, f"a message for the tenant {ctx.target.tenant!r}")
     event = read_event(reply.result)
     if event.kind == "task":
         # A tenant that is only looked at when sending would lose its task here.

@@ -95,9 +95,7 @@ async def waiting_task_goes_on(ctx: Context) -> None:
     task = await waiting_task(ctx)
     ids = {"taskId": task["id"], "contextId": str(task.get("contextId") or "")}
     reply = await ctx.send(ctx.prompt("input_answer"), task_id=ids["taskId"], context_id=ids["contextId"])
-    if not reply.ok:
-        ctx.fail(f"the follow-up: {reply.describe()}", expected="the task, continued", replies=(reply,))
-        return
+    ctx.needed(reply, "the follow-up")
     event = read_event(reply.result)
     if (event.task_id, event.context_id) != (ids["taskId"], ids["contextId"]):
         found = f"the follow-up is task {event.task_id!r} in context {event.context_id!r}"
@@ -111,9 +109,7 @@ async def context_alone_starts_a_task(ctx: Context) -> None:
     if not task.get("contextId"):
         ctx.skip("the agent gives no contextId, which MT-001 judges")
     reply = await ctx.send(ctx.prompt("task"), contextId=task["contextId"])
-    if not reply.ok:
-        ctx.fail(f"a message in a known context: {reply.describe()}", expected="a new task", replies=(reply,))
-        return
+    ctx.needed(reply, "a message in a known context")
     event = read_event(reply.result)
     if event.context_id != task.get("contextId"):
         found = f"the new task is in context {event.context_id!r}"
@@ -128,8 +124,7 @@ async def references_are_accepted(ctx: Context) -> None:
     task = await fixtures.completed_task(ctx)
     context_id = str(task.get("contextId") or "")
     reply = await ctx.send(ctx.prompt("default"), context_id=context_id, referenceTaskIds=[task["id"]])
-    if not reply.ok:
-        ctx.fail(f"a message with referenceTaskIds: {reply.describe()}", expected="an answer", replies=(reply,))
+    ctx.needed(reply, "a message with referenceTaskIds")
 
 
 async def authorization_is_explained(ctx: Context) -> None:
@@ -147,6 +142,4 @@ async def messages_are_accepted_meanwhile(ctx: Context) -> None:
     """A task that waits for authorization accepts messages."""
     task = await waiting_task(ctx, "auth", "auth-required")
     reply = await ctx.send(ctx.prompt("default"), task_id=task["id"], context_id=str(task.get("contextId") or ""))
-    if not reply.ok:
-        found = f"a message to a task that waits for authorization: {reply.describe()}"
-        ctx.fail(found, expected="that it is accepted", replies=(reply,))
+    ctx.needed(reply, "a message to a task that waits for authorization")

@@ -52,7 +52,7 @@ class Delivered:
 
 
 def ended(deliveries: list[Delivery]) -> bool:
-    """Tell whether a terminal state was delivered."""
+    """Return whether a terminal state was delivered."""
     return any(read_event(delivery.json).state in TERMINAL for delivery in deliveries)
 
 

@@ -157,7 +157,7 @@ OVERTAKEN = "the task of the scenario slow was over before it could be cancelled
 
 
 def overtaken(reply: WireReply, seconds: float, usual: float) -> bool:
-    """Tell whether a task had the time to end by itself before its cancelling was answered, and did.
+    """Return whether a task had the time to end by itself before its cancelling was answered, and did.
 
     :param seconds: from asking for the task to the answer to its cancelling.
     :param usual: seconds that the task takes.

@@ -91,7 +91,7 @@ def _config_id(config: Any) -> str:
 
 
 def configures(params: Mapping[str, Any]) -> bool:
-    """Tell whether the parameters of a message, of either version, bring a push configuration."""
+    """Return whether the parameters of a message, of either version, bring a push configuration."""
     configuration = params.get("configuration")
     names = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
     return isinstance(configuration, Mapping) and any(configuration.get(name) for name in names)
@@ -227,10 +227,10 @@ def members(value: Any, pointer: str = "") -> Iterator[Member]:
 
 # Section 5.7: members that nobody knows are to be ignored, so that agents may add some of their own.
 def is_known(name: str) -> bool:
-    """Tell whether the protocol has a member of that name."""
+    """Return whether the protocol has a member of that name."""
     return name in _NAMES
 
 
 def is_misspelt(name: str) -> bool:
-    """Tell whether a name is that of a member of the protocol, and not in camelCase."""
+    """Return whether a name is that of a member of the protocol, and not in camelCase."""
     return not _CAMEL.fullmatch(name) and re.sub(r"[^a-z0-9]", "", name.lower()) in _RUN_TOGETHER

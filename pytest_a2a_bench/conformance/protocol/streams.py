@@ -231,7 +231,7 @@ def artifacts_of(task: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 # Joining is allowed: what was streamed in pieces may be stored as one part.
 def same_parts(ones: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Tell whether parts hold the same: texts that follow each other count as one, as servers may join chunks."""
+    """Return whether parts hold the same: texts that follow each other count as one, as servers may join chunks."""
     return _joined(ones) == _joined(others)
 
 
@@ -272,7 +272,7 @@ def updates(events: Sequence[StreamEvent]) -> list[str]:
 
 # A later subscriber gets what is still to come, and nothing promises how much that is.
 def is_suffix(short: Sequence[str], long: Sequence[str]) -> bool:
-    """Tell whether a stream that was joined later got the end of what the longer one got."""
+    """Return whether a stream that was joined later got the end of what the longer one got."""
     return not short or list(short) == list(long[-len(short) :])
 
 

@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
 
 def works(reply: WireReply) -> bool:
-    """Tell whether an answer is one of an agent that works: a result, or an error that it means."""
+    """Return whether an answer is one of an agent that works: a result, or an error that it means."""
     # A structured error, whatever it says, was written by a program that runs.
     return not reply.problem and not reply.is_internal_error
 
@@ -129,7 +129,7 @@ class Health:
 
     # A probe that began before this question proves nothing about now, hence the moment at which it was wanted.
     async def lasts(self) -> bool:
-        """Tell whether the agent still works, now; True where that cannot be told because it never did."""
+        """Return whether the agent still works, now; True where that cannot be told because it never did."""
         wanted = time.monotonic()
         async with self._asking:
             if self.is_broken:
@@ -149,7 +149,7 @@ class Health:
             return False
 
     async def recovers(self) -> bool:
-        """Tell whether an agent that had only been too slow to answer does, now that nothing else is in flight."""
+        """Return whether an agent that had only been too slow to answer does, now that nothing else is in flight."""
         if self._broken is not None and is_late(self._broken.exchange) and not self._is_gone:
             reply = await self._probe(seconds=self._target.timeout)
             if reply is not None and works(reply):
@@ -308,7 +308,7 @@ def _grpc_absence(reply: WireReply) -> str:
 
 
 def _says_a2a(reply: WireReply) -> bool:
-    """Tell whether a 404 is an agent's word for an unknown task, not a web framework's for an unknown path."""
+    """Return whether a 404 is an agent's word for an unknown task, not a web framework's for an unknown path."""
     said = reply.document
     if reply.exchange.binding == "JSONRPC":
         return isinstance(said, Mapping) and ("error" in said or "result" in said)

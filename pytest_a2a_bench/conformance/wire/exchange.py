@@ -37,12 +37,12 @@ def late(seconds: float) -> str:
 
 
 def is_late(exchange: Exchange) -> bool:
-    """Tell whether an answer did not come, or did not end, in time."""
+    """Return whether an answer did not come, or did not end, in time."""
     return exchange.problem.startswith(_LATE)
 
 
 def is_silence(exchange: Exchange, seconds: float) -> bool:
-    """Tell whether nothing at all came within so many seconds; part of an answer is not silence."""
+    """Return whether nothing at all came within so many seconds; part of an answer is not silence."""
     # gRPC's response text is also filled by an error of our own making, the deadline; it is no sign that the agent
     # began.
     began = exchange.events or (exchange.response and exchange.binding != "GRPC")

@@ -160,7 +160,7 @@ class ReplyError:
 
     # Servers that give a status only are not told from each other further: several errors share 400.
     def may_be(self, name: str) -> bool:
-        """Tell whether this can be that error: by code, by reason, or where neither is given by status."""
+        """Return whether this can be that error: by code, by reason, or where neither is given by status."""
         if self.name:
             return self.name == name
         # HTTP statuses are only a hint where JSON-RPC has given a code, as its answers are 200.
