@@ -37,7 +37,8 @@ from pytest_a2a_bench.agents import server
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, RefusalError, bench_task_key, number_calls
 from pytest_a2a_bench.agents.executor import BrainExecutor
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.benchmarks.tau2 import benchmark, index, scripted, upstream
+from pytest_a2a_bench.benchmarks.tau2 import benchmark, index, upstream
+from pytest_a2a_bench.benchmarks.tau2.user import script as scripted
 from pytest_a2a_bench.chaos.faults import Draws
 from pytest_a2a_bench.chaos.proxy import Faults
 from pytest_a2a_bench.model import TrialKey, TrialResult

@@ -17,7 +17,7 @@ from tau2_phrases import read
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
-from pytest_a2a_bench.benchmarks.tau2.scripted import make_script, make_scripted_user
+from pytest_a2a_bench.benchmarks.tau2.user.script import make_script, make_scripted_user
 
 MAX_TURNS = 100
 

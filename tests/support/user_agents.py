@@ -15,8 +15,7 @@ from pytest_a2a_bench.agents.card import Addresses
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.server import start_brain
 from pytest_a2a_bench.benchmarks.tau2 import upstream
-from pytest_a2a_bench.benchmarks.tau2.scripted import make_script
-from pytest_a2a_bench.benchmarks.tau2.user.script import Script
+from pytest_a2a_bench.benchmarks.tau2.user.script import Script, make_script
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, Usage, UserSaid
 
 USAGE = Usage(11, 3, 0.25)

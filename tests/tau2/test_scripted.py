@@ -15,10 +15,9 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks.diagnosis import diagnose
 from pytest_a2a_bench.benchmarks.tau2 import notes
 from pytest_a2a_bench.benchmarks.tau2.diagnosis import DIAGNOSER
-from pytest_a2a_bench.benchmarks.tau2.scripted import make_script
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
-from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, Script
+from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, Script, make_script
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.settings import Settings
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tau2_phrases import SETS, read
 from tau2_table import load
 
-from pytest_a2a_bench.benchmarks.tau2.scripted import make_script
-from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_TEXTS, Script
+from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_TEXTS, Script, make_script
 
 DOMAINS = ("airline", "retail", "telecom", "mock")
 TOOLS = ("toggle_airplane_mode", "toggle_data", "check_status_bar", "run_speed_test", "reboot_device", "make_payment")

@@ -15,9 +15,9 @@ from tau2_table import Speaker, load, part_of
 
 from pytest_a2a_bench.benchmarks.tau2 import upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
-from pytest_a2a_bench.benchmarks.tau2.scripted import goal_of, make_script
 from pytest_a2a_bench.benchmarks.tau2.user.fault import FAREWELLS, MAX_TEXTS, Deed, Goal, find_fault
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.benchmarks.tau2.user.script import goal_of, make_script
 from pytest_a2a_bench.model import ToolCall, Turn, UserFault
 
 CANCEL = Deed("cancel_reservation", {"reservation_id": "EHGLP3"})

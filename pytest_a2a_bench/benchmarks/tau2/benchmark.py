@@ -18,7 +18,6 @@ from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
 from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED, TRANSFER_TOOL
-from pytest_a2a_bench.benchmarks.tau2.scripted import goal_of, judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
     build_environment,
@@ -29,6 +28,8 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     user_tools,
 )
 from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
+from pytest_a2a_bench.benchmarks.tau2.user.script import goal_of, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.user_agent import find_nonsense, make_agent_user
 from pytest_a2a_bench.errors import (
     A2ABenchError,

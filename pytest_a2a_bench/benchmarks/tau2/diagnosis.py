@@ -16,8 +16,9 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.benchmarks.tau2 import notes
 from pytest_a2a_bench.benchmarks.tau2.player import tool_names, write_tools
-from pytest_a2a_bench.benchmarks.tau2.user import device, understand
+from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import leaves
+from pytest_a2a_bench.benchmarks.tau2.user.understand import Reading
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult, Turn
 from pytest_a2a_bench.redact import one_line
@@ -278,7 +279,7 @@ def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Cal
     turns = result.transcript[_given(result) :]
     if result.termination_reason == "user_stop" and turns and turns[-1].role == "user":
         said = next((t.text or "" for t in reversed(turns) if t.role == "agent"), "")
-        heard = understand.read(said)
+        heard = Reading(said)
         if not heard.closing and (heard.question or heard.decision):
             what = f"the agent: {one_line(said, _SHOWN)!r}; the user: {one_line(turns[-1].text or '', _SHOWN)!r}"
             return Diagnosis("left-at-question", call.name, f"{what}; {needed}", len(result.transcript) - 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index
 from pytest_a2a_bench.benchmarks.tau2.editions import Correction, defects_of, find_edition
 from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED
-from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.settings import Settings

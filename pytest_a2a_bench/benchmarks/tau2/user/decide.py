@@ -1,4 +1,4 @@
-"""Whether the user agrees to what the agent offers to do, judged against what the task's golds would do."""
+"""Decide whether the user agrees to an offer of the agent, by what the task's golds would do."""
 
 from __future__ import annotations
 
@@ -9,67 +9,80 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import IDENTIFIERS, identifiers, leaves
-from pytest_a2a_bench.benchmarks.tau2.user.understand import EMAIL_ADDRESS, NOT_POSSIBLE, PEOPLE, SPOKEN, UNABLE
+from pytest_a2a_bench.benchmarks.tau2.user.understand import EMAIL_ADDRESS, NOT_POSSIBLE, PEOPLE, UNABLE
+
+SPOKEN: Mapping[str, str] = {"basic_economy": "basic economy", "one_way": "one way", "round_trip": "round trip"}
+"""Values of arguments as a customer says them, where that is not as they are written."""
 
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
-_GAP = r"(?:[^.?!]|\.\d)*"
-_DIFFERENCE = re.compile(r"[^.?!\n]*\bdifference\b[^.?!\n]*", re.I)
-_CHANGE = (
-    r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter|"
-    r"bring|shift|convert|revis|fix|us(?:e|ing)\b|becom|instead|turn|have|new\b|\bto\b|now\b)"
+_CHANGE = r"chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend"
+_CHANGE += r"|alter|bring|shift|convert|revis|fix|us(?:e|ing)\b|becom|instead|turn|have|new\b|to\b|now\b"
+_GIVE = r"sen[dt]|issu|offer|giv|provid|grant|get|receiv|award|put|trouble|gesture|apolog|inconvenien|delay"
+_RESUME = (
+    r"re-?(?:activat|instat|start|connect|enabl)|un(?:suspend|block|lock|freez)|resum|restor|lift|get|bring|put|turn"
 )
-_KINDS: tuple[tuple[str, str, str], ...] = (
-    ("cancel", r"cancel|\bcall\w* (?:it |that |\S+ )?off|annul|\bvoid|\bdrop\w*\b.*\b(?:order|reservation|booking)",
-     "cancel anything like that"),
-    ("book", r"\bbook(?!ing)|new (booking|reservation|flight)|mak(e|ing) (a|the|you a) (\w+ )?(booking|reservation)|"
-     r"\breserve\b|\breserving|\bbooking for", "book that"),
-    ("send_certificate", rf"(send|sent|issu|offer|giv|provid|grant|get|receiv|award|put){_GAP}(certificate|voucher)|"
-     rf"(certificate|voucher)\w*{_GAP}(send|sent|issu|compensat|inconvenien|trouble|gesture|apolog|delay)|"
-     r"compensat|good ?will|travel credit", "get that certificate"),
-    ("exchange", r"exchang|swap|\btrad(e|ing)|replac", "exchange that"),
-    ("return", r"\breturn(?!ed to you| flight)|\b(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b|\brefund",
-     "return that"),
-    ("update_reservation_baggages", rf"({_CHANGE}\w*|check\w*|includ|pieces?){_GAP}(bag|luggage|suitcase)|"
-     rf"(bag|luggage|suitcase)\w*{_GAP}{_CHANGE}", "change my bags"),
-    ("update_reservation_passengers", rf"{_CHANGE}\w*{_GAP}(passenger|travell?er|name)|(passenger|travell?er)s?\b",
-     "change the passengers"),
-    ("update_reservation_flights", rf"{_CHANGE}\w*{_GAP}(flight|cabin|class|econom|business|reservation|booking|trip)|"
-     r"new flights?|\brebook|\bcabin|\bupgrad|\bdowngrad", "change my flights that way"),
-    ("modify_pending_order_address", rf"{_CHANGE}\w*{_GAP}address|\b(re-?rout|re-?direct|ship|send|deliver|go(?:es|"
-     rf"ing)?\b)\w*{_GAP} to\b|(shipping|delivery) address|deliver(ed)? to", "change that address"),
-    ("modify_user_address", rf"{_CHANGE}\w*{_GAP}address|\baddress (on|in) (your|file|the)|(default|home|profile|"
-     r"account|new) address|\bstor\w*\b.*address|address on file", "change my own address"),
-    ("modify_pending_order_payment", rf"{_CHANGE}\w*{_GAP}pa(y|id)|\b(charg|bill|pay|paid)\w*\b", "change the payment"),
-    ("modify_pending_order_items", rf"({_CHANGE}|exchang)\w*{_GAP}(item|order|product|option)|\bnew items?\b|"
-     rf"\bitems?\b{_GAP}\b{_CHANGE}|\b(swap|replac|exchang)", "change those items"),
-    ("refuel", r"refuel|\btop\w*( you| your \w+| it)? ?-?up|\b(gb|gigs?|gigabytes?)\b|\b(extra|more|additional) data",
-     "buy data"),
-    ("enable_roaming", rf"(enabl|activat|turn|switch|allow|add|make|set|put)\w*{_GAP}roam|roam\w*{_GAP}(enabl|activ|"
-     r"\bon\b|available|allow)", "have roaming enabled"),
-    ("disable_roaming", rf"(disabl|deactivat|turn(ing)? off|switch(ing)? off)\w*{_GAP}roaming", "have roaming off"),
-    ("resume_line", r"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|"
-     rf"unlock|unfreez|get|bring|put|turn|switch|activat|back){_GAP}\b(line|service|suspension|number)|"
-     r"\bline (resum|re-?activat|restor|re-?instat|re-?connect|unblock|unlock)|\bsuspension\b|"
-     r"\bsuspended\W[\s\S]{0,25}\bactive\b",
-     "have it resumed"),
-    ("suspend_line", rf"\bsuspend(?!ed)\w*{_GAP}(line|service)", "have my line suspended"),
-    ("send_payment_request", r"payment request|request for payment|(send|rais|issu|let you have|creat|"
-     rf"generat)\w*{_GAP}(bill|payment|invoice)|pay\w*{_GAP}bill|request for (the |your )?(\w+ )?bill", "pay that"),
-    ("change_plan", rf"(chang|switch|mov|upgrad|downgrad)\w*{_GAP} plan\b|different plan|another plan",
-     "change my plan"),
-    ("create_task", rf"(creat|add|mak|set(ting)? up|put|open|log|new|not)\w*{_GAP}(task|to-?do|list)",
-     "have that task created"),
-    ("update_task", rf"({_CHANGE}|mark|complet|clos|flag|tick|label|statu)\w*{_GAP}task|\b(mark|flag|tick)\w*|"
-     r"\bstatus\b", "have that status"),
-    ("delete", rf"delet|\bremov\w*{_GAP}\b(?:tasks?|to-?dos?|reservations?|bookings?|orders?|accounts?|lines?)\b",
-     "have anything deleted"),
-    ("transfer", rf"transfer|{PEOPLE}|escalat", "be transferred"),
-)  # fmt: skip
-"""How texts speak of kinds of tools: a tool's name begins with the first, a text has the second."""
-_HEARD = tuple((tool, refusal, re.compile(pattern, re.I)) for tool, pattern, refusal in _KINDS)
+_RESUME += "|switch|activat|back"
 
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of tools.
+
+    :param tool: how the names of the tools begin.
+    :param refusal: how the user refuses it.
+    :param words: words that speak of it alone, or an empty text.
+    :param verbs: words that speak of it in one sentence with one of ``nouns``, or an empty text.
+    """
+
+    tool: str
+    refusal: str
+    words: str
+    verbs: str = ""
+    nouns: str = ""
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text speaks of it."""
+        if self.words and re.search(rf"\b(?:{self.words})", text, re.I):
+            return True
+        verb, noun = re.compile(rf"\b(?:{self.verbs})", re.I), re.compile(rf"\b(?:{self.nouns})", re.I)
+        return bool(self.verbs) and any(verb.search(s) and noun.search(s) for s in re.split(r"[.?!](?!\d)", text))
+
+
+_ADDRESSES = r"re-?(rout|direct)|(shipping|delivery) address|(ship|send|deliver|go)\w*\b[^.?!]* to\b"
+_OWN_ADDRESS = "address (on|in) (your|file|the)|(default|home|profile|account|new) address"
+_BACK = r"return(?!ed to you| flight)|refund|(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b"
+_DATA = r"refuel|top\w*( you| your \w+| it)? ?-?up\b|gb\b|gigs?\b|gigabyte|(extra|more) data"
+_OBJECTS = r"(task|to-?do|reservation|booking|order|account|line)s?\b"
+_KINDS = (
+    _Kind("cancel", "cancel anything like that", r"cancel|call\w*( \S+){0,5} off\b", "drop", "order|reserv|booking"),
+    _Kind("book", "book that", r"book(?!ing)|reserv(e|ing)\b|booking for", r"mak(e|ing)|new\b", "booking|reservation"),
+    _Kind("send_certificate", "get that certificate", "compensat|good ?will|travel cred", _GIVE, "certificate|voucher"),
+    _Kind("exchange", "exchange that", r"exchang|swap|trad(e|ing)\b|replac"),
+    _Kind("return", "return that", _BACK),
+    _Kind("update_reservation_baggages", "change my bags", "", rf"{_CHANGE}|check|includ|piece", "bag|luggage|suitcas"),
+    _Kind("update_reservation_passengers", "change the passengers", "passenger|travell?er", _CHANGE, "name"),
+    _Kind("update_reservation_flights", "change my flights that way", "new flights?|cabin|rebook|upgrad|downgrad",
+          _CHANGE, "flight|class|econom|business|reservation|booking|trip"),
+    _Kind("modify_pending_order_address", "change that address", _ADDRESSES, _CHANGE, "address"),
+    _Kind("modify_user_address", "change my own address", _OWN_ADDRESS, rf"{_CHANGE}|stor", "address"),
+    _Kind("modify_pending_order_payment", "change the payment", r"charg|bill|pay|paid"),
+    _Kind("modify_pending_order_items", "change those items", r"new items?\b|swap|replac|exchang",
+          _CHANGE, "item|order|product|option"),
+    _Kind("refuel", "buy data", _DATA),
+    _Kind("enable_roaming", "have roaming enabled", "", r"enabl|activ|turn|switch|allow|add|make|set|put|on\b", "roam"),
+    _Kind("disable_roaming", "have roaming off", "", r"disabl|deactivat|(?:turn|switch)\w* off", "roam"),
+    _Kind("resume_line", "have it resumed", "suspension", _RESUME, r"line\b|service\b|number\b|suspen|active"),
+    _Kind("suspend_line", "have my line suspended", "", "suspend(?!ed)", "line|service"),
+    _Kind("send_payment_request", "pay that", r"payment request|request for (\w+ ){0,2}(payment|bill)",
+          "sen[dt]|rais|issu|let you have|creat|generat|pay", "bill|payment|invoice"),
+    _Kind("change_plan", "change my plan", "(different|another) plan", "chang|switch|mov|upgrad|downgrad", r"plan\b"),
+    _Kind("create_task", "have that task created", "", r"creat|add|mak|set(ting)? up|put|new|not", "task|to-?do|list"),
+    _Kind("update_task", "have that status", r"mark|flag|tick|status\b", rf"{_CHANGE}|complet|clos|label", "task"),
+    _Kind("delete", "have anything deleted", "delet", "remov", _OBJECTS),
+    _Kind("transfer", "be transferred", rf"transfer|{PEOPLE}|escalat"),
+)  # fmt: skip
 _STRONG = ("cancel", "book", "send_certificate", "return", "create_task", "delete", "transfer", "suspend", "disable")
-"""Kinds whose words mean nothing else: who wants another thing of the same order does not want these."""
+"""Kinds whose words mean nothing else: an offer of another action on the same order does not use these."""
 
 _CHOICES: Mapping[str, Mapping[str, str]] = {
     "cabin": {
@@ -81,23 +94,27 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {
     "status": {"completed": r"\bcompleted?\b|finished|\bdone\b", "pending": "pending|reopen"},
     "flight_type": {"round_trip": r"round[ _-]?trip", "one_way": r"one[ _-]?way"},
 }
-_SPOKEN = {"item": "item", "payment": "payment method", "user id": "user id", "zip": "zip code"}
+_NAMES = {"item": "item", "payment": "payment method", "user id": "user id", "zip": "zip code"}
 # An old value may be named beside the new one: wrong only where none of those named is right.
 _ANY_RIGHT = frozenset({"date", "flight", "payment", "cabin", "reason", "status", "flight_type", "zip", "user id",
                         "email", "phone", "customer", "bill", "line"})  # fmt: skip
 _MAIN = frozenset({"reservation", "order", "task", "bill"})
-"""Kinds that say which of several wishes is meant."""
+"""Kinds of identifiers that say which of several wishes is meant."""
 _ITSELF = ("bill", "task")
 """Those of them that are named for their own sake alone."""
-_AMOUNTS = {"amount": r"\$ ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:dollars|usd)", "gb_amount": r"(\d+(?:\.\d+)?) "
-r"?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
-            "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)"}  # fmt: skip
-
-
-_CONTEXT = re.compile(rf"\b(?:{UNABLE}|not (?:be )?(?:{NOT_POSSIBLE})|(?:stay|remain)s?|unchanged|untouched)\b", re.I)
+_AMOUNTS = {
+    "amount": r"\$ ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:dollars|usd)",
+    "gb_amount": r"(\d+(?:\.\d+)?) ?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
+    "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)",
+}
 _ELSEWHERE = re.compile(r"\b(?:found|see|used|listed|taken|same as|from)\b[^.?!\n#]{0,40}#W\d{7}", re.I)
 """Where an address was found."""
+_NOT_OFFERED = re.compile(
+    rf"\b(?:{UNABLE}|not (?:be )?(?:{NOT_POSSIBLE})|(?:stay|remain)s?|unchanged|untouched)\b", re.I
+)
+_DIFFERENCE = re.compile(r"[^.?!\n]*\bdifference\b[^.?!\n]*", re.I)
 _ASKS = re.compile(r"\?|\b(?:confirm|proceed|go ahead|agree)", re.I)
+_PARTS = re.compile(r"(?<=[.!?;])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +128,12 @@ class Wish:
         """Return its identifying arguments by kind, with choices such as the cabin."""
         pairs = list(leaves(self.arguments))
         found = identifiers(" \n ".join(str(v) for name, v in pairs if name not in ("title", "summary")))
-        for name, value in pairs:
-            if name in _CHOICES and isinstance(value, str):
-                found[name] = [value]
-        return found
+        return found | {name: [value] for name, value in pairs if name in _CHOICES and isinstance(value, str)}
+
+    @property
+    def has_main(self) -> bool:
+        """Return whether it has an identifier that tells it from other wishes."""
+        return any(kind in _MAIN for kind in self.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +156,12 @@ class Verdict:
 
     @property
     def agreed(self) -> bool:
-        """Whether the user says yes."""
+        """Return whether the user says yes."""
         return self.wish is not None and not self.wrong
 
 
 def wishes(actions: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Wish, ...]:
-    """Return the golds that change something, which is what the user wants to have happened."""
+    """Return the golds that change something: what the user wants done."""
     return tuple(Wish(name, arguments) for name, arguments in actions if not _READING.match(name))
 
 
@@ -150,19 +169,18 @@ def mentioned(text: str) -> dict[str, list[str]]:
     """Return what identifies something in a text, and the choices that it names."""
     found = identifiers(text)
     for name, words in _CHOICES.items():
-        named = [value for value, pattern in words.items() if re.search(pattern, text, re.I)]
-        if named:
+        if named := [value for value, pattern in words.items() if re.search(pattern, text, re.I)]:
             found[name] = named
     return found
 
 
 def kinds(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the kinds of tools that a text speaks of, with how one refuses them."""
+    """Return the kinds of tools that a text speaks of, with the user's refusals of them."""
     # A certificate that pays for something is not one to be sent, and an e-mail address is no place.
-    plain = re.sub(EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
+    text = re.sub(EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
     # What becomes of a difference in price follows from a change and is no offer of its own.
-    plain = re.sub(_DIFFERENCE, lambda sentence: re.sub(r"\brefund\w*", " ", sentence[0], flags=re.I), plain)
-    return tuple((tool, refusal) for tool, refusal, heard in _HEARD if heard.search(plain))
+    text = _DIFFERENCE.sub(lambda sentence: re.sub(r"\brefund\w*", " ", sentence[0], flags=re.I), text)
+    return tuple((kind.tool, kind.refusal) for kind in _KINDS if kind.is_in(text))
 
 
 def _offered(text: str) -> str:
@@ -171,7 +189,7 @@ def _offered(text: str) -> str:
     for line in text.split("\n"):
         # A list belongs to the line that announces it.
         listing = listing and bool(line.strip())
-        left = [s for s in re.split(r"(?<=[.!?;])\s+", line) if "?" in s or not _CONTEXT.search(s)]
+        left = [s for s in _PARTS.split(line) if "?" in s or not _NOT_OFFERED.search(s)]
         kept += [] if listing else [" ".join(left)]
         listing = listing or (line.rstrip().endswith(":") and not left)
     rest = "\n".join(kept)
@@ -184,15 +202,14 @@ def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
     text = rest if kinds(rest) else text
     spoken = kinds(text)
     named = mentioned(text)
-    asking = mentioned(" ".join(s for s in re.split(r"(?<=[.!?;])\s+|\n", text) if _ASKS.search(s)))
+    asking = mentioned(" ".join(s for line in text.split("\n") for s in _PARTS.split(line) if _ASKS.search(s)))
     # Where what is asked about is named, others of its kind are spoken of only.
     named |= {kind: values for kind, values in asking.items() if kind in _MAIN}
-    alike = [w for w in wanted if any(w.tool.startswith(tool) for tool, _ in spoken) or _named_alike(w, text)]
+    alike = _alike(text, spoken, wanted)
     if not any(tool.startswith(_STRONG) for tool, _ in spoken):
-        # Who only speaks of changing something may mean any change of what it names.
-        strong = [w for w in wanted if w.tool.startswith(_STRONG)]
+        # An offer that only speaks of changing something may mean any change of what it names.
         pointed = [w for w in wanted if w not in alike and _points(named, w)]
-        alike += [w for w in pointed if w not in strong or not spoken or _is_all(text, named, w)]
+        alike += [w for w in pointed if not w.tool.startswith(_STRONG) or not spoken or _is_all(text, named, w)]
     for kind in _ITSELF:
         # Who names a bill speaks of what is done with it.
         alike = [w for w in alike if kind in named and kind in w.values()] or alike
@@ -204,14 +221,18 @@ def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
 
 
 def in_passing(text: str) -> bool:
-    """Whether a text speaks of things that may belong to any offer ("Your card will be charged.") and names none."""
+    """Return whether a text speaks of what may belong to any offer ("Your card will be charged.") and names none."""
     return not identifiers(text) and not any(tool.startswith(_STRONG) for tool, _ in kinds(text))
 
 
+def _alike(text: str, spoken: Sequence[tuple[str, str]], wanted: Sequence[Wish]) -> list[Wish]:
+    return [w for w in wanted if any(w.tool.startswith(tool) for tool, _ in spoken) or _named_alike(w, text)]
+
+
 def _is_all(text: str, named: Mapping[str, list[str]], wish: Wish) -> bool:
-    """Whether a text has so much of what has no number of its own (a booking) that it can only mean this."""
+    """Return whether a text has so much of what has no number of its own (a booking) that it can only mean this."""
     (faulty, shared, *_), _ = _compare(text, named, wish)
-    return not _has_main(wish) and not faulty and shared <= -2
+    return not wish.has_main and not faulty and shared <= -2
 
 
 def _points(named: Mapping[str, list[str]], wish: Wish) -> bool:
@@ -220,28 +241,21 @@ def _points(named: Mapping[str, list[str]], wish: Wish) -> bool:
 
 def _judge_together(text: str, named: Mapping[str, list[str]], alike: Sequence[Wish]) -> Verdict | None:
     """Judge a text that offers to fulfil several wishes at once; None where it names one only."""
-    offered = [w for w in alike if _points({k: v for k, v in named.items() if k in _MAIN}, w) or not _has_main(w)]
-    if len(offered) < 2:
-        return None
+    offered = [w for w in alike if _points({k: v for k, v in named.items() if k in _MAIN}, w) or not w.has_main]
     right: dict[str, list[str]] = {}
     for wish in offered:
         for kind, values in wish.values().items():
             right.setdefault(kind, []).extend(values)
-    if any(kind not in right for kind in named if kind in _MAIN):
+    if len(offered) < 2 or any(kind not in right for kind in named if kind in _MAIN):
         return None
     faults = [f for kind in named if kind in right for f in _faults(kind, named[kind], right[kind])]
     faults += [f for wish in offered for f in _amount_faults(text, wish)]
     return Verdict(offered[0], "; ".join(faults), tuple(offered[1:]))
 
 
-def _has_main(wish: Wish) -> bool:
-    return any(kind in _MAIN for kind in wish.values())
-
-
 def fulfilled(sentence: str, wanted: Sequence[Wish]) -> list[Wish]:
     """Return the wishes that a sentence says are done: it names them, and nothing that is not theirs."""
-    spoken, named = kinds(sentence), mentioned(sentence)
-    alike = [w for w in wanted if any(w.tool.startswith(tool) for tool, _ in spoken) or _named_alike(w, sentence)]
+    named, alike = mentioned(sentence), _alike(sentence, kinds(sentence), wanted)
     fitting = [(_compare(sentence, named, w), w) for w in alike]
     exact = [w for ((faulty, shared, *_), _), w in fitting if not faulty and shared < 0]
     # Without a name it can only be meant where there is no choice.
@@ -249,11 +263,10 @@ def fulfilled(sentence: str, wanted: Sequence[Wish]) -> list[Wish]:
 
 
 def _named_alike(wish: Wish, text: str) -> bool:
-    """Tools of benchmarks that nobody listed here are recognised by the words of their names."""
-    if any(wish.tool.startswith(tool) for tool, _, _ in _KINDS):
-        return False
+    """Return whether a text has the words of a tool's name, for tools that no kind is listed for."""
     words = [w for w in wish.tool.split("_") if len(w) > 2]
-    return bool(words) and sum(w[:5] in text.lower() for w in words) * 2 >= len(words)
+    listed = any(wish.tool.startswith(kind.tool) for kind in _KINDS)
+    return not listed and bool(words) and sum(w[:5] in text.lower() for w in words) * 2 >= len(words)
 
 
 def _compare(text: str, named: Mapping[str, list[str]], wish: Wish) -> tuple[tuple[bool, int, float, int], Verdict]:
@@ -265,33 +278,30 @@ def _compare(text: str, named: Mapping[str, list[str]], wish: Wish) -> tuple[tup
     if "order" in named and "order" not in right:
         faults.append("that is not about an order")
         shared -= len(right) + 1
-    # Of several that are meant badly, the one that is meant is the most alike.
-    alike = sum(_likeness(v, right[kind]) for kind in named if kind in right for v in named[kind])
+    # Among several wrong offers, the most similar one is meant.
+    alike = sum(max(_likeness(v, r) for r in right[kind]) for kind in named if kind in right for v in named[kind])
     return (bool(faults), -shared, -alike, len(faults)), Verdict(wish, "; ".join(faults))
 
 
 def _faults(kind: str, said: Sequence[str], right: Sequence[str]) -> list[str]:
-    name = _SPOKEN.get(kind, kind.replace("_", " "))
+    name = _NAMES.get(kind, kind.replace("_", " "))
     strangers = [v for v in said if v not in right]
     if kind in _ANY_RIGHT:
         if any(v in right for v in said):
             return []
         return [f"the {name} should be {_spoken(right[0])}, not {_spoken(said[0])}"]
+    # Orders are changed once: half of the items would be the end of it. New items are the agent's to name.
+    if not strangers:
+        return []
     # Which items there are is for the agent to find out: they are refused and not named.
     missing = [v for v in right if v not in said] if kind != "item" else []
-    if strangers:
-        instead = f" should be {_spoken(_closest(strangers[0], missing))}, not" if missing else " is not"
-        return [f"the {name}{instead} {_spoken(strangers[0])}"]
-    # Orders are changed once: half of the items would be the end of it. New items are the agent's to name.
-    return []
+    closest = max(missing, key=lambda value: _likeness(strangers[0], value), default="")
+    instead = f" should be {_spoken(closest)}, not" if closest else " is not"
+    return [f"the {name}{instead} {_spoken(strangers[0])}"]
 
 
-def _likeness(said: str, right: Sequence[str]) -> float:
-    return max((SequenceMatcher(None, said, value).ratio() for value in right), default=0.0)
-
-
-def _closest(said: str, right: Sequence[str]) -> str:
-    return max(right, key=lambda value: SequenceMatcher(None, said, value).ratio())
+def _likeness(said: str, value: str) -> float:
+    return SequenceMatcher(None, said, value).ratio()
 
 
 def _amount_faults(text: str, wish: Wish) -> list[str]:

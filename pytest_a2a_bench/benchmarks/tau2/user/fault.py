@@ -21,19 +21,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user import decide, device, understand
+from pytest_a2a_bench.benchmarks.tau2.user import decide, device
 from pytest_a2a_bench.benchmarks.tau2.user.decide import Wish
-from pytest_a2a_bench.benchmarks.tau2.user.scenario import Facts, Scenario, identifiers, sentences
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Facts, Scenario, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.understand import (
-    ASKS_FOR,
-    ASKS_WHY_CALLED,
     CHANGED,
-    CHANGES,
-    LISTED,
     NOT_POSSIBLE,
     PEOPLE,
     UNABLE,
+    WHY_CALLED,
+    Reading,
+    bounded,
+    joined,
+    normal,
     plain,
+    sentences,
 )
 from pytest_a2a_bench.model import ToolCall, Turn, UserFault
 from pytest_a2a_bench.redact import one_line
@@ -50,60 +52,41 @@ MAX_TEXTS = 4
 FAREWELLS = 3
 """After how many farewells in a row a user should have gone."""
 
-_READ = 8_000
-"""Characters of a text that are looked at."""
 _SHOWN = 160
 
-_REFUSED = re.compile(
-    rf"\b({UNABLE}|will not be|impossible|unfortunately|not ({NOT_POSSIBLE}|available|offered|something)|(does|do|"
-    r"did|is|are)(n['\u2019]t| not) (allow|permit|qualify|cover|eligible|possible|offer|support)\w*|"
-    r"outside (of )?(my|what|the scope)|beyond my|no way to|out of my)\b",
-    re.IGNORECASE,
+_NOT_OFFERED = (
+    rf"not ({NOT_POSSIBLE}|available|offered|something)|(does|do|did|is|are) not (allow|permit|qualify|cover)\w*"
 )
-# "This cannot be undone" warns of what a confirmation does.
+_REFUSED = re.compile(
+    rf"\b({UNABLE}|will not be|impossible|unfortunately|{_NOT_OFFERED}|outside (of )?(my|what)|beyond my|no way to)\b",
+    re.I,
+)
+# "This can not be undone" warns of what a confirmation does.
 _WARNING = re.compile(
-    r"\b(can ?not|can['\u2019]t|unable to|not able to|won['\u2019]t be able to) (be )?(undone|undo|revers|"
-    rf"({CHANGES})\w* (\w+ ){{0,3}}(again|afterwards?|later|once))\w*",
-    re.IGNORECASE,
+    r"\b(can not|unable to|will not be able to) (be )?(undo|revers|\w+ (\w+ ){0,3}(again|later|once))\w*", re.I
 )
 _HANDED_OVER = re.compile(
-    rf"\b(transfer\w*|{PEOPLE}|manager|representative|escalat\w*|hand(ed|ing)? (you )?over)\b",
-    re.IGNORECASE,
+    rf"\b(transfer\w*|{PEOPLE}|manager|representative|escalat\w*|hand(ed|ing)? (you )?over)\b", re.I
 )
-_DEED = (
-    rf"({CHANGED}|modified|refunded|processed|issued|added|removed|deleted|submitted|completed?|enabled|disabled|"
-    r"activated|resumed|refueled|upgraded|applied|marked|resolved|fixed|arranged|done|taken care of|set up|sorted)"
+_DEEDS = (
+    rf"{CHANGED}|modified|refunded|processed|issued|added|removed|submitted|completed?|enabled|activated|resumed|done"
 )
+_SINCE = r"(ha(s|ve)|is|are|was|were|got|it|all)( (now|already|just|also|been|successfully|all))*"
 _CLAIMED = re.compile(
-    r"\b(ha(s|ve)|['\u2019]ve|['\u2019]s|is|are|was|were|got|it|all)( (now|already|just|also|been|successfully|both|"
-    rf"all))* {_DEED}\b|^\W*((all|it['\u2019]s|successfully) )?{_DEED}\b|\bsuccess(ful|fully)?\b|\ball set\b",
-    re.IGNORECASE,
+    rf"\b{_SINCE} ({_DEEDS})\b|^\W*((all|it is) )?({_DEEDS})\b|\bsuccess(ful|fully)?\b|\ball set\b", re.I
 )
 _ASKING = re.compile(
-    rf"\b({ASKS_FOR}|may i have|i(['\u2019]ll| will)? need|"
-    r"let me (know|have)(?! (if|should|when|whether))|(need|verify|confirm) (your|the)|what|which)\b",
-    re.IGNORECASE,
+    r"\b(provide|share|tell me|give me|send me|state|enter|may i have|need|verify|confirm|what|which)\b", re.I
 )
-_OPEN_QUESTION = re.compile(
-    rf"{ASKS_WHY_CALLED}|what (can|could) (i|we) help|what is the reason|"
-    r"describe (your|the|what)|tell me (more )?(about|what)|(more )?details? (about|of|on) (your|the|what)",
-    re.IGNORECASE,
+_WAIT = re.compile(r"\b((one|a|just a) (moment|minute|second)|bear with|please (hold|wait|stand by)|hold on)\b", re.I)
+_NO = (
+    r"no|nope|not|never|nothing|none|nevermind|forget|instead|rather|declin\w*|refus\w*|enough|wrong|incorrect|mistake"
 )
-_WAIT = re.compile(
-    r"\b(one|a|just a) (moment|minute|second)\b|\bbear with\b|\bplease (hold|wait|stand by|give me)\b|\bhold on\b", re.I
-)
-_DECLINED = re.compile(
-    r"\b(no|nope|not|never|nothing|none|nevermind|forget|cancel that|instead|rather|declin\w*|refus\w*|enough|wrong|"
-    r"incorrect|mistake|unless|but|however|human|manager|supervisor|someone|somebody|elsewhere|later|call back|"
-    r"unacceptable|frustrat\w*|disappoint\w*|ridiculous|unhelpful|useless|without)\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
-_HARMLESS_NO = re.compile(r"\bno (problem|worries)\b|\b(do not|don['\u2019]t) (have|know|remember|recall)\b", re.I)
-_AGREED = re.compile(
-    r"^\W*(yes|yeah|yep|sure|ok(ay)?|correct|confirmed|i confirm|that('s| is) (right|correct|fine)|"
-    r"please (do|proceed|go)|go ahead|sounds good|that works|absolutely|of course)\b",
-    re.IGNORECASE,
-)
+_ELSE = r"unless|but|however|human|manager|supervisor|someone|elsewhere|later|unacceptable|frustrat\w*|without"
+_DECLINED = re.compile(rf"\b({_NO}|{_ELSE})\b", re.I)
+_HARMLESS_NO = re.compile(r"\bno (problem|worries)\b|\bdo not (have|know|remember|recall)\b", re.I)
+_YES = r"yes|yeah|yep|sure|ok(ay)?|correct|confirmed|please (do|proceed|go)|go ahead|sounds good|absolutely|of course"
+_AGREED = re.compile(rf"^\W*({_YES})\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +102,7 @@ class Deed:
     compared: tuple[str, ...] | None = None
 
     def is_met_by(self, call: ToolCall) -> bool:
-        """Tell whether a call does this, as upstream's evaluator compares them."""
+        """Return whether a call does this, as upstream's evaluator compares them."""
         names = call.arguments.keys() if self.compared is None else self.compared
         wanted = {name: value for name, value in self.arguments.items() if name in names}
         return call.name == self.name and wanted == {n: v for n, v in call.arguments.items() if n in names}
@@ -169,6 +152,7 @@ class _Course:
     :param unsaid: the texts that the agent was to say and has not said.
     :param strange: whether the agent has changed something that no gold changes.
     :param early: texts in which the agent spoke before it had changed anything.
+    :param last: the last text as the agent wrote it.
     """
 
     goal: Goal
@@ -178,6 +162,7 @@ class _Course:
     unsaid: tuple[str, ...]
     strange: bool
     early: tuple[str, ...]
+    last: str
 
     @classmethod
     def of(cls, turns: Sequence[Turn], goal: Goal) -> _Course:
@@ -199,19 +184,19 @@ class _Course:
             if turn.role == "tool":
                 row = 0
             elif turn.role == "agent" and turn.text:
-                texts.append(_bounded(turn.text))
+                texts.append(normal(bounded(turn.text)))
                 early += [] if acted else [texts[-1]]
                 row += 1
         heard = "\n".join(texts).lower().replace(",", "")
         unsaid = tuple(text for text in goal.communicate if text.lower().replace(",", "") not in heard)
-        return cls(goal, tuple(texts), row, tuple(undone), unsaid, strange, tuple(early))
+        return cls(goal, tuple(texts), row, tuple(undone), unsaid, strange, tuple(early), _last_words(turns, "agent"))
 
     def never_stopped(self) -> UserFault | None:
         """Say whether the user went on when everything was done and the agent had taken its leave."""
         last = self.texts[-FAREWELLS:]
         if self.strange or self.undone or self.unsaid or not (self.goal.golds or self.goal.communicate):
             return None
-        if self.row < FAREWELLS or not all(understand.read(text).closing for text in last):
+        if self.row < FAREWELLS or not all(Reading(text).closing for text in last):
             return None
         told = f"everything was done, the agent took its leave {FAREWELLS} times, and the user went on until max_steps"
         return UserFault("never-stopped", told)
@@ -221,9 +206,7 @@ class _Course:
 
         :param said: its last words, with the token.
         """
-        words = _bounded(said)
-        for token in TOKENS:
-            words = words.replace(token, " ")
+        words = normal(bounded(re.sub("|".join(TOKENS), " ", said)))
         if not self.texts or not (self.undone or self.unsaid) or self._is_the_agents(kind):
             return None
         if kind == "stopped-early" and _DECLINED.search(_HARMLESS_NO.sub(" ", words)):
@@ -232,11 +215,11 @@ class _Course:
         if not wanted:
             return None
         missing = ", ".join(dict.fromkeys(g.name for g in self.undone)) or f"to say {self.unsaid[0]!r}"
-        told = f"{missing} was still to do and the agent wanted {wanted} ({_quoted(self.texts[-1])})"
+        told = f"{missing} was still to do and the agent wanted {wanted} ({self.last})"
         return UserFault(kind, f"{told}; the user: {_quoted(said)}")
 
     def _is_the_agents(self, kind: str) -> bool:
-        """Tell whether anything that the agent did or said may be why the user left."""
+        """Return whether anything that the agent did or said may be why the user left."""
         if self.strange or self.row > MAX_TEXTS:
             return True
         said = [plain(text) for text in self.texts]
@@ -260,32 +243,31 @@ class _Course:
 
         :param agreed: whether the user said yes to it and left all the same.
         """
-        text = self.texts[-1]
-        requests = (s for s in sentences(LISTED.sub(", ", text)) if "?" in s or _ASKING.search(s))
-        asked = " ".join(s for s in requests if not understand.read(s).closing)
+        text, facts = self.texts[-1], Facts(self.goal.scenario)
+        asked = " ".join(
+            s for s in sentences(joined(text)) if ("?" in s or _ASKING.search(s)) and not Reading(s).closing
+        )
         offer = decide.judge(text, self._wishes) if self._wishes else None
-        if offer is not None and not identifiers(text) and understand.read(asked).slots:
+        if offer is not None and not identifiers(text) and Reading(asked).facts:
             # "Which name is on the booking?" speaks of one and offers none.
             offer = None
-        heard = understand.read(asked, offer=offer is not None)
-        if heard.decision and (offer is not None or agreed):
+        reading = Reading(asked, offer=offer is not None)
+        if reading.decision and (offer is not None or agreed):
             if offer is None:
                 return "a yes, and got it,"
             return f"a yes to {offer.wish.tool}" if offer.agreed and offer.wish is not None else ""
-        scenario = self.goal.scenario
-        acts = device.instructed(text, self.goal.tools, device.symptom_check(scenario.reason))
+        acts = device.instructed(text, self.goal.tools, device.symptom_check(self.goal.scenario.reason))
         if acts:
             return f"{acts[0].name} of the user"
         # Not from the golds, of which a user that plays the scenario knows nothing.
-        facts = Facts(scenario)
-        known = [slot for slot in heard.slots if facts.get(slot)]
+        known = [slot for slot in reading.facts if facts.get(slot)]
         if known:
             return f"what the user knows: {', '.join(known)}"
-        if _OPEN_QUESTION.search(asked):
+        if WHY_CALLED.search(asked):
             return "to hear what the user calls about"
-        # Who asks for patience again has had it.
+        # A second request for patience need not be granted.
         waits = _WAIT.search(text) and not any(map(_WAIT.search, self.texts[-self.row : -1]))
-        return "a moment's patience" if waits and not understand.read(text).closing else ""
+        return "a moment's patience" if waits and not Reading(text).closing else ""
 
 
 def _changes(name: str) -> bool:
@@ -295,10 +277,6 @@ def _changes(name: str) -> bool:
 
 def _claims(text: str) -> bool:
     return any("?" not in s and _CLAIMED.search(s) for s in sentences(text))
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= _READ else f"{text[: _READ // 2]}\n{text[-_READ // 2 :]}"
 
 
 def _last_words(turns: Sequence[Turn], role: str) -> str:

@@ -7,41 +7,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_STAGE = re.compile(
-    r"###|\bagents?\b|\brepresentative says\b|make sure|\bmention|don't ask|do not ask|\bpretend|make up|ground(ed|"
-    r"ing)? (your|the)|tool call|\breveal|\bvolunteer|\binsist|\bpersona\b|\bsimulat|\bhalfway\b|\babruptly\b|"
-    r"\bthe conversation\b|\brespon(d|se)|is meant to|\bterse\b|\bin pieces\b|\bpiecewise\b|\b(if|when) asked\b|"
-    r"you like to say|\binstructions?\b|\bscenario\b|\brole\b",
-    re.IGNORECASE,
-)
+_PLAYING = r"agents?\b|make sure|mention|do(?:n't| not) ask|pretend|make up|reveal|volunteer|insist|respon[ds]|terse\b"
+_SIMULATOR = r"ground(?:ed|ing)? (?:your|the)|tool call|persona\b|simulat|instructions?\b|scenario\b|role\b|is meant to"
+_TIMING = r"halfway\b|abruptly\b|the conversation\b|in pieces\b|piecewise\b|(?:if|when) asked\b|you like to say"
+_STAGE = re.compile(rf"###|\b(?:{_PLAYING}|{_SIMULATOR}|{_TIMING}|representative says\b)", re.I)
 """What a customer would not say: directions to whoever plays it."""
 
 _ASIDE = re.compile(r"\s*\([^)]*\)")
 _PLAIN_COMMAND = re.compile(r"^(create|update|mark|delete|cancel|add|change|remove|send|book|return|exchange)\b", re.I)
 _REPORTED_COMMAND = re.compile(r"^(then,? |also,? |first,? )*(request|ask for)\b", re.I)
-_OTHER_COMMAND = re.compile(
-    r"^(then,? |also,? |first,? |finally,? )*(ask|try|do|don't|never|always|be|act|say|tell|continue|if|use|check|keep|"
-    r"wait|end|stop|answer|only|under no)\b",
-    re.IGNORECASE,
+_COMMAND = (
+    r"ask|try|do|don't|never|always|be|act|say|tell|continue|if|use|check|keep|wait|end|stop|answer|only|under no"
 )
-_IF_AGENT = re.compile(
-    r"\bif (?:and only if )?(?:the )?(?:service )?agent (?P<condition>[^,]*), (?P<then>[^.]*)", re.IGNORECASE
-)
+_OTHER_COMMAND = re.compile(rf"^(then,? |also,? |first,? |finally,? )*({_COMMAND})\b", re.I)
+_IF_AGENT = re.compile(r"\bif (?:and only if )?(?:the )?(?:service )?agent (?P<condition>[^,]*), (?P<then>[^.]*)", re.I)
 _WORD = re.compile(r"[a-z0-9]{3,}")
 _REFUSING = re.compile(r"not (be )?possible|cannot|can't|can not|not allow|refus|denies|unable|doesn't|does not", re.I)
 _COMMON = frozenset(
     "the and you your for are can could would please with that this have has may what which who how help "
     "provide need know tell let any like there from about will was were our want asks agent says".split()
 )
+_AFTER = r"after (?:a few|several|some|\d+|the \w+) (?:attempt|exchange|agent|message|round)|insisted \d+|halfway\b"
+_WEIGHING = re.compile(rf"\b(?:{_AFTER}|first (?:\d|two|three) (?:round|message)|try to get\b|first offer)", re.I)
+_IF_THE_AGENT = re.compile(r"\bif (and only if )?(either of )?(the )?(service )?agent\b", re.I)
+_CLEAR = r"asks?|not|cannot|can't|refus\w*|denies|suggests?"
+_CLEAR_CONDITION = re.compile(rf"\bif (and only if )?(the )?(service )?agent\b[^,]*\b({_CLEAR})\b", re.I)
 
-_WEIGHING = re.compile(r"after (a few|several|some|\d+|the \w+) (attempt|exchange|agent|message|round)|\binsisted \d+|"
-                       r"\bhalfway\b|\bfirst (\d|two|three) (round|message)|\btry to get\b|"
-                       r"first offer", re.I)  # fmt: skip
-_TYPED = re.compile(r"\bif (and only if )?(the )?(service )?agent\b[^,]*\b(asks?|not|cannot|can't|refus\w*|"
-    r"denies|suggests?)\b",
-                    re.I)  # fmt: skip
-_CONDITION = re.compile(r"\bif (and only if )?(either of )?(the )?(service )?agent\b", re.I)
-
+_BEFORE_AN_OBJECT = "to|for|with|from|of|by|at|about|told|tells?|gives?|gave|lets?|allows?|sent|send|help"
 # Order matters: what is longer comes first. A verb before or a preposition makes "you" an object.
 _PERSONS: tuple[tuple[str, str], ...] = (
     (r"\byou name\b", "my name"),
@@ -55,9 +47,7 @@ _PERSONS: tuple[tuple[str, str], ...] = (
     (r"\byourself\b", "myself"),
     (r"\byours\b", "mine"),
     (r"\byour\b", "my"),
-    (r"\b(to|for|with|from|of|by|at|about|told|tell|tells|give|gives|gave|let|lets|allow|allows|sent|send|"
-    r"help)\s+you\b",
-     r"\1 me"),
+    (rf"\b({_BEFORE_AN_OBJECT})\s+you\b", r"\1 me"),
     (r"\byou to\b", "me to"),
     (r"\byou\b", "I"),
 )  # fmt: skip
@@ -91,15 +81,12 @@ class Scenario:
 
     @classmethod
     def of(cls, instructions: Any) -> Scenario:
-        """Read tau2's ``UserScenario.instructions``, which is a text or a structured object."""
+        """Read tau2's ``UserScenario.instructions``: a text, or a structured object or mapping."""
         if isinstance(instructions, str):
             return cls(reason=instructions)
-        return cls(
-            reason=instructions.reason_for_call,
-            known=instructions.known_info or "",
-            unknown=instructions.unknown_info or "",
-            instructions=instructions.task_instructions or "",
-        )
+        values = instructions if isinstance(instructions, Mapping) else vars(instructions)
+        names = ("reason_for_call", "known_info", "unknown_info", "task_instructions")
+        return cls(*(values.get(name) or "" for name in names))
 
     def sayable(self, *texts: str) -> tuple[str, ...]:
         """Return those sentences of texts that a customer may say, in the first person."""
@@ -167,11 +154,7 @@ def _reported(then: str) -> str:
     return f"{first_person(then)}." if re.match(r"you (are|would)\b", then, re.I) and "agent" not in then else ""
 
 
-def needs_judgement(
-    scenario: Scenario,
-    *,
-    checked: bool = True,
-) -> str:
+def needs_judgement(scenario: Scenario, *, checked: bool = True) -> str:
     """Return why a task's user needs judgement that a script has not, or an empty text.
 
     :param checked: whether the task says what must be true at the end (a database, assertions, actions, texts).
@@ -181,9 +164,23 @@ def needs_judgement(
     for sentence in sentences(f"{scenario.reason}\n{scenario.instructions}"):
         if _WEIGHING.search(sentence):
             return "the user is to choose the moment for what it says"
-        if _CONDITION.search(sentence) and not _TYPED.search(sentence):
+        if _IF_THE_AGENT.search(sentence) and not _CLEAR_CONDITION.search(sentence):
             return "what the user does depends on what the agent's answer means"
     return ""
+
+
+def judgement_needed(task: Mapping[str, Any]) -> str:
+    """Return why a task of tau2's needs a user that can judge, or an empty text.
+
+    :param task: as it stands in tau2's data.
+    """
+    criteria = task.get("evaluation_criteria") or {}
+    # tau2's own default; a task without criteria has none.
+    checked = bool(criteria) and bool(set(criteria.get("reward_basis") or ("DB",)) - {"NL_ASSERTION"})
+    asserted = any(a.get("env_type") == "user" for a in criteria.get("env_assertions") or ())
+    if asserted and not any(a.get("requestor") == "user" for a in criteria.get("actions") or ()):
+        return "the user is to act of its own accord, and no reference action says how"
+    return needs_judgement(Scenario.of(task["user_scenario"]["instructions"]), checked=checked)
 
 
 RESERVATION = r"\b(?!HAT\d)(?=[A-Z0-9]{6}\b)(?:[A-Z0-9]*[A-Z][A-Z0-9]*)\b"

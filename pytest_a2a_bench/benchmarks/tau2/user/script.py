@@ -1,32 +1,39 @@
-"""The user's side of one conversation, independent of tau2's classes."""
+"""Play the user's side of one conversation without a model, and as a user of tau2's orchestrator.
+
+It is deterministic, for smoke tests, gates and demos. It is not the user that leaderboard numbers are made with, and
+every report says so.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user import decide, device, understand
-from pytest_a2a_bench.benchmarks.tau2.user.decide import Verdict, Wish
-from pytest_a2a_bench.benchmarks.tau2.user.scenario import Facts, Scenario, identifiers, sentences
+from pytest_a2a_bench.benchmarks.tau2.player import read_gold
+from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.benchmarks.tau2.user import decide, device, fault
+from pytest_a2a_bench.benchmarks.tau2.user.decide import SPOKEN, Verdict, Wish
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Facts, Scenario, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.understand import (
-    ASKS_WHY_CALLED,
     CHANGED,
-    SPOKEN,
+    WHY_CALLED,
     Mood,
+    Reading,
+    bounded,
     clauses,
+    normal,
     plain,
-    without_examples,
+    sentences,
 )
+from pytest_a2a_bench.model import UserFault
+from pytest_a2a_bench.redact import one_line
 
 Deed = tuple[str, dict[str, Any]]
 """A call of one of the user's own tools: name and arguments."""
 
-_HEARD = 8_000
-"""Characters of a text that are looked at."""
-
-# An agent that repeats itself does not move; one that only tells may be at work for long.
+# An agent that repeats itself does not move; one that only informs may be at work for long.
 MAX_SAME_STATEMENTS = 3
 """How often the same text is heard before the user hangs up, where it asks nothing."""
 MAX_SAME_QUESTIONS = 4
@@ -44,40 +51,27 @@ MAX_IDLE = 25
 MAX_TEXTS = 150
 """How many texts are heard at all, whatever they move."""
 
-_HOW_CAN_I_HELP = re.compile(
-    rf"{ASKS_WHY_CALLED}|\bhow (i|we) (can|could|may) (help|assist)|"
-    r"how (can|may|could) (i|we) be of|what exactly|tell me (more|what)|describe|"
-    r"(reason for|purpose of) (your|the) (call|contact)|more (detail|information|about)|in detail",
-    re.IGNORECASE,
+_AFTER = r"what\b(?! else).{0,12} you(?: would)?(?: exactly| really)? (?:need|want|like|after)\b"
+_MATTER = (
+    rf"your (?:request|issue|problem|concern|needs?|matter|case)\b|specifics\b|{_AFTER}|in (?:\w+ ){{0,3}}detail\b"
 )
-_YOUR_MATTER = re.compile(
-    r"\byour (?:request|issue|problem|concern|needs?|matter|case)\b|\bspecifics\b|\bwhat\b(?! else).{0,12} (?:you|"
-    r"u)(?:['\u2019]d| would)?(?: exactly| really| actually)? (?:need|want|like|after)\b|\bin (?:\w+ ){0,3}detail\b",
-    re.IGNORECASE,
-)
+_YOUR_MATTER = re.compile(rf"\b(?:{_MATTER})", re.I)
 """What the user calls about, where that is asked for."""
-_ANNOUNCED = re.compile(
-    r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
+_ANNOUNCED = re.compile(r"\bi (?:will|am going to|am about to)\b", re.I)
+_PATIENCE = (
+    r"moment|wait|stand by|patience|bear with|hold on|let me|while (?:i|we)|give me a|(?:\d+|one|a|few) (?:sec|min)"
 )
-_WORKING = re.compile(
-    r"\b(moment|wait|stand by|(i|we)( will|['\u2019]ll) (check|look|see|get)|being \w+ed|(\d+|one|a|couple of|"
-    r"few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|checking|working|pulling|"
-    r"hang tight|while (i|we)|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
-    re.I,
+_AT_WORK = rf"{_PATIENCE}|(?:i|we) will (?:check|look|see|get)|being \w+ed|(?:i am|we are) (?:\w+ )?\w+ing"
+_WORKING = re.compile(rf"\b(?:{_AT_WORK}|searching|finding|looking|checking|working|pulling)\b", re.I)
+_USER_DOES = (
+    r"(?:could|can|would|will) you(?! (?:like|want|be))|(?:have|need|like|ask) you (?:to )?(?!agree|confirm)\w+"
 )
-_ON_THE_PHONE = re.compile(
-    r"\b((could|can|would|will) you(?! (like|want|agree|be))|(have|get|need|want|like|ask) you (to )?(?!agree|"
-    r"confirm)\w+|(on|from|in) your (phone|device)|phone['\u2019]s settings|your settings)\b",
-    re.I,
-)
+_ON_THE_PHONE = re.compile(rf"\b(?:{_USER_DOES}|(?:on|from|in) your (?:phone|device)|your settings)\b", re.I)
 _DONE = re.compile(
-    r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|were|"
-    rf"all set)\b|^({CHANGED})\b",
-    re.IGNORECASE,
+    rf"\b(done|completed?|processed|success\w*|ha(s|ve) been|i have|is now|are now|was|were|all set)\b|^({CHANGED})\b",
+    re.I,
 )
-_READING = re.compile(
-    r"\b(look|check|see|find|search|explain|read|pull up|review|continue|start|help|go on|move on)\b", re.I
-)
+_LOOKS_UP = re.compile(r"\b(look|check|see|find|search|explain|read|pull up|review|continue|start|help|go on)\b", re.I)
 _IN_OTHER_WORDS = "Could you put it in another way?"
 _IDENTITY = ("name", "user id", "email", "zip", "phone")
 """What agents ask for first, in whatever words."""
@@ -141,47 +135,54 @@ class Script:
         self._texts += 1
         if self._texts > MAX_TEXTS or self._texts - self._moved > MAX_IDLE:
             return None
-        if len(text) > _HEARD:
-            # Nobody reads on and on, and what an agent asks for stands at the beginning or at the end.
-            text = f"{text[: _HEARD // 2]}\n{text[-_HEARD // 2 :]}"
+        text = bounded(text)
         self._awaited = [awaited for awaited in self._awaited if awaited.lower() not in text.replace(",", "").lower()]
-        text = without_examples(text)
-        # What one has said oneself asks for nothing: an agent that repeats it moves nothing.
-        fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s) not in self._said)
-        fresh = text if len(fresh) >= len(text) - 1 else fresh
+        fresh = self._fresh(normal(text))
         times = self._heard[plain(fresh)] = self._heard.get(plain(fresh), 0) + 1
-        offer = decide.judge(fresh, self._open or self._wishes)
-        if offer is not None and not offer.agreed:
-            # What is asked about once more was wished for all the same.
-            offer = decide.judge(fresh, self._wishes)
-        if offer is not None and not identifiers(fresh) and not self._answered.issuperset(understand.read(fresh).slots):
-            # "Which name is on the booking?" speaks of one and offers none.
-            offer = None
-        if offer is not None and offer.wish is None and self._offer is not None and decide.in_passing(fresh):
-            # What comes with what was offered before is no offer of its own.
-            offer = None
-        heard = understand.read(fresh, offer=offer is not None)
-        if heard.decision and offer is not None and self._answered.issuperset(heard.slots):
-            # Who asks for a yes and names what it was told already does not ask for that.
-            heard = replace(heard, slots=())
-        if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
+        offer = self._offer_in(fresh)
+        reading = Reading(fresh, offer=offer is not None)
+        asked = reading.facts
+        if reading.decision and offer is not None and self._answered.issuperset(asked):
+            # An agent that asks for a yes and names what it has heard already does not ask for that.
+            asked = ()
+        if reading.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
         self._note_done(fresh)
         acts = self._acts(fresh)
         # "Enable roaming for your line, ok?" can be the agent's or the user's to do.
-        offered = heard.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
+        offered = reading.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
         if acts and not offered:
             self._statements = self._reminders = self._unclear = 0
             self._moved = self._texts
             # Facts that are asked for beside it are told with what the device shows.
-            self._report = [self._answer(fresh, slot) for slot in heard.slots if self._facts.get(slot)]
+            self._report = [self._answer(fresh, slot) for slot in asked if self._facts.get(slot)]
             self._deeds = list(acts)
             self._left_open = bool(self._simple) and device.left_open(fresh)
             if self._left_open:
-                self.not_understood = self.not_understood or fresh
+                self.not_understood = self.not_understood or text
             return self._next_deed()
-        reply = self._reply(fresh, heard, offer, times)
+        reply = self._reply(fresh, reading, asked, offer, times)
         return None if reply is None else self._say(reply)
+
+    def _fresh(self, text: str) -> str:
+        """Return a text without what the user said itself: an agent that repeats it asks for nothing."""
+        fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s) not in self._said)
+        return text if len(fresh) >= len(text) - 1 else fresh
+
+    def _offer_in(self, text: str) -> Verdict | None:
+        offer = decide.judge(text, self._open or self._wishes)
+        if offer is not None and not offer.agreed:
+            # What is asked about once more was wished for all the same.
+            offer = decide.judge(text, self._wishes)
+        if offer is None:
+            return None
+        reading = Reading(text)
+        if reading.facts and not identifiers(text):
+            # "Which name is on the booking?" speaks of one and offers none.
+            if not (reading.decision and self._answered.issuperset(reading.facts)):
+                return None
+        # What comes with what was offered before is no offer of its own.
+        return None if offer.wish is None and self._offer is not None and decide.in_passing(text) else offer
 
     def after_action(self, results: Sequence[str]) -> str | Deed:
         """React to what the user's own tools returned."""
@@ -195,11 +196,11 @@ class Script:
         self._report.append(seen)
         if self._deeds:
             return self._next_deed()
-        told = "\n".join(self._report)
+        report = "\n".join(self._report)
         self._report = []
         thanks = " It works now, thank you!" if self._cured and done is not None and done.name == self._symptom else ""
         unclear = f"\nI am not sure what else I should do. {_IN_OTHER_WORDS}" if self._left_open else ""
-        return self._say(f"I have done that. This is what I see:\n{told}{thanks}{unclear}")
+        return self._say(f"I have done that. This is what I see:\n{report}{thanks}{unclear}")
 
     def _acts(self, text: str) -> tuple[device.Act, ...]:
         known = f"{self.scenario.reason}\n{self.scenario.known}\n{self.scenario.instructions}"
@@ -215,44 +216,52 @@ class Script:
         return self._doing.name, dict(self._doing.arguments)
 
     def _say(self, text: str) -> str:
-        # Whatever a scenario holds: the tokens that end a simulation are said by its edge alone.
+        # Whatever a scenario has: the tokens that end a simulation are said by its edge alone.
         text = re.sub(r"#{3}[A-Z-]+#{3}", "", text).strip()
-        said = {plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s)}
+        said = {plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", normal(text)) if plain(s)}
         if not said <= self._said:
             self._moved = self._texts
         self._said |= said
         return text
 
-    def _reply(self, text: str, heard: understand.Heard, offer: Verdict | None, times: int) -> str | None:
+    def _reply(
+        self, text: str, reading: Reading, asked: Sequence[str], offer: Verdict | None, times: int
+    ) -> str | None:
         parts: list[str] = []
-        # An offer wants an answer, however it is worded, unless it tells of what is done or cannot be.
-        open_offer = offer is not None and offer.wish is not None and not heard.slots and not _DONE.search(text)
-        doubted = heard.doubt and self._offer is not None and not heard.closing
+        # An offer wants an answer, however it is worded, unless it speaks of what is done or cannot be.
+        open_offer = offer is not None and offer.wish is not None and not asked and not _DONE.search(text)
+        doubted = reading.doubt and self._offer is not None and not reading.closing
         announced = offer is not None and _ANNOUNCED.search(text)
-        if heard.decision or announced or doubted or (open_offer and not heard.refused):
-            parts.append(self._decide(text, offer, heard))
+        if reading.decision or announced or doubted or (open_offer and not reading.refused):
+            parts.append(self._decide(text, offer, asked))
         # "Tell me what it is about, with the dates, if any": what is not known is not missed.
         # Nor is it where an offer is agreed to that names it ("without insurance").
-        free = _asks_what_it_is_about(text) or (heard.decision and offer is not None and offer.agreed)
-        parts += [self._answer(text, slot) for slot in heard.slots if not free or self._facts.get(slot)]
+        free = _asks_what_it_is_about(text) or (reading.decision and offer is not None and offer.agreed)
+        parts += [self._answer(text, slot) for slot in asked if not free or self._facts.get(slot)]
         # What was all that was asked for comes first; a farewell beside a question waits.
         parts = [p for p in dict.fromkeys(parts) if p]
         if parts:
             self._statements = 0
             return " ".join(parts)
-        if heard.refused:
-            return self._introduced(text) or self._refused()
-        if heard.closing and not _asks_for_the_matter(text):
+        if reading.refused:
+            return self._introduced(reading) or self._refused()
+        if reading.closing and not _asks_for_the_matter(text):
             return self._conclude(times)
-        if heard.question or free:
-            return self._tell(text)
-        return self._listen(text, times)
+        if reading.question or free:
+            if _asks_what_it_is_about(text):
+                return self.scenario.opening()
+            said = self._introduced(reading) or self._asked_back(text) or self.scenario.about(text)
+            return said or "I don't have that."
+        self._statements += 1
+        if (times >= MAX_SAME_STATEMENTS and not _WORKING.search(text)) or self._statements > MAX_STATEMENTS:
+            return None
+        return self._introduced(reading) or self._asked_back(text) or "Okay, thank you."
 
-    def _decide(self, text: str, offer: Verdict | None, heard: understand.Heard) -> str:
-        offer = offer or (self._offer if not heard.slots else None)
+    def _decide(self, text: str, offer: Verdict | None, asked: Sequence[str]) -> str:
+        offer = offer or (self._offer if not asked else None)
         if offer is None:
             # "May I have your name?" needs the name and no permission.
-            return "" if heard.slots else "Yes, please."
+            return "" if asked else "Yes, please."
         known, self._offer = self._offer == offer, offer
         self._reminders = 0
         if offer.agreed:
@@ -261,7 +270,7 @@ class Script:
             # It moved: what was said before may be said again.
             self._heard = {said: times for said, times in self._heard.items() if said == plain(text)}
             return "Yes, please go ahead."
-        if offer.wish is None and not self._wishes and _READING.search(text):
+        if offer.wish is None and not self._wishes and _LOOKS_UP.search(text):
             return "Please tell me first what you find."
         wrong = offer.wrong[0].upper() + offer.wrong[1:]
         return f"No, that is not right. {wrong}." if offer.wish else f"No. {wrong}."
@@ -274,22 +283,14 @@ class Script:
             return said
         values = [SPOKEN.get(v, v) for v in self._facts.get(slot)]
         if values:
-            verb = "is" if len(values) == 1 else "are"
-            return f"My {label} {verb} {' and '.join(values)}."
+            return f"My {label} {'is' if len(values) == 1 else 'are'} {' and '.join(values)}."
         return self.scenario.about(f"{label} {text}", needed=label) or f"I don't have that ({label})."
-
-    def _tell(self, text: str) -> str:
-        if _asks_what_it_is_about(text):
-            return self.scenario.opening()
-        return self._introduced(text) or self._asked_back(text) or self.scenario.about(text) or "I don't have that."
 
     def _refused(self) -> str | None:
         if self._pushbacks:
             return self._pushbacks.pop(0)
         self._refusals += 1
-        if self._refusals > MAX_REFUSALS:
-            return None
-        return f"Is there really no way? {self.scenario.opening()}"
+        return f"Is there really no way? {self.scenario.opening()}" if self._refusals <= MAX_REFUSALS else None
 
     def _conclude(self, times: int) -> str | None:
         waiting = bool(self._open or self._awaited or self._own or (self._symptom and not self._cured))
@@ -298,42 +299,33 @@ class Script:
             return None
         return f"Please make sure that everything is done: {self.scenario.opening()}"
 
-    def _listen(self, text: str, times: int) -> str | None:
-        self._statements += 1
-        if (times >= MAX_SAME_STATEMENTS and not _WORKING.search(text)) or self._statements > MAX_STATEMENTS:
-            return None
-        return self._introduced(text) or self._asked_back(text) or "Okay, thank you."
-
     def _asked_back(self, text: str) -> str:
-        """Say that an instruction was not understood, where there is one: who wrote it can write it in other words.
-
-        Who is not known yet is most likely asked who it is.
-        """
+        """Say that an instruction was not understood, where there is one: the agent can use other words."""
         if self._unclear >= MAX_UNCLEAR:
             return ""
-        told = any(c.mood is Mood.TOLD and (self._simple or c.addressed) for c in clauses(text))
+        instructs = any(c.mood is Mood.INSTRUCTS and (self._simple or c.addressed) for c in clauses(text))
         busy = _WORKING.search(text) or _DONE.search(text)
-        if (not told or busy) and not (self._simple and device.left_open(text)):
+        if (not instructs or busy) and not (self._simple and device.left_open(text)):
             return ""
         self._unclear += 1
         self.not_understood = self.not_understood or text
         return f"Sorry, I am not sure what I should do. {_IN_OTHER_WORDS}"
 
-    def _introduced(self, text: str) -> str:
+    def _introduced(self, reading: Reading) -> str:
         """Say who one is, where an agent that does not know it yet wants something."""
-        if self._answered or not understand.wants(text, _IDENTITY):
+        if self._answered or not reading.may_want(_IDENTITY):
             return ""
-        return " ".join(self._answer(text, slot) for slot in _IDENTITY if self._facts.get(slot))
+        return " ".join(self._answer(reading.text, slot) for slot in _IDENTITY if self._facts.get(slot))
 
     def _note_done(self, text: str) -> None:
         """Remember which wishes the agent says it has fulfilled: by name, or the one that was agreed to last."""
-        told = " ".join(s for s in sentences(text) if _DONE.search(s) and "?" not in s)
-        if not told:
+        done = " ".join(s for s in sentences(text) if _DONE.search(s) and "?" not in s)
+        if not done:
             return
-        named = decide.fulfilled(told, self._open)
+        named = decide.fulfilled(done, self._open)
         meant = self._offer.wishes if self._offer is not None and self._offer.agreed else ()
         agreed = [w for w in self._open if any(w is m for m in meant)]
-        if not decide.kinds(told) or (len(agreed) == 1 and any(w is agreed[0] for w in named)):
+        if not decide.kinds(done) or (len(agreed) == 1 and any(w is agreed[0] for w in named)):
             named = agreed or named
         if named:
             self._reminders = 0
@@ -342,8 +334,103 @@ class Script:
 
 
 def _asks_what_it_is_about(text: str) -> bool:
-    return bool(_HOW_CAN_I_HELP.search(text)) or _asks_for_the_matter(text)
+    return bool(WHY_CALLED.search(text)) or _asks_for_the_matter(text)
 
 
 def _asks_for_the_matter(text: str) -> bool:
-    return any(c.mood in (Mood.TOLD, Mood.ASKED) and _YOUR_MATTER.search(c.body) for c in clauses(text))
+    return any(c.mood in (Mood.INSTRUCTS, Mood.ASKS) and _YOUR_MATTER.search(c.body) for c in clauses(text))
+
+
+# --- a task's script, and the user of tau2's orchestrator ---
+
+
+def make_scripted_user(tau2: Tau2, task: Any, tools: Collection[str] = ()) -> Any:
+    """Make a scripted user for tau2's ``Orchestrator``.
+
+    :param tools: names of the user's own tools in this task's environment.
+    """
+    return _ScriptedUser(tau2, make_script(task, tools))
+
+
+def make_script(task: Any, tools: Collection[str] = ()) -> Script:
+    """Make the user's side of a conversation about a task of tau2's."""
+    golds = list(_golds(task))
+    actions = [(gold.name, gold.arguments) for gold in golds if not gold.by_user]
+    own = [(gold.name, gold.arguments) for gold in golds if gold.by_user]
+    return Script(Scenario.of(task.user_scenario.instructions), actions, _to_say(task), tools, own)
+
+
+def goal_of(task: Any, tools: Collection[str] = ()) -> fault.Goal:
+    """Return what the user of a task wants, for judging how it was played (:mod:`.fault`).
+
+    :param tools: names of the user's own tools in this task's environment.
+    """
+    said = tuple(map(str, _to_say(task)))
+    return fault.Goal(Scenario.of(task.user_scenario.instructions), tuple(_golds(task)), said, tools)
+
+
+def _to_say(task: Any) -> list[Any]:
+    """Return what the agent is to say."""
+    criteria = task.evaluation_criteria
+    return (criteria.communicate_info if criteria else None) or []
+
+
+def _golds(task: Any) -> Iterator[fault.Deed]:
+    criteria = task.evaluation_criteria
+    if criteria is None:
+        return
+    for action in criteria.actions or ():
+        compared = None if action.compare_args is None else tuple(action.compare_args)
+        by_user = str(getattr(action.requestor, "value", action.requestor)) == "user"
+        yield fault.Deed(action.name, action.arguments, by_user, compared)
+    if not criteria.actions:
+        # A task may only say what must hold at the end: that is then what the user wants.
+        for call in read_gold(task.model_dump(mode="json")).where_offered:
+            yield fault.Deed(call.name, call.arguments)
+
+
+class _ScriptedUser:
+    """tau2's user interface around a :class:`Script`."""
+
+    def __init__(self, tau2: Tau2, script: Script) -> None:
+        self._messages = tau2.messages
+        self._stop_token = tau2.stop_token
+        self._is_stop = tau2.user_simulator.is_stop
+        self._script = script
+        self._calls = 0
+
+    @property
+    def fault(self) -> UserFault | None:
+        """What the user did not understand, if there was anything."""
+        asked = self._script.not_understood
+        return UserFault("not_understood", f"the agent: {one_line(asked, 300)!r}") if asked else None
+
+    def get_init_state(self, message_history: list[Any] | None = None) -> Script:
+        return self._script
+
+    def generate_next_message(self, message: Any, state: Script) -> tuple[Any, Script]:
+        if message.role == "tool":
+            results = getattr(message, "tool_messages", None) or [message]
+            reaction: str | Deed | None = state.after_action([m.content or "" for m in results])
+        else:
+            reaction = state.hear(message.content or "")
+        return self._say(reaction), state
+
+    def _say(self, reaction: str | Deed | None) -> Any:
+        if reaction is None or isinstance(reaction, str):
+            # Cost 0 and not None, as tau2 adds costs up.
+            content = self._stop_token if reaction is None else reaction
+            return self._messages.UserMessage(role="user", content=content, cost=0.0)
+        self._calls += 1
+        name, arguments = reaction
+        call = self._messages.ToolCall(id=f"user_call_{self._calls}", name=name, arguments=arguments, requestor="user")
+        return self._messages.UserMessage(role="user", tool_calls=[call], cost=0.0)
+
+    def is_stop(self, message: Any) -> bool:
+        return bool(self._is_stop(message))
+
+    def set_seed(self, seed: int) -> None:
+        """Do nothing: there is nothing random here."""
+
+    def stop(self, message: Any = None, state: Any = None) -> None:
+        """Do nothing: there is nothing to release."""
