@@ -25,10 +25,9 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.protocol import ProtocolRun
 from pytest_a2a_bench.assessor.terms import Plan, Terms
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
-from pytest_a2a_bench.gates.files import JudgedAgent, JudgedTrials, Missed, StoredVerdict, write_verdict
+from pytest_a2a_bench.gates.files import JudgedAgent, StoredVerdict, write_verdict
 from pytest_a2a_bench.gates.judge import judge
-from pytest_a2a_bench.gates.misses import find_missed
-from pytest_a2a_bench.gates.terms import Thresholds, Trials
+from pytest_a2a_bench.gates.terms import Thresholds, Trials, find_missed
 from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
 from pytest_a2a_bench.model.metrics import add_known
 from pytest_a2a_bench.results.manifest import Manifest
@@ -309,25 +308,9 @@ class Assessment:
         held = [r for r in results if r.status != "not_run"]
         trials = Trials(held, selected=len(self.plan.keys), not_run=len(self.plan.keys) - len(held))
         verdict = judge(trials, Thresholds())
-        missed = find_missed(held, frozenset())
         endpoint = without_query(self.plan.request.agent, self.plan.request.agent)
-        # Made of the dataclasses, so that it has every member that a run's verdict has.
-        stored = dataclasses.replace(
-            StoredVerdict.of(verdict, self.name),
-            agent=JudgedAgent(endpoint, agent, interface),
-            missed=tuple(Missed(str(r.key), "", r.reward, r.path) for r in missed),
-            trials=JudgedTrials(
-                reported=len(held),
-                succeeded=sum(r.success for r in held),
-                missed=len(missed),
-                skipped=sum(r.status == "skipped" for r in held),
-                errors=trials.errors,
-                not_run=trials.not_run,
-                user_faults=sum(r.user_fault is not None for r in held),
-                user_retries=sum(bool(r.user_retries) for r in held),
-            ),
-        )
-        write_verdict(self._directory, dataclasses.asdict(stored))
+        stored = StoredVerdict.of(verdict, self.name, trials, find_missed(held, frozenset()))
+        write_verdict(self._directory, dataclasses.replace(stored, agent=JudgedAgent(endpoint, agent, interface)))
 
     # -- the protocol --
 

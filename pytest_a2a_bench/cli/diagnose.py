@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from pathlib import Path
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -44,7 +45,7 @@ def run(namespace: Namespace) -> int:
     if namespace.ids is not None:
         return _print_ids(reasons, namespace.ids, items)
     if namespace.format == "json":
-        print(json.dumps(diagnosis.to_json(reasons), indent=1, ensure_ascii=False))
+        print(json.dumps([*map(asdict, diagnosis.stored_reasons(reasons))], indent=1, ensure_ascii=False))
         return 0
     missed = sum(len(c.trials) for c in reasons)
     held = [r for r in results if r.status not in ("skipped", "not_run")]

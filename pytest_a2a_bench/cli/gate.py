@@ -7,6 +7,7 @@ must all succeed. It writes verdict.json. Exit code 0 if the run passes, 1 if it
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import shutil
@@ -21,10 +22,19 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates import files, misses
-from pytest_a2a_bench.gates.agents import judge_run
+from pytest_a2a_bench.gates import files
 from pytest_a2a_bench.gates.early import Finished, early_verdict
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision, Trials, Verdict, groups_of_result
+from pytest_a2a_bench.gates.judge import judge_run
+from pytest_a2a_bench.gates.quarantine import quarantine_of
+from pytest_a2a_bench.gates.terms import (
+    DECIDED_ERROR,
+    Decision,
+    Trials,
+    Verdict,
+    find_missed,
+    groups_of_result,
+    thresholds_of,
+)
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports import diagnosis, verdict
 from pytest_a2a_bench.results import manifest
@@ -64,7 +74,7 @@ def run(namespace: Namespace) -> int:
     if problems:
         raise ConfigurationError("; ".join(problems))
     trials = _trials(found, results, settings, read)
-    verdict_found = judge_run(trials, misses.thresholds_of(settings), settings, read.baseline)
+    verdict_found = judge_run(trials, thresholds_of(settings), settings, read.baseline)
     _print(verdict_found, trials, directory)
     _write(directory, verdict_found, trials, found)
     return int(verdict_found.failed or bool(verdict_found.errors))
@@ -134,7 +144,7 @@ def _absent(text: str, categories: Mapping[str, str]) -> TrialResult:
 def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
     """Say which floors are for a name that nothing has."""
     here = {group for result in results for group in groups_of_result(result)} | registry.group_names()
-    for group in misses.thresholds_of(settings).min_pass:
+    for group in thresholds_of(settings).min_pass:
         if group and group not in here:
             yield f"--min-pass {group}: no suite, domain or category has that name"
 
@@ -148,7 +158,7 @@ def _trials(found: SelectedResults, results: list[TrialResult], settings: Settin
         cut_short=is_open,
         decided=decided,
         level=level,
-        quarantined=frozenset(task_name(k) for k in keys if misses.quarantine_of(k, read.quarantine) is not None),
+        quarantined=frozenset(task_name(k) for k in keys if quarantine_of(k, read.quarantine) is not None),
     )
 
 
@@ -166,7 +176,7 @@ def _decided(
         return {}, bool(missing), LEVEL
     if settings.agents:
         baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
-    early = early_verdict(run, misses.thresholds_of(settings), baseline, read.quarantine)
+    early = early_verdict(run, thresholds_of(settings), baseline, read.quarantine)
     for result in found.results:
         if result.key not in missing:
             early.take(Finished(result.key, result.status, result.success))
@@ -196,11 +206,12 @@ def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults
     runs = {result.run_id for result in run.results}
     # Of joined shards each trial keeps its own run's id.
     run_id = run.manifest.run_id if run.manifest.run_id in runs else max(runs)
-    agent = {"endpoint": run.manifest.endpoint, "name": run.manifest.agent, "interface": ""}
-    data = files.verdict_data(found, trials, misses.find_missed(trials.results, ()), nodeids)
-    reasons = diagnosis.to_json(diagnosis.clusters(trials.results))
-    more = {"agent": agent, "reasons": reasons}
+    verdict_found = dataclasses.replace(
+        files.StoredVerdict.of(found, run_id, trials, find_missed(trials.results, ()), nodeids),
+        agent=files.JudgedAgent(run.manifest.endpoint, run.manifest.agent),
+        reasons=diagnosis.stored_reasons(diagnosis.clusters(trials.results)),
+    )
     try:
-        files.write_verdict(directory, {"run_id": run_id, **data, **more})
+        files.write_verdict(directory, verdict_found)
     except OSError as error:
         raise ConfigurationError(f"{directory}: the verdict cannot be written: {error.strerror}") from error

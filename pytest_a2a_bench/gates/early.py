@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple, Protocol
 
-from pytest_a2a_bench.gates.misses import quarantine_of
-from pytest_a2a_bench.gates.quarantine import Quarantined
+from pytest_a2a_bench.gates.quarantine import Quarantined, quarantine_of
 from pytest_a2a_bench.gates.terms import Decision, Thresholds, floor_name, groups_of, pass_k_name
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline, task_name

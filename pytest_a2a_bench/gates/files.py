@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pytest_a2a_bench.configuration.readers import split_named
@@ -173,14 +174,49 @@ class StoredVerdict:
     comparisons: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:
-        """Return what a verdict says by itself: without the run's misses, its agent and its numbers of trials."""
-        gates = tuple(
-            StoredGate(**{f.name: getattr(g, f.name) for f in fields(g)}, failed=verdict.fails(g))
-            for g in verdict.gates
+    def of(
+        cls,
+        verdict: Verdict,
+        run_id: str,
+        trials: Trials,
+        missed: Iterable[TrialResult] = (),
+        nodeids: Mapping[str, str] = MappingProxyType({}),
+    ) -> StoredVerdict:
+        """Return the file's content, but for the agents and the reasons.
+
+        :param nodeids: the item of each trial, by key.
+        """
+        found, results = list(missed), trials.results
+        return cls(
+            run_id,
+            verdict.outcome,
+            verdict.failed or bool(verdict.errors),
+            gates=tuple(
+                StoredGate(
+                    **{f.name: getattr(g, f.name) for f in fields(g)} | {"word": g.shown, "failed": verdict.fails(g)}
+                )
+                for g in verdict.gates
+            ),
+            missed=tuple(Missed(str(r.key), nodeids.get(str(r.key), ""), r.reward, _transcript(r)) for r in found),
+            inconclusive=verdict.inconclusive,
+            errors=verdict.errors,
+            notes=verdict.notes,
+            comparison=verdict.comparison.to_json() if verdict.comparison else None,
+            trials=JudgedTrials(
+                reported=len(results),
+                succeeded=sum(r.success for r in results),
+                missed=len(found),
+                skipped=sum(r.status == "skipped" for r in results),
+                errors=trials.errors,
+                not_run=trials.not_run,
+                decided=sum(r.error_type == DECIDED_ERROR for r in results),
+                user_faults=sum(r.user_fault is not None for r in results),
+                user_retries=sum(bool(r.user_retries) for r in results),
+                cut_short=trials.cut_short,
+            ),
+            quarantined=tuple(sorted(trials.quarantined)),
+            comparisons=tuple(each.to_json() for each in verdict.agents),
         )
-        failed = verdict.failed or bool(verdict.errors)
-        return cls(run_id, verdict.outcome, failed, gates, (), verdict.inconclusive, verdict.errors, verdict.notes)
 
 
 VERDICT = StoredForm(
@@ -289,48 +325,18 @@ def set_aside(results: Path, run_id: str) -> None:
             path.replace(results / EARLIER_FILE)
 
 
-def verdict_data(
-    verdict: Verdict, trials: Trials, missed: Iterable[TrialResult], nodeids: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return what ``verdict.json`` says of a verdict and its trials.
-
-    :param nodeids: the item of each trial, by key.
-    """
-    found = list(missed)
-    return {
-        **verdict.to_json(),
-        "trials": {
-            "reported": len(trials.results),
-            "succeeded": sum(r.success for r in trials.results),
-            "missed": len(found),
-            "skipped": sum(r.status == "skipped" for r in trials.results),
-            "errors": trials.errors,
-            "not_run": trials.not_run,
-            "decided": sum(r.error_type == DECIDED_ERROR for r in trials.results),
-            "user_faults": sum(r.user_fault is not None for r in trials.results),
-            "user_retries": sum(bool(r.user_retries) for r in trials.results),
-            "cut_short": trials.cut_short,
-        },
-        "missed": [
-            {"key": str(r.key), "nodeid": nodeids.get(str(r.key), ""), "reward": r.reward, "transcript": _transcript(r)}
-            for r in found
-        ],
-        "quarantined": sorted(trials.quarantined),
-    }
-
-
 def _transcript(result: TrialResult) -> str | None:
     """Return a trial's file as seen from the verdict's: directories of results are moved, joined and uploaded."""
     return "/".join(Path(result.path).parts[-2:]) if result.path else None
 
 
-def write_verdict(results: Path, data: dict[str, Any]) -> Path:
+def write_verdict(results: Path, verdict: StoredVerdict) -> Path:
     """Write the verdict of a run.
 
     :raises OSError: if it cannot be written.
     """
     path = results / VERDICT_FILE
-    whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **data}
+    whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **asdict(verdict)}
     write_atomically(path, dump_json(whole) + "\n")
     (results / EARLIER_FILE).unlink(missing_ok=True)
     return path

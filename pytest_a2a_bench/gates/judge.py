@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.gates.ceilings import judge_ceilings, nothing
+from pytest_a2a_bench.gates.files import baselines_of
 from pytest_a2a_bench.gates.terms import (
     BREAKER,
     ERRORS,
@@ -31,14 +32,17 @@ from pytest_a2a_bench.gates.terms import (
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import (
+    AgentComparison,
     Comparison,
     GateVerdict,
     compare,
+    compare_agents,
     describe_drop,
     judge_drop,
     passes_at_worst,
 )
 from pytest_a2a_bench.results.stats import count, pass_hat_k
+from pytest_a2a_bench.settings import Settings
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
@@ -297,3 +301,76 @@ def _unfinished(gate: GateResult) -> GateResult:
     text = f"the run was cut short; so far: {gate.sentence}"
     word = gate.word if stays else ""
     return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text, word=word)
+
+
+# --- several agents ---------------------------------------------------------------------------------------------------
+
+
+def judge_run(trials: Trials, thresholds: Thresholds, settings: Settings, baseline: Baseline | None) -> Verdict:
+    """Judge a run, whether its agents have names or not."""
+    names = [name for name in settings.under_test if name is not None]
+    if not names:
+        return judge(trials, thresholds, baseline)
+    return judge_agents(trials, thresholds, names, baselines_of(settings, baseline))
+
+
+def judge_agents(
+    trials: Trials, thresholds: Thresholds, names: Sequence[str], baselines: Mapping[str, Baseline]
+) -> Verdict:
+    """Judge a run with agents that have names.
+
+    What is asked of the whole run (its cost, that nothing was lost) is asked once. The comparison
+    counts every miss, as one with a baseline does.
+
+    :param names: of the agents under test, that which the others are compared with first.
+    :param baselines: of those that have one, with tasks named as these agents' trials are.
+    """
+    if len(names) == 1:
+        return judge(trials, thresholds, baselines.get(names[0]))
+    of_all = Thresholds(inconclusive=thresholds.inconclusive, max_cost=thresholds.max_cost)
+    of_each = dataclasses.replace(thresholds, max_cost=None)
+    whole = judge(trials, of_all)
+    gates = [gate for gate in whole.gates if gate.name != EVERY_TRIAL or trials.named]
+    notes: list[str] = []
+    for name in names:
+        found = judge(_trials_of(trials, name, len(names)), of_each, baselines.get(name))
+        gates += [dataclasses.replace(g, name=f"{g.name}:{name}") for g in found.gates if g.name != EVERY_TRIAL]
+        notes += [f"{name}: {note}" for note in found.notes]
+    compared: tuple[AgentComparison, ...] = ()
+    if trials.named:
+        notes.append("agents were not compared, because only trials that were named ran")
+    elif trials.results or trials.lost or trials.selected:
+        compared = compare_agents(trials.counted, names)
+        gates += _agents_gates(trials, compared, thresholds.max_drop)
+    return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), agents=compared)
+
+
+def _trials_of(trials: Trials, name: str, of: int) -> Trials:
+    results = [r for r in trials.results if r.key.agent == name]
+    # Nobody knows whose a trial was that was lost with its worker; the run does not pass with any.
+    return dataclasses.replace(
+        trials, results=results, selected=trials.selected // of, lost=0, hidden=(), erred=frozenset(), stopped=""
+    )
+
+
+def _agents_gates(trials: Trials, compared: Sequence[AgentComparison], allowed: float) -> Iterator[GateResult]:
+    for found in compared:
+        group, name = found.comparison.overall, f"compare:{found.agent}"
+        if group is None:
+            yield GateResult(name, "inconclusive", {"tasks": 0}, found.sentence, refused=True)
+            continue
+        verdict: GateVerdict = judge_drop(group, allowed)
+        numbers: dict[str, Any] = {**found.comparison.to_json()["overall"], "allowed": allowed}
+        numbers |= {"reference": found.reference, "better": found.better, "p_two_sided": found.p}
+        what = f"{found.sentence}; it may be worse than {found.reference} by {allowed:g}"
+        if verdict == "pass" and (found.errors or trials.lost):
+            verdict = "inconclusive"
+            what += "; with trials that could not be evaluated it may be worse than that"
+        elif verdict == "inconclusive" and allowed > 0:
+            has = min(min(p.before, p.after) for p in found.comparison.pairs)
+            enough = max(inference.trials_to_tell(found.comparison.pairs, allowed), has + 1)
+            numbers["trials_enough"] = enough
+            what += f"; too few trials to tell: about {enough} of each task would be enough (there is {has})"
+        if trials.is_partial:
+            verdict, what = "inconclusive", f"the run was cut short; so far: {what}"
+        yield GateResult(name, verdict, numbers, what, word=describe_drop(found.comparison, verdict))

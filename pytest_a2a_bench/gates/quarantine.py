@@ -16,14 +16,16 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.baseline import task_name
 
 # A file of another kind is wrong in every line.
 _MOST_PROBLEMS = 20
@@ -218,3 +220,73 @@ def read(path: Path) -> tuple[Quarantined, ...]:
     entries = read_entries(read_text(path, _FORM), str(path), _FORM)
     # The form wants an end, so that every entry has one.
     return tuple(Quarantined(e.values["task"], e.reason, e.expires) for e in entries if e.expires is not None)
+
+
+def quarantine_of(key: TrialKey, entries: Sequence[Quarantined]) -> Quarantined | None:
+    """Return the entry that quarantines a trial today, or None."""
+    if not entries:
+        return None
+    today = datetime.date.today()
+    found = entry_for(key.task_key, entries, today)
+    # Without a label first: an entry for a task holds for every label of it.
+    return found or entry_for(task_name(key), entries, today)
+
+
+def covers(entry: Quarantined, key: TrialKey) -> bool:
+    """Tell whether an entry names a trial's task, with or without its label."""
+    return entry.covers(key.task_key) or entry.covers(task_name(key))
+
+
+def names_no_task(
+    entry: Quarantined,
+    domains: set[tuple[str, str]],
+    groups: Collection[str],
+    list_tasks: Callable[[str, str], Iterable[str]],
+) -> bool:
+    """Tell whether an entry is for none of the tasks that there are, as far as that is known.
+
+    :param domains: suites and domains of which trials ran; of others nothing is said unless there are no such.
+    :param groups: every ``suite/domain`` that there is.
+    :param list_tasks: the keys of a suite's and domain's tasks.
+    """
+    suite, _, rest = entry.task.partition("/")
+    domain = rest.partition("/")[0]
+    # A pattern in the domain may be for any of those that ran.
+    if not domain or any(sign in f"{suite}{domain}" for sign in "*?["):
+        chosen = domains
+    # A domain that no suite has is a slip of the pen, whatever ran.
+    elif f"{suite}/{domain}" not in groups:
+        return True
+    else:
+        chosen = domains & {(suite, domain)}
+    tasks = [task for name, of in chosen for task in list_tasks(name, of)]
+    # A label is the user's own, and may belong to a test that did not run.
+    return bool(tasks) and not any(entry.covers(t) or entry.task.startswith(f"{t}@") for t in tasks)
+
+
+def describe_quarantine(
+    entries: Sequence[Quarantined],
+    results: Sequence[TrialResult],
+    groups: Collection[str],
+    list_tasks: Callable[[str, str], Iterable[str]],
+) -> Iterator[str]:
+    """Say which entries of a quarantine have ended, are needed no more, or are for no task.
+
+    :param groups: and ``list_tasks``: as :func:`names_no_task` takes them.
+    """
+    today = datetime.date.today()
+    domains = {(r.key.suite, r.key.domain) for r in results}
+    for entry in entries:
+        found = [r for r in results if covers(entry, r.key)]
+        # An error says nothing about whether the entry is still needed.
+        judged = [r for r in found if r.status == "evaluated"]
+        if found and entry.is_expired(today):
+            # Of several entries another one may still hold.
+            again = any(quarantine_of(r.key, entries) is None for r in found)
+            what = "it counts again" if again else "another entry still covers it"
+            yield f"the quarantine of {entry.task} ended on {entry.expires}: {what}"
+        elif judged and all(r.success for r in judged):
+            every = "its trial" if len(judged) == 1 else f"all {len(judged)} trials"
+            yield f"quarantined, and {every} succeeded: {entry.task} ({entry.reason})"
+        elif not found and names_no_task(entry, domains, groups, list_tasks):
+            yield f"the quarantine of {entry.task} is for no task: there is none of that name"

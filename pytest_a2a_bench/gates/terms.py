@@ -1,17 +1,21 @@
-"""What gates are asked, what they look at, and what they say. Pure."""
+"""Thresholds, the trials that gates judge, their verdicts, and which failed trials a gate excuses. Pure.
+
+A trial is *missed* that was evaluated, did not succeed, and whose own test neither passes nor expects that. A miss that
+a gate counts, or that is quarantined, is excused: its item does not fail.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.configuration.rates import Tier
+from pytest_a2a_bench.configuration.rates import Tier, split_tier
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.baseline import task_name
-from pytest_a2a_bench.results.compare import NO_SIGN, Comparison, GateVerdict
+from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict
 from pytest_a2a_bench.results.inference import LEVEL
+from pytest_a2a_bench.settings import Settings
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -27,6 +31,11 @@ QUARANTINE = "quarantine"
 
 ITEMS = "items"
 """The gate of items that ended in an error although their trials were evaluated. The items say so themselves."""
+
+PREFIX = "missed"
+"""How the reason begins with which an excused miss is reported."""
+
+NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
 
 Inconclusive = Literal["pass", "fail", "signs"]
 
@@ -111,21 +120,6 @@ class GateResult:
         """The verdict in the words of its gate."""
         return self.word or self.verdict
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "name": self.name,
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "numbers": dict(self.numbers),
-            "refused": self.refused,
-            "settled": self.settled,
-            "details": list(self.details),
-            "word": self.shown,
-            "tier": self.tier,
-            "decided_after": self.decided_after,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -170,19 +164,6 @@ class Verdict:
     def failed(self) -> bool:
         """Whether any gate makes the run fail."""
         return any(map(self.fails, self.gates))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "verdict": self.outcome,
-            "failed": self.failed or bool(self.errors),
-            "inconclusive": self.inconclusive,
-            "errors": self.errors,
-            "gates": [{**gate.to_json(), "failed": self.fails(gate)} for gate in self.gates],
-            "notes": list(self.notes),
-            "comparison": self.comparison.to_json() if self.comparison else None,
-            **({"comparisons": [found.to_json() for found in self.agents]} if self.agents else {}),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,3 +272,45 @@ def groups_of_result(result: TrialResult) -> tuple[str, ...]:
     """Return the names by which a floor may mean a finished trial."""
     category = result.category or result.provenance.get("category")
     return groups_of(result.key.suite, result.key.domain, str(category) if category else None)
+
+
+# --- failed trials ----------------------------------------------------------------------------------------------------
+
+
+def thresholds_of(settings: Settings) -> Thresholds:
+    """Return what the options ask of a run."""
+    # Numbers by number: options keep them as text, which JSON has for keys.
+    floors = {split_tier(name): rate for name, rate in settings.min_pass.items()}
+    metrics = {split_tier(name): rate for name, rate in settings.max_metric.items()}
+    return Thresholds(
+        min_pass={group: rate for (group, _), rate in floors.items()},
+        tiers={floor_name(group): tier for group, tier in floors}
+        | {metric_name(metric): tier for metric, tier in metrics},
+        min_pass_k={int(k): rate for k, rate in settings.min_pass_k.items()},
+        max_drop=DEFAULT_DROP if settings.max_drop is None else settings.max_drop,
+        inconclusive=settings.inconclusive,
+        max_cost=settings.max_cost,
+        max_latency={float(p): seconds for p, seconds in settings.max_latency.items()},
+        max_metric={metric: rate for (metric, _), rate in metrics.items()},
+        max_infra_errors=settings.max_infra_errors,
+    )
+
+
+def is_unsolved(result: TrialResult) -> bool:
+    """Tell whether a trial was evaluated and did not succeed."""
+    return result.status == "evaluated" and not result.success
+
+
+def find_missed(results: Iterable[TrialResult], accepted: Collection[str]) -> list[TrialResult]:
+    """Return the missed trials.
+
+    :param accepted: keys of trials whose own test passes or expects what came of them.
+    """
+    return [r for r in results if is_unsolved(r) and str(r.key) not in accepted]
+
+
+def is_counted(result: TrialResult, settings: Settings) -> bool:
+    """Tell whether a gate counts a trial, so that its miss need not fail the run by itself."""
+    # Agents against each other are like a run against its baseline.
+    compared = bool(settings.baseline) or len(settings.under_test) > 1
+    return thresholds_of(settings).tolerates(groups_of_result(result), baseline=compared)

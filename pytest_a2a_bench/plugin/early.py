@@ -8,8 +8,7 @@ import pytest
 
 from pytest_a2a_bench.gates.early import EarlyVerdict, Finished, early_verdict
 from pytest_a2a_bench.gates.files import baselines_of
-from pytest_a2a_bench.gates.misses import thresholds_of
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision, thresholds_of
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.order import decides_early
 from pytest_a2a_bench.plugin.run.explanation import PREFIX

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates import files, misses
-from pytest_a2a_bench.gates.agents import judge_run
-from pytest_a2a_bench.gates.terms import EVERY_TRIAL, ITEMS, Trials
+from pytest_a2a_bench.gates import files
+from pytest_a2a_bench.gates.judge import judge_run
+from pytest_a2a_bench.gates.quarantine import describe_quarantine, quarantine_of
+from pytest_a2a_bench.gates.terms import (
+    EVERY_TRIAL,
+    ITEMS,
+    NOTHING_MISSED,
+    Trials,
+    find_missed,
+    is_counted,
+    thresholds_of,
+)
 from pytest_a2a_bench.plugin import early
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.agents import agent_of, agents_of
@@ -39,6 +48,7 @@ class Gatekeeper:
     """Listens to reports, judges, and tells.
 
     :ivar verdict: None until the items ran, and where there was nothing to judge.
+    :ivar stored: the same as it is in ``verdict.json``.
     :ivar elsewhere: how many trials other shards have, where this one has none.
     """
 
@@ -47,6 +57,7 @@ class Gatekeeper:
         self.run = run
         self.reporting = reporting
         self.verdict: Verdict | None = None
+        self.stored: files.StoredVerdict | None = None
         self.problem = ""
         self.elsewhere = 0
         self._nodeids: dict[str, str] = {}
@@ -104,7 +115,7 @@ class Gatekeeper:
         return result
 
     def _conclude(self, session: pytest.Session, *, cut_short: bool) -> None:
-        thresholds = misses.thresholds_of(self.run.settings)
+        thresholds = thresholds_of(self.run.settings)
         if nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
         trials = self._trials(cut_short)
@@ -137,7 +148,7 @@ class Gatekeeper:
         every = self.reporting.results()
         results = [r for r in every if r.status != "not_run"]
         quarantined = frozenset(
-            task_name(r.key) for r in results if misses.quarantine_of(r.key, self.run.plan.quarantine) is not None
+            task_name(r.key) for r in results if quarantine_of(r.key, self.run.plan.quarantine) is not None
         )
         # What a worker excused for a gate, and what no gate counts here (its file is gone), must not get lost.
         self._failed |= {
@@ -145,7 +156,7 @@ class Gatekeeper:
             for r in results
             if str(r.key) in self._excused
             and task_name(r.key) not in quarantined
-            and not misses.is_counted(r, self.run.settings)
+            and not is_counted(r, self.run.settings)
         }
         unreported = self._unreported(cut_short)
         decided, is_open = self._early.standing if self._early else ({}, False)
@@ -231,21 +242,20 @@ class Gatekeeper:
 
     def _store(self, trials: Trials) -> None:
         assert self.verdict is not None
+        missed = find_missed(trials.results, self._accepted)
+        stored = files.StoredVerdict.of(self.verdict, self.run.plan.run_id, trials, missed, self._nodeids)
+        agents = agents_of(self.run, trials.results) if self.run.settings.agents else ()
+        self.stored = dataclasses.replace(
+            stored,
+            agent=files.JudgedAgent(**agent_of(self.run)),
+            agents=tuple(files.ComparedAgent(**agent) for agent in agents),
+            reasons=diagnosis.stored_reasons(self.reporting.reasons()),
+        )
         try:
-            files.write_verdict(self.run.plan.results, {"run_id": self.run.plan.run_id, **self._data(trials)})
+            files.write_verdict(self.run.plan.results, self.stored)
         # A disk that is full must not hide the verdict itself.
         except OSError as error:
             self.problem = f"the verdict cannot be written to {self.run.plan.results}: {error}"
-
-    def _data(self, trials: Trials) -> dict[str, Any]:
-        assert self.verdict is not None
-        missed = misses.find_missed(trials.results, self._accepted)
-        return {
-            **files.verdict_data(self.verdict, trials, missed, self._nodeids),
-            "agent": agent_of(self.run),
-            **({"agents": agents_of(self.run, trials.results)} if self.run.settings.agents else {}),
-            "reasons": diagnosis.to_json(self.reporting.reasons()),
-        }
 
     # -- a part without trials --
 
@@ -287,7 +297,7 @@ class Gatekeeper:
             trials = count(self.elsewhere, "trial")
             yield f"shard {self.run.settings.shard} has nothing to do: there {are} {trials}"
         if self.run.plan.missed == () and self.config.pluginmanager.hasplugin("dsession"):
-            yield misses.NOTHING_MISSED
+            yield NOTHING_MISSED
 
     def _lines(self, width: int, excused: list[Any]) -> Iterator[str]:
         assert self.verdict is not None
@@ -308,7 +318,7 @@ class Gatekeeper:
     def _quarantine_lines(self) -> Iterator[str]:
         entries, results = self.run.plan.quarantine, self.reporting.results()
         if entries:
-            yield from misses.describe_quarantine(entries, results, registry.group_names(), self._list_tasks)
+            yield from describe_quarantine(entries, results, registry.group_names(), self._list_tasks)
 
     def _list_tasks(self, name: str, domain: str) -> Iterator[str]:
         suite = registry.load(name, self.run.settings)

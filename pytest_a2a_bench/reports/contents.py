@@ -20,9 +20,8 @@ from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats, dialect_of
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.agents import AgentComparison, agent_names, compare_agents
 from pytest_a2a_bench.results.baseline import Baseline, load
-from pytest_a2a_bench.results.compare import Comparison, compare
+from pytest_a2a_bench.results.compare import AgentComparison, Comparison, agent_names, compare, compare_agents
 from pytest_a2a_bench.results.history import Entry
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically

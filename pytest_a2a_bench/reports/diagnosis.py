@@ -12,10 +12,10 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.diagnosis import CAUSES, Cause, Diagnosis, diagnose
+from pytest_a2a_bench.gates.files import Example, Reason
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line
@@ -190,23 +190,21 @@ def rerun(cluster: Cluster, nodeids: Mapping[str, str], number: int, command: st
     return " ".join(["pytest --a2a-endpoint URL", *map(shlex.quote, ids)])
 
 
-def to_json(found: Sequence[Cluster]) -> list[dict[str, Any]]:
-    """Return the clusters for files: ``kind``, ``blame``, ``words``, ``fix``, ``trials`` and an ``example``."""
-    return [
-        {
-            "suite": cluster.suite,
-            "kind": cluster.kind,
-            "subject": cluster.subject,
-            "blame": cluster.cause.blame,
-            "words": cluster.words,
-            "fix": cluster.fix,
-            "trials": [str(result.key) for result, _ in cluster.trials],
-            "doubted": cluster.doubted,
-            "example": _example(*cluster.example),
-        }
-        for cluster in found
-    ]
+def stored_reasons(found: Sequence[Cluster]) -> tuple[Reason, ...]:
+    """Return the clusters as ``verdict.json`` has them."""
+    return tuple(map(_stored, found))
 
 
-def _example(result: TrialResult, told: Diagnosis) -> dict[str, Any]:
-    return {"key": str(result.key), "turn": told.turn, "detail": one_line(told.detail, 1_000)}
+def _stored(cluster: Cluster) -> Reason:
+    result, diagnosis = cluster.example
+    return Reason(
+        suite=cluster.suite,
+        kind=cluster.kind,
+        subject=cluster.subject,
+        blame=cluster.cause.blame,
+        words=cluster.words,
+        fix=cluster.fix,
+        trials=tuple(str(result.key) for result, _ in cluster.trials),
+        doubted=cluster.doubted,
+        example=Example(str(result.key), diagnosis.turn, one_line(diagnosis.detail, 1_000)),
+    )

@@ -13,8 +13,7 @@ from pytest_a2a_bench.redact import one_line
 if TYPE_CHECKING:
     from pytest_a2a_bench.gates.terms import GateResult, Verdict
     from pytest_a2a_bench.model import TrialResult
-    from pytest_a2a_bench.results.agents import AgentComparison
-    from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
+    from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
 
 _TASKS = 60
 

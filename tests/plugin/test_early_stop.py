@@ -36,7 +36,8 @@ def gate_of(pytester: pytest.Pytester, name: str) -> dict[str, Any]:
 
 def write_baseline(pytester: pytest.Pytester, names: list[str], outcomes: list[int]) -> None:
     tasks = {f"desk/front/{name}": {"outcomes": outcomes, "errors": 0} for name in names}
-    baseline = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {}, "tasks": tasks}
+    measured = {"desk/front": {"user": ["scripted"], "benchmark": ["desk 1"]}}
+    baseline = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": measured, "tasks": tasks}
     (pytester.path / "b.json").write_text(json.dumps(baseline))
 
 

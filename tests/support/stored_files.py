@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -12,7 +13,7 @@ from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.cassettes.form import Cassette, Exchange
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.gates.files import VERDICT_FILE, write_verdict
+from pytest_a2a_bench.gates.files import VERDICT_FILE, JudgedAgent, StoredVerdict, write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.model import TrialResult
@@ -40,21 +41,8 @@ def write_files(root: Path) -> dict[str, Path]:
     results = trials_of_a_run()
     directory = write_run(root / "run", results, run_id="run-1")
     verdict = judge(Trials(results), Thresholds(min_pass={"": 0.5}))
-    missed = [{"key": str(results[1].key), "nodeid": "a::b", "reward": 0.0, "transcript": None}]
-    counts = {
-        "reported": 5,
-        "succeeded": 2,
-        "missed": 2,
-        "skipped": 0,
-        "errors": 1,
-        "not_run": 0,
-        "decided": 0,
-        "cut_short": False,
-    }
-    counts |= {"user_faults": 0, "user_retries": 0}
-    agent = {"endpoint": "http://127.0.0.1:1", "name": "A 1", "interface": "1.0"}
-    told = {"agent": agent, "trials": counts, "missed": missed, "quarantined": [], "left_out": {}, "reasons": []}
-    write_verdict(directory, {"run_id": "run-1", **verdict.to_json(), **told})
+    stored = StoredVerdict.of(verdict, "run-1", Trials(results), results[1:2], {str(results[1].key): "a::b"})
+    write_verdict(directory, dataclasses.replace(stored, agent=JudgedAgent("http://127.0.0.1:1", "A 1", "1.0")))
     baseline, cassette, report = (root / f"{name}.json" for name in ("baseline", "cassette", "report"))
     assert run("promote", str(directory), "-o", str(baseline))[0] == 0
     exchange = Exchange(

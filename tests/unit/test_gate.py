@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, Verdict, groups_of
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage
@@ -366,7 +367,8 @@ def test_a_verdict_is_json() -> None:
     import json
 
     verdict = judge(Trials(run(12, 8)), Thresholds(min_pass={"": 0.5}), Baseline.of(run(20)))
-    data = json.loads(json.dumps(verdict.to_json()))
+    stored = StoredVerdict.of(verdict, "run", Trials(run(12, 8)))
+    data = json.loads(json.dumps(dataclasses.asdict(stored)))
     assert (data["verdict"], data["failed"]) == ("regressed", True)
     assert [(g["name"], g["failed"]) for g in data["gates"]] == [("min_pass", False), ("baseline", True)]
     assert data["comparison"]["domains"][0]["name"] == "tau2/airline"

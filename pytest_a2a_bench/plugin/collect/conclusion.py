@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates.misses import NOTHING_MISSED
+from pytest_a2a_bench.gates.terms import NOTHING_MISSED
 from pytest_a2a_bench.plugin.collect import floors, order, shards
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state

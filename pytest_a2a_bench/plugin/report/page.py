@@ -14,7 +14,6 @@ import pytest
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.plugin.report import past, terminal
 from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
@@ -85,7 +84,8 @@ class Page:
 
     def _contents(self) -> Contents:
         agent, trials = agent_of(self.run), self._trials()
-        verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
+        gates = self.config.pluginmanager.get_plugin("a2a-bench-gates")
+        verdict = getattr(gates, "verdict", None)
         return Contents(
             trials=trials,
             endpoint=agent["endpoint"],
@@ -93,7 +93,7 @@ class Page:
             interface=agent.get("interface", ""),
             checks=[CheckRow(**values) for values in self._checks.values()],  # type: ignore[arg-type]
             explanations=self._explanations,
-            verdict=StoredVerdict.of(verdict, self.run.plan.run_id) if verdict is not None else None,
+            verdict=getattr(gates, "stored", None),
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
             beside=beside(Path(self.run.settings.baseline), trials) if self.run.settings.baseline else {},

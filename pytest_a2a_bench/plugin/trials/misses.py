@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates.misses import PREFIX, is_counted, is_unsolved, quarantine_of
+from pytest_a2a_bench.gates.quarantine import quarantine_of
+from pytest_a2a_bench.gates.terms import PREFIX, is_counted, is_unsolved
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run import state

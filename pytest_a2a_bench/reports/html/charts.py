@@ -17,7 +17,7 @@ from pytest_a2a_bench.model import TrialResult, dollars, percentile
 from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.markup import el, number, rate, scroller, seconds, table
 from pytest_a2a_bench.reports.summary import label_of
-from pytest_a2a_bench.results.agents import agent_names
+from pytest_a2a_bench.results.compare import agent_names
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import mean_reward, summarise
 

@@ -18,8 +18,7 @@ from pytest_a2a_bench.reports.contents import Contents, cautions, check_name, pr
 from pytest_a2a_bench.reports.diagnosis import Cluster
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import el, points, rate, scroller, seconds, table
-from pytest_a2a_bench.results.agents import AgentComparison, agent_names
-from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
+from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison, agent_names
 from pytest_a2a_bench.results.history import Entry, Trend, trend
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
