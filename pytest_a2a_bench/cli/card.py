@@ -5,26 +5,23 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.a2a.card import narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
-from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
+from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
 from pytest_a2a_bench.conformance.card.document import Ledger, lines_of
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
 from pytest_a2a_bench.conformance.card.judge import check_served
-from pytest_a2a_bench.conformance.card.online import declared_interfaces
-from pytest_a2a_bench.conformance.finding import Finding
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.report import Report, judge
-from pytest_a2a_bench.conformance.subject import Subject
-from pytest_a2a_bench.conformance.waivers import read_waivers
-from pytest_a2a_bench.conformance.wire.exchange import Redactor
+from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
+from pytest_a2a_bench.conformance.waivers import read_waivers, waiver_of
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports.conformance import FORMATS, render
@@ -58,39 +55,27 @@ def run(namespace: Namespace) -> int:
 def _judge(namespace: Namespace) -> int:
     _check_arguments(namespace)
     config = _config(namespace)
-    card = _load(namespace, config)
-    raw, http = card.raw, card.http
-    versions = card_versions(raw) if namespace.version == "auto" else (namespace.version,)
-    findings: list[Finding] = []
-    if http is None or not http.problem:
-        findings += check_card(
-            raw,
-            version=namespace.version,
-            http=http,
-            jwks=_jwks(namespace, config),
-            allow_http=namespace.allow_http,
-            duplicates=card.duplicates,
-            **_algorithms(namespace.algorithms),
-        )
+    keys = load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network) if namespace.jwks else None
+    rules: dict[str, Any] = {"jwks": keys, "version": namespace.version, "allow_http": namespace.allow_http}
+    rules |= _algorithms(namespace.algorithms)
+    lines: Mapping[str, int] = {}
+    results: list[CheckResult] = []
+    if is_url(namespace.source):
+        subject = look_at(config, timeout=namespace.timeout, **rules)
     else:
-        findings += _unserved(http, versions[0])
-    if namespace.online and raw is not None:
-        found_at = http.url if http is not None else namespace.source
-        meant = narrow_to_endpoint(raw, namespace.source, found_at) if isinstance(raw, Mapping) else raw
-        findings += check_online(meant, namespace.source, config=config, timeout=namespace.timeout)
-        # Without this line, a card without findings looks like a card that was not checked online.
-        asked = [f"{i.binding} {i.version} at {i.url}" for i in declared_interfaces(meant)]
-        print(
-            f"a2a-bench: asked {one_line(KNOWN.hide(', '.join(asked) or 'no interface: none is declared'), 600)}",
-            file=sys.stderr,
-        )
-    findings = Redactor(config.secrets).findings(findings)
-    shown = _shown(namespace.source)
-    subject = Subject(shown, raw, tuple(findings), bool(namespace.jwks), http.url if http is not None else "")
+        subject, text = _read(namespace.source, rules)
+        lines = lines_of(text) if namespace.format == "sarif" else {}
+    versions = () if namespace.version == "auto" else (namespace.version,)
+    results += subject.card_results(versions, served=is_url(namespace.source))
+    if namespace.online:
+        left: list[str] = []
+        results += check_online(subject, config, namespace.timeout, left)
+        for line in left:
+            print(f"a2a-bench: {one_line(line)}", file=sys.stderr)
     waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
-    results = subject.card_results(versions, served=http is not None)
+    results = fold(results, lambda result: waiver_of(result, waivers) is not None)
     report = Report(
-        endpoint=shown,
+        endpoint=redact_url(namespace.source) if is_url(namespace.source) else namespace.source,
         judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),
         agent=subject.agent,
         interfaces=subject.interfaces,
@@ -98,14 +83,32 @@ def _judge(namespace: Namespace) -> int:
         waivers=waivers,
         strict=namespace.strict,
         tool={"name": "pytest-a2a-bench", "version": __version__},
-        lines=lines_of(card.text) if namespace.format == "sarif" else {},
+        # Else the verdict on a part reads as one on the whole protocol.
+        planned=tuple(subject.planned) if namespace.online else (),
+        lines=lines,
     )
     text = render(report, namespace.format)
     if namespace.output:
         _write(namespace.output, text)
     else:
         sys.stdout.write(text)
-    return int(not report.is_clean)
+    if any(j.status == "failed" for j in report.judgements):
+        return 1
+    return 2 if any(j.status == "error" for j in report.judgements) else 0
+
+
+def _read(path: str, rules: Mapping[str, Any]) -> tuple[Subject, str]:
+    """Return the card of a file, judged, and its text."""
+    verified = rules["jwks"] is not None
+    try:
+        document = read_card_file(path)
+    except ProtocolError as error:
+        ledger = Ledger()
+        version = "1.0" if rules["version"] == "auto" else rules["version"]
+        check_served(CardHttp(path, 200, problem=f"the card is not JSON: {error}"), version, ledger)
+        return Subject(path, None, tuple(ledger.findings()), verified), ""
+    findings = check_card(document.raw, duplicates=document.duplicates, **rules)
+    return Subject(path, document.raw, tuple(findings), verified), document.text
 
 
 def _write(path: str, text: str) -> None:
@@ -141,37 +144,6 @@ def _config(namespace: Namespace) -> ClientConfig:
     return read_config(namespace, namespace.source if is_url(namespace.source) else "http://localhost")
 
 
-@dataclass(frozen=True, slots=True)
-class _Card:
-    raw: Any
-    http: CardHttp | None = None
-    duplicates: tuple[str, ...] = ()
-    text: str = ""
-
-
-def _load(namespace: Namespace, config: ClientConfig) -> _Card:
-    if is_url(namespace.source):
-        raw, http, _ = fetch_card(namespace.source, config=config, timeout=namespace.timeout)
-        return _Card(raw, http)
-    try:
-        document = read_card_file(namespace.source)
-    except ProtocolError as error:
-        return _Card(None, CardHttp(namespace.source, 200, problem=f"the card is not JSON: {error}"))
-    return _Card(document.raw, None, document.duplicates, document.text)
-
-
-def _jwks(namespace: Namespace, config: ClientConfig) -> Mapping[str, Any] | None:
-    if not namespace.jwks:
-        return None
-    return load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network)
-
-
-def _unserved(http: CardHttp, version: str) -> list[Finding]:
-    ledger = Ledger()
-    check_served(http, version, ledger)
-    return ledger.findings()
-
-
 def _algorithms(given: str) -> dict[str, Any]:
     names = tuple(name.strip() for name in given.split(",") if name.strip())
     unknown = [name for name in names if name not in ALGORITHMS]
@@ -179,7 +151,3 @@ def _algorithms(given: str) -> dict[str, Any]:
         known = ", ".join(ALGORITHMS)
         raise ConfigurationError(f"--algorithms names {', '.join(unknown)}, which is no asymmetric one; use {known}")
     return {"algorithms": names} if names else {}
-
-
-def _shown(source: str) -> str:
-    return redact_url(source) if "://" in source else source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,15 @@ from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import BindAddress
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.card.judge import SERVED
-from pytest_a2a_bench.conformance.card.online import with_spoken_versions
 from pytest_a2a_bench.conformance.catalogue import load_requirements, plan, requirement
+from pytest_a2a_bench.conformance.engine import RawWire, check_all
 from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Exchange, Finding, Planned, Requirement
 from pytest_a2a_bench.conformance.report import card_results
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
+from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.redact import redact_url
 
@@ -43,6 +46,13 @@ _UNREADABLE = Requirement(
     profile="safe",
 )
 
+ONLINE = (
+    *("CARD-007", "AUTH-001", "STREAM-001", "STREAM-012", "PUSH-001", "PUSH-008", "XCARD-001", "XCARD-003"),
+    *("V03-CARD-022", "V03-AUTH-001", "V03-STREAM-001", "V03-STREAM-004", "V03-PUSH-001", "V03-XCARD-001"),
+)
+"""Requirements of the protocol that say whether a card is true."""
+
+_MOST_ASKED = 12
 _OLD_MEMBERS = ("url", "preferredTransport", "protocolVersion", "supportsAuthenticatedExtendedCard")
 _NEED_KEYS = ("SIGN-004", "SIGN-005", "SIGN-006", "V03-SIGN-003")
 _NO_KEYS = "no keys to verify the signatures with; give --a2a-card-jwks (a2a-bench conformance: --jwks)"
@@ -171,10 +181,11 @@ class Subject:
         return cls(data["endpoint"], data["card"], findings, data["is_verified"], data["card_url"])
 
 
-def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) -> Subject:
+def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None, **rules: Any) -> Subject:
     """Fetch an agent's card and judge it.
 
     :param jwks: keys to verify its signatures with.
+    :param rules: further arguments of :func:`~pytest_a2a_bench.conformance.card.check_card`.
     :raises EndpointUnreachableError: if nothing answers there.
     :raises CardError: if the only card is another agent's.
     :raises AuthenticationError: if there is no access token for it.
@@ -184,16 +195,53 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     if raw is not None:
         with contextlib.suppress(CardError):  # which is found again, and told, below
             run(obtain(config, parse_card(raw, config.endpoint)))
-        findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
+        findings = Redactor(config.secrets).findings(check_card(raw, http=http, jwks=jwks, **rules))
         # The card is judged as it is, and of its interfaces those that the endpoint means.
         if isinstance(raw, Mapping):
             raw = narrow_to_endpoint(raw, config.endpoint, http.url)
-            raw = run(with_spoken_versions(raw, config, timeout))
+            raw = _with_spoken_versions(raw, config, timeout)
             # Of the other view, too, only what the endpoint means.
             with contextlib.suppress(CardError):
                 if http.other is not None:
                     raw = _with_other_view(raw, narrow_to_endpoint(http.other, config.endpoint, http.url))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
+
+
+def check_online(subject: Subject, config: ClientConfig, timeout: float, left: list[str]) -> list[CheckResult]:
+    """Ask every interface that a card declares whether the card is true: the checks of :data:`ONLINE`.
+
+    :param left: gets what may still be on the agent in the end.
+    """
+    planned = [p for p in subject.plan() if p.requirement.id in ONLINE]
+    return list(check_all(subject.targets(config, Scenarios(), timeout), planned, left=left).values())
+
+
+def _with_spoken_versions(raw: Mapping[str, Any], config: ClientConfig, timeout: float) -> Mapping[str, Any]:
+    """Return a card whose interfaces without ``protocolVersion`` have the version that they speak.
+
+    The missing member is a finding, and the protocol can be judged all the same.
+    """
+    entries = list(raw["supportedInterfaces"]) if isinstance(raw.get("supportedInterfaces"), list) else []
+    for i, entry in enumerate(entries[:_MOST_ASKED]):
+        if isinstance(entry, Mapping) and not (entry.get("protocolVersion") or raw.get("protocolVersion")):
+            # 1.0 first: a server of both reads a request without the header as one of 0.3.
+            versions = ({**entry, "protocolVersion": version} for version in ("1.0", "0.3"))
+            entries[i] = next((e for e in versions if _is_spoken(e, raw, config, timeout)), entry)
+    return {**raw, "supportedInterfaces": entries} if entries else raw
+
+
+def _is_spoken(entry: Mapping[str, Any], raw: Mapping[str, Any], config: ClientConfig, timeout: float) -> bool:
+    wire = None
+    alone = {**raw, "url": None, "additionalInterfaces": None, "supportedInterfaces": [entry]}
+    try:
+        wire = RawWire(targets_of(alone, config.endpoint, config=config, timeout=timeout))
+        reply = wire.call("GetTask", {"id": str(uuid.uuid4())})
+    except (A2ABenchError, SkipCheck, ValueError, OSError):
+        return False
+    finally:
+        if wire is not None:
+            wire.close()
+    return reply.error is not None and reply.error.may_be("TaskNotFoundError") and not absence(reply)
 
 
 def _with_other_view(raw: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:

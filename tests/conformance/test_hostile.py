@@ -18,7 +18,7 @@ from mutation import PROMPTS
 from rotating import rotating
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.card import check_card, check_online_async, fetch_card_async
+from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.target import targets_of
@@ -129,24 +129,6 @@ def test_cards_end_in_findings(answer: Answer, usual: float) -> None:
     spent = seconds_of(lambda: found.extend(asyncio.run(fetch())))
 
     assert found
-    # Without bounds on what is read and searched a huge answer cost 450 times as much as a small one.
-    assert spent < 250 * usual
-
-
-@pytest.mark.parametrize("answer", sampled(ANSWERS, 3), ids=lambda answer: answer.__name__)
-def test_asking_whether_a_card_is_true_ends(answer: Answer, usual: float) -> None:
-    async def ask() -> list[Any]:
-        listener = socket.create_server(("127.0.0.1", 0))
-        async with serve_app(hostile_app(answer, listener.getsockname()[1]), listener) as url:
-            card, _, _ = await fetch_card_async(url)
-            config = ClientConfig(url, auth=Credentials(SECRET))
-            return list(await check_online_async(card, url, config=config, timeout=TIMEOUT))
-
-    found: list[Any] = []
-    spent = seconds_of(lambda: found.extend(asyncio.run(ask())))
-
-    assert found
-    assert SECRET not in str(found)
     # Without bounds on what is read and searched a huge answer cost 450 times as much as a small one.
     assert spent < 250 * usual
 

@@ -1,6 +1,6 @@
-"""Agent cards, judged: ``check_card`` (pure), ``fetch_card`` and ``check_online`` (over the network).
+"""Agent cards, judged: ``check_card`` (pure) and ``fetch_card`` (over the network).
 
-The network parts are imported on first use, so that judging a file costs no HTTP client.
+``fetch_card`` is imported on first use, so that judging a file loads no HTTP client.
 """
 
 from __future__ import annotations
@@ -12,30 +12,13 @@ from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.card.fetch import fetch_card, fetch_card_async
-    from pytest_a2a_bench.conformance.card.online import check_online, check_online_async
 
-__all__ = [
-    "ALGORITHMS",
-    "CardHttp",
-    "card_versions",
-    "check_card",
-    "check_online",
-    "check_online_async",
-    "fetch_card",
-    "fetch_card_async",
-]
-
-_LAZY = {
-    "check_online": "online",
-    "check_online_async": "online",
-    "fetch_card": "fetch",
-    "fetch_card_async": "fetch",
-}
+__all__ = ["ALGORITHMS", "CardHttp", "card_versions", "check_card", "fetch_card", "fetch_card_async"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
+    if name in ("fetch_card", "fetch_card_async"):
+        from pytest_a2a_bench.conformance.card import fetch
 
-        return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+        return getattr(fetch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
