@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, cast
+from typing import cast
 
 from pytest_a2a_bench.benchmarks.crmarena import MINI, mini
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
@@ -109,22 +110,12 @@ class OpenDomain:
         return self.tasks[task_id]
 
 
-class _OrgKey(NamedTuple):
-    """What makes an org another one. Interactive domains ask the same org as the others."""
-
-    domain: str
-    data: str | None
-    live: str
-    drift: str | None
-    rot: bool
-
-
 # Reentrant: opening a domain opens its source. Held while an org is built, so that threads wait for it instead of
 # building their own.
 _LOCK = threading.RLock()
-_SOURCES: dict[tuple[str, str | None, str], Source] = {}
-_ORGS: dict[_OrgKey, Org] = {}
-_DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
+_SOURCES: dict[tuple[object, ...], Source] = {}
+_ORGS: dict[tuple[object, ...], Org] = {}
+_DOMAINS: dict[tuple[object, ...], OpenDomain] = {}
 
 
 def open_domain(domain: str, settings: Settings) -> OpenDomain:
@@ -132,18 +123,21 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
 
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
-    key = _org_key(domain, settings)
+    chosen = CrmOptions.of(settings)
+    # Interactive domains ask the same org as the others.
+    key = (org_of(domain), chosen.data, chosen.org, chosen.drift, chosen.rot)
     with _LOCK:
-        if (domain, key) not in _DOMAINS:
+        if (domain, *key) not in _DOMAINS:
             source = open_source(domain, settings)
-            tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
-                _ORGS[key] = _open_org(source, settings)
-            traps = mini.read_rot().traps if CrmOptions.of(settings).rot else {}
-            if CrmOptions.of(settings).drift:
-                tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
-            _DOMAINS[domain, key] = OpenDomain(domain, tasks, _ORGS[key], source.provenance, traps)
-        return _DOMAINS[domain, key]
+                _ORGS[key] = _open_org(source, chosen)
+            org, tasks = _ORGS[key], source.tasks()
+            if chosen.drift:
+                tasks = tuple(_reworded(task, source.schema, org.schema) for task in tasks)
+            traps = mini.read_rot().traps if chosen.rot else {}
+            by_id = {task.task_id: task for task in tasks}
+            _DOMAINS[domain, *key] = OpenDomain(domain, by_id, org, source.provenance, traps)
+        return _DOMAINS[domain, *key]
 
 
 def open_source(domain: str, settings: Settings) -> Source:
@@ -152,7 +146,6 @@ def open_source(domain: str, settings: Settings) -> Source:
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
     chosen = CrmOptions.of(settings)
-    # Not the whole settings: most of them make no other org.
     key = (domain, chosen.data, chosen.org)
     with _LOCK:
         if key not in _SOURCES:
@@ -169,18 +162,6 @@ def close_domains() -> None:
             cache.clear()
 
 
-# What an org is made of; two domains with equal keys share one.
-def _org_key(domain: str, settings: Settings) -> _OrgKey:
-    chosen = CrmOptions.of(settings)
-    return _OrgKey(
-        org_of(domain),
-        chosen.data,
-        chosen.org,
-        chosen.drift,
-        chosen.rot,
-    )
-
-
 def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     """Return a task whose texts call the org's fields what they are called now."""
     # The gold stays: ids and values are not renamed.
@@ -188,14 +169,11 @@ def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     return replace(task, query=query, required=required, optional=optional)
 
 
-def _open_org(source: Source, settings: Settings) -> Org:
-    chosen = CrmOptions.of(settings)
-    is_mini = isinstance(source, MiniSource)
-    if chosen.org != "local" and not is_mini:
+def _open_org(source: Source, chosen: CrmOptions) -> Org:
+    if chosen.org != "local" and isinstance(source, PublishedSource):
         return open_salesforce(os.environ, source.schema)
     org = open_org(source, rot=chosen.rot)
     if not chosen.drift:
         return org
-    renamed = drifted(org, cast("DriftLevel", chosen.drift), DRIFT_SEED)
-    org.close()
-    return renamed
+    with closing(org):
+        return drifted(org, cast("DriftLevel", chosen.drift), DRIFT_SEED)

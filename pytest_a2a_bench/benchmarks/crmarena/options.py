@@ -89,21 +89,13 @@ def split_official(text: str) -> tuple[str, str]:
     return (directory, agent) if directory and agent in AGENTS else (text, "react")
 
 
-def locate_official(text: str, base: Path) -> str:
-    """Return ``DIR[:AGENT]`` with the directory made absolute."""
+def _locate_official(text: str, base: Path) -> str:
     directory, agent = split_official(text)
     return f"{base / Path(directory).expanduser()}:{agent}"
 
 
-def _read_data(text: str) -> str:
-    """Read a source; ``hub@`` or ``hub:`` with nothing behind it is a slip of the pen."""
-    if re.match(r"hub[@:]", text) and not _HUB.fullmatch(text):
-        raise ValueError(f"{text!r} is no source on the hub; expected hub, hub@REVISION, hub:DIR or hub@REVISION:DIR")
-    return read_text(text)
-
-
 class DataSpec(NamedTuple):
-    """What ``--a2a-crm-data`` says.
+    """The value of ``--a2a-crm-data``.
 
     :param hub: whether tasks and schema come from the hub.
     :param directory: the directory; for the hub the one that has the rows, or None.
@@ -122,20 +114,22 @@ def parse_data(text: str | None) -> DataSpec | None:
     if not text:
         return None
     hub = _HUB.fullmatch(text)
-    if hub is None:
-        return DataSpec(False, Path(text).expanduser())
-    rows = hub["rows"]
-    return DataSpec(True, Path(rows).expanduser() if rows else None, hub["revision"])
+    directory = text if hub is None else hub["rows"]
+    found = Path(directory).expanduser() if directory else None
+    return DataSpec(hub is not None, found, hub["revision"] if hub else None)
 
 
-def locate_data(source: str, base: Path) -> str:
-    """Return a source with its directory, if it names one, made absolute."""
-    hub = _HUB.fullmatch(source)
-    if hub is None:
-        return str(base / Path(source).expanduser())
-    if hub["rows"] is None:
+def _read_data(text: str) -> str:
+    if re.match(r"hub[@:]", text) and not _HUB.fullmatch(text):
+        raise ValueError(f"{text!r} is no source on the hub; expected hub, hub@REVISION, hub:DIR or hub@REVISION:DIR")
+    return read_text(text)
+
+
+def _locate_data(source: str, base: Path) -> str:
+    where = parse_data(source)
+    if where is None or where.directory is None:
         return source
-    return f"{source.partition(':')[0]}:{base / Path(hub['rows']).expanduser()}"
+    return (f"{source.partition(':')[0]}:" if where.hub else "") + str(base / where.directory)
 
 
 # "none" can be said on a command line, to undo what an ini file says.
@@ -150,7 +144,7 @@ OPTIONS: tuple[Option, ...] = (
         "DIR|hub[@REV][:DIR]",
         "CRMArena's tasks and rows: a directory, or tasks of the Hugging Face hub (at a revision) with rows in DIR",
         _read_data,
-        locate=locate_data,
+        locate=_locate_data,
     ),
     Option(
         "crm_org",
@@ -165,7 +159,7 @@ OPTIONS: tuple[Option, ...] = (
         "Do turn for turn what CRMArena's published code does, of which DIR is a checkout; as its agent "
         + ", ".join(AGENTS),
         read_text,
-        locate=locate_official,
+        locate=_locate_official,
     ),
     Option(
         "crm_scoring",
@@ -194,32 +188,21 @@ OPTIONS: tuple[Option, ...] = (
 
 
 def _check_official(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
-    if not chosen.official:
-        return
     if not Path(chosen.checkout).is_dir():
         yield (
             f"--a2a-crm-official: {chosen.checkout} is not a directory; it must be a checkout of "
             "https://github.com/SalesforceAIResearch/CRMArena, whose texts are not ours to ship; behind a colon "
             f"may stand one of {', '.join(AGENTS)}"
         )
-    plain = CrmOptions()
-    changed = {
-        "scoring": chosen.scoring != "compat",
-        "max-turns": chosen.max_turns != plain.max_turns,
-        "max-user-turns": chosen.max_user_turns != plain.max_user_turns,
-    }
-    for name in (name for name, is_changed in changed.items() if is_changed):
-        yield f"--a2a-crm-official has its own {name}: leave out one of it and --a2a-crm-{name}"
-    yield from _check_dialect(settings, chosen)
-    if settings.tools == "mcp" or settings.colleague:
-        yield "--a2a-crm-official knows neither --a2a-tools mcp nor --a2a-colleague"
-
-
-def _check_dialect(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
+    plain = CrmOptions(scoring="compat")
+    for name in ("scoring", "max_turns", "max_user_turns"):
+        if getattr(chosen, name) != getattr(plain, name):
+            spelt = name.replace("_", "-")
+            yield f"--a2a-crm-official has its own {spelt}: leave out one of it and --a2a-crm-{spelt}"
     if chosen.strategy not in TOOL_STRATEGIES:
         if settings.dialect not in ("auto", "execute_tags"):
             yield f"--a2a-crm-official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
-    elif settings.dialect in _without_colleagues():
+    elif settings.dialect in _org_dialects():
         yield (
             f"--a2a-dialect={settings.dialect} has a query and an answer only, and no tools for --a2a-crm-official "
             f"DIR:{chosen.strategy}: choose tool_call or data"
@@ -229,23 +212,27 @@ def _check_dialect(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
             "--a2a-crm-official DIR:tool_call_flex describes no tools in words, neither here nor upstream: say in "
             "which form the agent is offered them, with --a2a-dialect tool_call or data"
         )
+    if settings.tools == "mcp" or settings.colleague:
+        yield "--a2a-crm-official knows neither --a2a-tools mcp nor --a2a-colleague"
 
 
-def _without_colleagues() -> tuple[str, ...]:
-    from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS  # this module is loaded in every pytest run
+def _org_dialects() -> tuple[str, ...]:
+    # This module is loaded in every pytest run.
+    from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
 
     return ORG_DIALECTS
 
 
 def check_options(settings: Settings, listing: bool) -> Iterator[str]:
-    """Say what does not go together.
+    """Yield what does not go together.
 
     :param listing: whether tasks are only to be listed, for which no rows are needed.
     """
-    if settings.colleague and settings.dialect in _without_colleagues():
+    if settings.colleague and settings.dialect in _org_dialects():
         yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for --a2a-colleague"
     chosen = CrmOptions.of(settings)
-    yield from _check_official(settings, chosen)
+    if chosen.official:
+        yield from _check_official(settings, chosen)
     where = parse_data(chosen.data)
     if where is not None and where.directory is not None and not where.directory.is_dir():
         yield f"--a2a-crm-data: {where.directory} is not a directory; it must be one with CRMArena's files"

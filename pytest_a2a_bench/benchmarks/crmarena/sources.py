@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
 from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema, read_table, read_tasks
-from pytest_a2a_bench.benchmarks.crmarena.mini import read_tasks as read_mini
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, DataSpec, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
@@ -345,13 +344,10 @@ def available_domains(settings: Settings) -> tuple[str, ...]:
 
 
 def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
-    """Return the ids of a domain's tasks and the category of each, in the order of the source.
+    """Return the ids of a published domain's tasks and the category of each, in the order of the source.
 
     :raises ConfigurationError: as :func:`open_published`, and if a row is no task.
     """
-    if domain in MINI:
-        return tuple((task.task_id, task.category) for task in read_mini().tasks)
     # Ids need no rows of an org, so that their file may be missing here.
-    return open_published(
-        domain, dataclasses.replace(settings, benchmark_options={**settings.benchmark_options, "crm_org": "salesforce"})
-    ).task_ids()
+    options = {**settings.benchmark_options, "crm_org": "salesforce"}
+    return open_published(domain, dataclasses.replace(settings, benchmark_options=options)).task_ids()

@@ -56,6 +56,7 @@ def _load_tasks(settings: Settings, domain: str, split: str = SPLIT) -> list[Ben
 
 
 def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
+    """Return ids and categories of a domain's tasks, from the mini org's own file or from its source."""
     if domain in MINI:
         from pytest_a2a_bench.benchmarks.crmarena.mini import read_tasks
 
@@ -74,18 +75,17 @@ def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
 
 
 def _why_absent(settings: Settings, domain: str) -> str:
-    if not CrmOptions.of(settings).data:
+    data = CrmOptions.of(settings).data
+    if not data:
         return (
             "is data of CRMArena's, which is not ours to ship; download it and pass --a2a-crm-data DIR (or hub); "
             f"without it there are: {', '.join(MINI)}"
         )
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-
     try:
-        sources.task_ids(domain, settings)
+        _tasks(settings, domain)
     except ConfigurationError as error:
         return f"is not there: {error}"
-    return f"is not in {CrmOptions.of(settings).data}"
+    return f"is not in {data}"
 
 
 def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
@@ -151,21 +151,18 @@ def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _count_tasks(data: str | None) -> str:
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-
     settings = Settings(benchmark_options={"crm_data": data})
-    counts = [f"mini {len(sources.task_ids('mini', settings))}"]
+    mini = f"mini {len(_tasks(settings, 'mini'))}"
     if data is None:
-        return f"{counts[0]}; A2A_CRM_DATA is not set (a directory, or hub)"
+        return f"{mini}; A2A_CRM_DATA is not set (a directory, or hub)"
     # Counting them would download them.
     if data.startswith("hub"):
-        return f"{counts[0]}; A2A_CRM_DATA is {data}"
+        return f"{mini}; A2A_CRM_DATA is {data}"
     try:
-        counts += [
-            f"{domain} {len(sources.task_ids(domain, settings))}" for domain in sources.available_domains(settings)
-        ]
+        domains = (domain for domain in _available(settings) if domain not in MINI)
+        counts = [mini, *(f"{domain} {len(_tasks(settings, domain))}" for domain in domains)]
     except (A2ABenchError, OSError) as error:
-        return f"{counts[0]}; A2A_CRM_DATA: {error}"
+        return f"{mini}; A2A_CRM_DATA: {error}"
     return f"tasks: {', '.join(counts)}; A2A_CRM_DATA is {data}"
 
 
@@ -192,29 +189,19 @@ def name_variant(drift: str | None, rot: bool) -> str:
 
 def variant_of(provenance: Mapping[str, Any]) -> str:
     """Return what sets a stored result apart: upstream's own rules, and the name of a changed org."""
-    official = ["official"] * (provenance.get("profile") == "official")
-    official += [str(provenance["strategy"])] if provenance.get("strategy") not in (None, "react") else []
-    return ", ".join([*official, *filter(None, [_org_of(provenance)])])
-
-
-def _org_of(provenance: Mapping[str, Any]) -> str:
-    """Return the name of the org that a stored result is of."""
-    return str(provenance.get("variant") or "")
+    official = "official" if provenance.get("profile") == "official" else ""
+    strategy = provenance.get("strategy")
+    parts = (official, strategy if strategy != "react" else "", provenance.get("variant"))
+    return ", ".join(str(part) for part in parts if part)
 
 
 def describe_changes(settings: Settings) -> str:
     """Say for the header how options change the org, and whose rules are followed where they are not ours."""
     chosen = CrmOptions.of(settings)
-    variant = name_variant(chosen.drift, chosen.rot)
-    changed = [f"CRMArena's org changed: {variant}"] * bool(variant)
-    return "; ".join(_published(chosen) + changed)
-
-
-def _published(chosen: CrmOptions) -> list[str]:
-    if chosen.profile != "official":
-        return []
     agent = f" (strategy {chosen.strategy})" if chosen.strategy != "react" else ""
-    return [f"CRMArena as its code was published{agent}"]
+    variant = name_variant(chosen.drift, chosen.rot)
+    official = [f"CRMArena as its code was published{agent}"] if chosen.profile == "official" else []
+    return "; ".join(official + [f"CRMArena's org changed: {variant}"] * bool(variant))
 
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:
@@ -241,7 +228,11 @@ def describe_method(results: Sequence[TrialResult]) -> str:
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     """Say what is not as the benchmark's authors published it."""
     told = [r.provenance for r in results]
-    yield from _describe_sources([p["source"] for p in told if isinstance(p.get("source"), Mapping)])
+    sources = [p["source"] for p in told if isinstance(p.get("source"), Mapping)]
+    if any(source.get("source") == "mini" for source in sources):
+        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
+    if any(source.get("source") != "mini" and not source.get("official") for source in sources):
+        yield "not every data file is, byte for byte, one that CRMArena published"
     if any(p.get("aided") for p in told):
         yield "the agent was shown the general domain details too (--a2a-crm-aided)"
     official = [p["official"] for p in told if isinstance(p.get("official"), Mapping)]
@@ -251,9 +242,9 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
     if any(p.get("twins") for p in told):
         yield _show_twins(results)
-    variants = Counter(v for p in told if (v := _org_of(p)))
+    variants = Counter(str(p["variant"]) for p in told if p.get("variant"))
     if variants:
-        named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
+        named = _counted(variants)
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
 
 
@@ -270,13 +261,6 @@ def _show_twins(results: Sequence[TrialResult]) -> str:
         f"privacy by twins: {found['kept']} of {found.total()} kept the secret and told what may be told, "
         f"{found['leak']} leaked, {found['over_refusal']} refused too much{unanswered}"
     )
-
-
-def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if any(source.get("source") == "mini" for source in sources):
-        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
-    if any(source.get("source") != "mini" and not source.get("official") for source in sources):
-        yield "not every data file is, byte for byte, one that CRMArena published"
 
 
 def _counted(found: Counter[str]) -> str:
