@@ -144,11 +144,13 @@ class ProtocolError(InfrastructureError):
     """The reply cannot be read as A2A.
 
     :param code: the JSON-RPC error code, where the reply was an error object.
+    :param status_code: the HTTP status of a reply that was no A2A answer at all.
     """
 
-    def __init__(self, message: str, *, code: int | None = None) -> None:
+    def __init__(self, message: str, *, code: int | None = None, status_code: int | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.status_code = status_code
 
 
 class ReplyLimitError(ProtocolError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -66,6 +67,22 @@ def _mend(value: Any) -> Any:
     if isinstance(value, dict):
         return {_mend(k): _mend(v) for k, v in value.items()}
     return value
+
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]"]', re.DOTALL)
+
+
+def is_cut(body: bytes | str) -> bool:
+    """Return whether a JSON text ends before its first object or list does, as one whose rest was lost."""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+    depth = 0
+    for token in _BRACKETS.finditer(text):
+        if token[0] == '"':  # a string that does not end
+            return depth > 0
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if depth <= 0 and token[0] in "}]":
+            return False
+    return depth > 0
 
 
 def as_object(value: Any) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from pytest_a2a_bench.a2a.auth import authentication, explain_refusal, may_recei
 from pytest_a2a_bench.a2a.bodies import Meter, excerpt
 from pytest_a2a_bench.a2a.card import (
     AgentCard,
+    Interface,
     card_urls,
     choose_interface,
     in_either_version,
@@ -70,6 +71,7 @@ class AgentConnection:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._edge: HttpEdge | None = None
         self._wire: Wire | None = None
+        self._old_wires: list[Wire] = []
         self._dropped: weakref.finalize[..., AgentConnection] | None = None
         self._lock = asyncio.Lock()
 
@@ -220,10 +222,33 @@ class AgentConnection:
                     self._wire = self._make_wire(card)
         return self._wire
 
+    async def find_moved(self, wire: Wire) -> str:
+        """Read the card again, and return a note if it names another interface than the wire's now; empty if not.
+
+        For a wire whose interface is gone. Later messages go to the interface that the card names now.
+        """
+        async with self._lock:
+            if self._wire is not wire and self._wire is not None:  # found by another conversation
+                return _moved(wire, self._wire)
+            try:
+                card = await self._fetch_card()
+                if self._choose(card) == wire.interface:
+                    return ""
+                found = self._make_wire(card)
+            except A2ABenchError:
+                return ""
+            if self._wire is not None:
+                self._old_wires.append(self._wire)  # other conversations may still wait for answers on it
+            self._card, self._wire = card, found
+            return _moved(wire, found)
+
+    def _choose(self, card: AgentCard) -> Interface:
+        has_grpc = importlib.util.find_spec("grpc") is not None
+        return choose_interface(card, self.config.protocol, self.config.transport, grpc=has_grpc)
+
     def _make_wire(self, card: AgentCard) -> Wire:
         config = self.config
-        has_grpc = importlib.util.find_spec("grpc") is not None
-        interface = choose_interface(card, config.protocol, config.transport, grpc=has_grpc)
+        interface = self._choose(card)
         auth = authentication(config, card)
         if interface.transport == "grpc":
             try:
@@ -248,11 +273,12 @@ class AgentConnection:
 
     async def _close(self) -> None:
         self._enter_loop()
-        wire, self._wire = self._wire, None
+        wires = [*self._old_wires, *([self._wire] if self._wire is not None else [])]
+        self._wire, self._old_wires = None, []
         edge, self._edge = self._edge, None
         if self._dropped is not None:
             self._dropped.detach()
-        if wire is not None:
+        for wire in wires:
             await wire.close()
         if edge is not None:
             await edge.close()
@@ -278,6 +304,10 @@ class AgentConnection:
             self._start()
             self._loop = current
             loop.close_at_shutdown(self._close)
+
+
+def _moved(old: Wire, new: Wire) -> str:
+    return f"the interface is no longer at {old.interface.url}; the agent card names {new.interface.url} now"
 
 
 def _close_later(of: asyncio.AbstractEventLoop, edge: HttpEdge) -> None:

@@ -58,10 +58,14 @@ class HttpRequest:
 
 
 class Document(NamedTuple):
-    """One JSON text of an answer: the body, or the data of one server-sent event."""
+    """One JSON text of an answer: the body, or the data of one server-sent event.
+
+    :param has_end: whether HTTP, or the blank line behind an event, says where it ends; else its end may be lost.
+    """
 
     text: bytes | str
     event: str | None = None
+    has_end: bool = True
 
 
 class HttpEdge:
@@ -122,13 +126,18 @@ class HttpEdge:
                             yield Document(event.data, event.event)
                     for event in parser.close():
                         record.keep(event.data)
-                        yield Document(event.data, event.event)
+                        yield Document(event.data, event.event, has_end=False)
                     return
-                body = b"".join([c async for c in self._chunks(response, record.meter)])
+                try:
+                    body = b"".join([c async for c in self._chunks(response, record.meter)])
+                except ReplyLimitError as error:
+                    if "html" in kind:  # a web page is no answer of the agent's, but of a server in between
+                        raise ProtocolError(f"{error}; the answer is {kind}, expected an A2A answer") from error
+                    raise
                 record.keep(body)
                 if kind and "json" not in kind:
                     record.notes.append(f"the answer's content type is {kind!r}")
-                yield Document(body)
+                yield Document(body, has_end="content-length" in response.headers)
 
     async def _send(self, request: HttpRequest, record: RequestRecord) -> httpx.Response:
         url = request.url
@@ -208,7 +217,10 @@ class HttpEdge:
             now = datetime.datetime.now(datetime.UTC)
             retry_after = parse_retry_after(response.headers.get("retry-after"), now)
             return TransportError(what + says, status_code=status, retry_after=retry_after)
-        return rest_error(what, body) or ProtocolError(f"{what}{says}; expected an A2A answer")
+        if (error := rest_error(what, body)) is not None:
+            return error
+        advice = f"; the agent card of {self._config.endpoint} names this address" if status == 404 else ""
+        return ProtocolError(f"{what}{says}; expected an A2A answer{advice}", status_code=status)
 
 
 def _final_url(request: HttpRequest, response: httpx.Response) -> str:

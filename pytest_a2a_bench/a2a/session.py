@@ -19,13 +19,14 @@ from pytest_a2a_bench.a2a.card import AgentCard
 from pytest_a2a_bench.a2a.codec import TERMINAL, HistoryEntry, OutMessage, texts_sent
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.pace import Pace
-from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests, Tape, Wire, unasked
+from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests, Tape, Wire, unasked, uncertain
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_events
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
     AuthenticationError,
     DeliveryUncertain,
+    EndpointUnreachableError,
     InfrastructureError,
     ProtocolError,
     ReplyLimitError,
@@ -62,6 +63,10 @@ class Connection(Protocol):
 
     async def wire(self) -> Wire:
         """Return the wire to the chosen interface."""
+        ...
+
+    async def find_moved(self, wire: Wire) -> str:
+        """Read the card again, and return a note if it names another interface than the wire's now."""
         ...
 
 
@@ -248,13 +253,21 @@ class AgentSession:
         self.history.append(HistoryEntry("sent", message.parts, _now(), message.message_id))
         stream = self._config.streaming == "on" or self._connection.must_stream
         started = time.perf_counter()
+        has_moved = False
         try:
-            await self._exchange(wire, message, turn, records, stream=stream)
-        except ProtocolError as error:
-            if stream or not self._may_fall_back_to_streaming(error):
-                raise
-            self._connection.must_stream = True
-            await self._exchange(wire, message, turn, records, stream=True)
+            while True:
+                try:
+                    await self._exchange(wire, message, turn, records, stream=stream)
+                    break
+                except (EndpointUnreachableError, ProtocolError) as error:
+                    if not has_moved and _is_gone(error) and (note := await self._find_moved(wire)):
+                        has_moved = True
+                        turn.notes.append(note)
+                        wire = await self._wire()
+                    elif not stream and self._may_fall_back_to_streaming(error):
+                        stream = self._connection.must_stream = True
+                    else:
+                        raise
         finally:
             self._remember(turn)
         await self._poll(wire, turn, records)
@@ -273,9 +286,13 @@ class AgentSession:
             metadata=self._metadata,
         )
 
-    def _may_fall_back_to_streaming(self, error: ProtocolError) -> bool:
+    async def _find_moved(self, wire: Wire) -> str:
+        return "" if self._tape is not None else await self._connection.find_moved(wire)
+
+    def _may_fall_back_to_streaming(self, error: InfrastructureError) -> bool:
         card = self._connection.card_if_known
-        is_refusal = self._config.streaming == "auto" and error.code in _UNSUPPORTED
+        is_refusal = isinstance(error, ProtocolError) and error.code in _UNSUPPORTED
+        is_refusal = is_refusal and self._config.streaming == "auto"
         return is_refusal and card is not None and card.streaming
 
     async def _exchange(
@@ -298,12 +315,17 @@ class AgentSession:
             how = "stalled" if isinstance(error, StreamStalledError) else "broke off"
             turn.notes.append(f"the stream {how}; the task was asked for instead")
             turn.broken = True
+        if stream and not (turn.settled or turn.final):
+            turn.broken = True
 
     async def _poll(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         """Ask for an unfinished a2a_task until it ends or needs us; the turn's time limit ends this too."""
         # Also a blocking message may be answered with a task that is only submitted (fasta2a 2.1.1 does that).
         delay = self._config.poll_interval
         while not turn.settled:
+            if turn.task_id is None and turn.broken:
+                where = f"{wire.interface.url}: the stream ended without a message and without a task"
+                raise uncertain(TransportError(where), answered=True)
             if turn.task_id is None:
                 raise ProtocolError(f"{wire.interface.url}: the answer ended without a message and without a task")
             # A stream that just ended may have a finished task to show at once; a blocking reply did not.
@@ -414,6 +436,13 @@ class AgentSession:
         wire = await self._wire()
         state = await self._requests.cancel_task(wire, task_id, self.context_id, _CANCEL_SECONDS)
         self._state = state or self._state
+
+
+def _is_gone(error: InfrastructureError) -> bool:
+    """Return whether there was no interface to take the message: no connection, or HTTP 404 without an A2A error."""
+    return isinstance(error, EndpointUnreachableError) or (
+        isinstance(error, ProtocolError) and error.status_code == 404
+    )
 
 
 def _repeats(kind: str) -> str:

@@ -9,12 +9,12 @@ from contextlib import aclosing
 from typing import Any
 
 from pytest_a2a_bench.a2a.auth import AuthParts
-from pytest_a2a_bench.a2a.bodies import excerpt
+from pytest_a2a_bench.a2a.bodies import excerpt, is_cut
 from pytest_a2a_bench.a2a.card import Interface
 from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.http import Document, HttpEdge, HttpRequest, error_from
 from pytest_a2a_bench.a2a.requests import RequestRecord
-from pytest_a2a_bench.errors import HarnessError, ProtocolError, ReplyLimitError
+from pytest_a2a_bench.errors import HarnessError, ProtocolError, ReplyLimitError, TransportError
 
 _SEND_SUFFIXES = ("/message:send", "/message:stream")
 # A2A 1.0 §5.3 renamed the methods of 0.3.
@@ -167,5 +167,8 @@ def _parse(document: Document, record: RequestRecord) -> Any:
     except ReplyLimitError as error:
         raise ReplyLimitError(f"{record.method} {record.endpoint}: {error}", limit=error.limit) from error
     except ProtocolError as error:
+        if not document.has_end and is_cut(document.text):
+            where = f"{record.method} {record.endpoint}"
+            raise TransportError(f"{where}: the answer broke off ({error}); found {excerpt(document.text)}") from error
         found = excerpt(document.text) if document.text else "an empty body"
         raise ProtocolError(f"{record.method} {record.endpoint}: {error}; found {found}") from error

@@ -31,6 +31,7 @@ from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     EndpointUnreachableError,
     ProtocolError,
+    ReplyLimitError,
     TransportError,
     TurnTimeoutError,
 )
@@ -156,6 +157,86 @@ def test_answer_that_breaks_off_is_not_repeated(serve: Serve, connect: Connect) 
     with pytest.raises(DeliveryUncertain, match="in the middle of the answer"):
         say(connect(agent.url, max_retries=3))
     assert len(agent.messages) == 1
+
+
+CUT = b'{"jsonrpc": "2.0", "id": "1", "result": {"message": {"parts": [{"text": "fi'
+
+
+@pytest.mark.parametrize("streaming", ["off", "on"])
+def test_json_that_is_cut_is_an_answer_that_broke_off(serve: Serve, connect: Connect, streaming: str) -> None:
+    head = [stream_head(), b"data: "] if streaming == "on" else [stream_head("application/json")]
+    agent = serve(lambda _: iter([*head, CUT]))
+    with pytest.raises(DeliveryUncertain, match="the answer broke off") as caught:
+        say(connect(agent.url, max_retries=3, streaming=streaming))
+    assert caught.value.reason == "answer broken off"
+    assert len(agent.messages) == 1
+
+
+def test_json_that_is_cut_where_a_task_is_asked_for_is_asked_for_again(serve: Serve, connect: Connect) -> None:
+    begun = {"task": task("TASK_STATE_WORKING")}
+    cut = [stream_head("application/json"), CUT]
+    agent = serve(scripted(lambda r: rpc(begun, r), lambda _: iter(cut), lambda r: rpc(DONE, r)))
+    assert say(connect(agent.url, max_retries=1)).text == "fine"
+
+
+def test_stream_without_an_answer_leaves_the_delivery_uncertain(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: iter([stream_head(), b": hello\n\n"]))
+    with pytest.raises(DeliveryUncertain, match="the stream ended without a message and without a task") as caught:
+        say(connect(agent.url, streaming="on"))
+    assert caught.value.reason == "answer broken off"
+
+
+def test_task_that_is_lost_after_a_stream_that_ended_too_early_leaves_the_delivery_uncertain(
+    serve: Serve, connect: Connect
+) -> None:
+    unknown = response({"error": {"code": -32001, "message": "no such task"}})
+    begun = {"task": task("TASK_STATE_WORKING")}
+    agent = serve(scripted(lambda r: [stream_head(), event(begun, r)], lambda _: unknown))
+    with pytest.raises(DeliveryUncertain, match="no such task"):
+        say(connect(agent.url, streaming="on"))
+
+
+def test_a_web_page_that_is_too_large_is_no_answer_of_the_agents(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("<html>" + "x" * 5000, kind="text/html; charset=utf-8"))
+    with pytest.raises(ProtocolError, match="text/html, expected an A2A answer") as caught:
+        say(connect(agent.url, bounds=Bounds(bytes=1000)))
+    assert not isinstance(caught.value, ReplyLimitError)
+
+
+# --- an interface that moves ---
+
+
+@pytest.mark.parametrize("gone", ["404", "refused"])
+def test_an_interface_that_moved_is_found_by_the_card(serve: Serve, connect: Connect, gone: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nowhere = f"http://127.0.0.1:{listener.getsockname()[1]}/rpc"
+    agent = serve(lambda r: fine(r) if r.path == "/new" else response("gone", "404 Not Found", "text/plain"))
+    interface = agent.card["supportedInterfaces"][0]
+    new = {**interface, "url": f"{agent.url}/new"}
+    if gone == "refused":
+        interface["url"] = nowhere
+    old = interface["url"]
+    connection = connect(agent.url)
+    connection.card()
+    agent.card["supportedInterfaces"] = [new]
+    session = connection.session()
+    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert [f.message for f in session.findings] == [
+        f"the interface is no longer at {old}; the agent card names {agent.url}/new now"
+    ]
+    assert session.send([Part.of_text("again")]).text == "fine"
+    other = connection.session()
+    assert other.send([Part.of_text("hello")]).text == "fine"
+    assert other.findings == []
+    assert [r.path for r in agent.messages].count("/rpc") == (gone == "404")
+
+
+def test_an_interface_that_is_gone_and_has_not_moved_is_an_error(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("gone", "404 Not Found", "text/plain"))
+    with pytest.raises(ProtocolError, match=rf"HTTP 404 .*; the agent card of {agent.url} names this address"):
+        say(connect(agent.url))
+    assert len(agent.messages) == 1
+    assert len(agent.requests) == 3  # the card, the message, and the card once more
 
 
 def test_nothing_listens(connect: Connect) -> None:
