@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.results import cloud
+from pytest_a2a_bench.results import remote
 
 
 def results_directory(text: str) -> Path:
@@ -15,6 +15,6 @@ def results_directory(text: str) -> Path:
     :raises ArgumentTypeError: if the URL cannot be read.
     """
     try:
-        return cloud.located(text)
+        return remote.located(text)
     except ConfigurationError as error:
         raise ArgumentTypeError(str(error)) from None

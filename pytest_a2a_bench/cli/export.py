@@ -18,7 +18,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.platforms import leaderboard
 from pytest_a2a_bench.reports import protocol_metrics
-from pytest_a2a_bench.results import lock, manifest, mirror
+from pytest_a2a_bench.results import lock, manifest, remote
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
 from pytest_a2a_bench.secret import dump_json
 
@@ -112,7 +112,7 @@ def run(namespace: Namespace) -> int:
     problems = list(_contradictions(namespace))
     if problems:
         raise ConfigurationError(f"export: {'; '.join(problems)}")
-    if namespace.follow and (place := mirror.place_of(namespace.directory)) is not None:
+    if namespace.follow and (place := remote.place_of(namespace.directory)) is not None:
         raise ConfigurationError(
             f"export: --follow reads a directory of this machine as it grows, and {place.name} is read once; "
             "leave it out, or export when the run has ended"

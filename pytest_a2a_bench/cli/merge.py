@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.reports.summary import label_of
-from pytest_a2a_bench.results import cloud
+from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.merge import check_output, merge
 from pytest_a2a_bench.results.stats import count, summarise
 
@@ -20,11 +20,11 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
-    output = cloud.located(namespace.output)
+    output = remote.located(namespace.output)
     # Bringing parts takes long, and people of a directory need not make room for a merge that fails.
-    if cloud.is_url(namespace.output):
+    if remote.is_url(namespace.output):
         check_output(output)
-    parts = [cloud.located(name) for name in namespace.directories]
+    parts = [remote.located(name) for name in namespace.directories]
     merged = merge(parts, output, {option.name: option.cli for option in registry.places()})
     for part in summarise(merged.results, registry.variant_of):
         unjudged = part.trials - part.evaluated

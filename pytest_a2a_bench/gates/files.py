@@ -18,7 +18,7 @@ from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.fields import Count, Finite, Seconds
 from pytest_a2a_bench.model.json_object import json_object
 from pytest_a2a_bench.model.keys import KeyText
-from pytest_a2a_bench.results import cloud
+from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.store import write_atomically
@@ -256,7 +256,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
     if settings.baseline:
         name, place = split_named(settings.baseline) if settings.agents else (None, settings.baseline)
         try:
-            baseline = load(directory / cloud.located(place))
+            baseline = load(directory / remote.located(place))
             problems += _contradictions(settings, baseline)
             problems += [f"--a2a-baseline: {text}" for text in _whose(settings, name, baseline)]
         except ConfigurationError as error:

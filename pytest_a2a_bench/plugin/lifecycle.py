@@ -133,14 +133,14 @@ def _results(config: pytest.Config, resolution: options.Resolution) -> tuple[Pat
     unused = not settings.endpoint or resolution.problems or state.nothing_will_run(config)
     if "://" not in settings.results or unused:
         return options.results_directory(settings, config), resolution
-    from pytest_a2a_bench.results import cloud  # few runs have a URL, and this needs an extra
+    from pytest_a2a_bench.results import remote  # few runs have a URL, and this needs an extra
 
     try:
-        directory = cloud.opened(settings.results, bring=settings.resume or settings.missed)
+        directory = remote.opened(settings.results, bring=settings.resume or settings.missed)
     except ConfigurationError as error:
         wrong = (*resolution.problems, f"--a2a-results={error}")
         return options.results_directory(settings, config), dataclasses.replace(resolution, problems=wrong)
-    config.add_cleanup(partial(cloud.closed, directory))
+    config.add_cleanup(partial(remote.closed, directory))
     return directory, resolution
 
 

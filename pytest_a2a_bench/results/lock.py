@@ -18,10 +18,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from pytest_a2a_bench.model.json_object import json_object
-from pytest_a2a_bench.results import mirror
-from pytest_a2a_bench.results.mirror import Place
-from pytest_a2a_bench.results.processes import is_alive, start_of
-from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.results import remote
+from pytest_a2a_bench.results.remote import Place
+from pytest_a2a_bench.results.store import StoreError, is_alive, start_of
 
 NAME = "run.lock"
 _MOMENT = 30.0
@@ -100,7 +99,7 @@ def _acquire(guard: FileLock, path: Path) -> None:
 
 def _claim(lock: Lock, directory: Path, what: str) -> None:
     """Take what the directory stands for, too, where that is elsewhere and other machines write there."""
-    place = mirror.place_of(directory)
+    place = remote.place_of(directory)
     if place is None:
         return
     try:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.results import lock, manifest, mirror
+from pytest_a2a_bench.results import lock, manifest, remote
 from pytest_a2a_bench.results.baseline import domain_name, measured_by
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT, where
 from pytest_a2a_bench.results.manifest import Manifest, SelectedResults
@@ -79,7 +79,7 @@ def check_output(output: Path) -> None:
     :raises StoreError: if so.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise StoreError(f"{mirror.shown(str(output)) or output} is there and is not empty; name a new directory")
+        raise StoreError(f"{remote.shown(str(output)) or output} is there and is not empty; name a new directory")
 
 
 def _check_place(output: Path, directories: Sequence[Path]) -> None:

@@ -25,8 +25,7 @@ from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
-from pytest_a2a_bench.results import mirror
-from pytest_a2a_bench.results.processes import is_alive
+from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.stored import StoredForm
 from pytest_a2a_bench.secret import KNOWN, dump_json
 
@@ -121,7 +120,7 @@ class Store:
                 return self.write(taken)
             with open(target, "xb", opener=_open_private) as stream:
                 stream.write(copied)
-            mirror.written(target.resolve(), copied.decode("utf-8", errors="replace"))
+            remote.written(target.resolve(), copied.decode("utf-8", errors="replace"))
         except OSError as exc:
             raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(taken, path=str(target))
@@ -175,7 +174,7 @@ def _open_private(path: str, flags: int) -> int:
 
 def _from_elsewhere(path: Path) -> bytes | None:
     try:
-        return mirror.fetched(path)
+        return remote.fetched(path)
     except OSError as exc:
         raise StoreError(f"{path.name} cannot be fetched: {exc}") from exc
 
@@ -231,9 +230,40 @@ def write_atomically(target: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         # First where it belongs: a file that is only here would be taken for one that is safe.
-        mirror.written(target, text)
+        remote.written(target, text)
         os.replace(name, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+# --- processes of this machine ----------------------------------------------------------------------------------------
+
+
+def is_alive(process_id: int) -> bool:
+    """Return whether a process of this machine runs."""
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    # Ended, and only its parent has not noticed.
+    return _status(process_id)[:1] != ["Z"]
+
+
+def start_of(process_id: int) -> str | None:
+    """Return the start time of a process, which tells it from a later one of the same number; None where unknown."""
+    status = _status(process_id)
+    return status[19] if len(status) > 19 else None
+
+
+def _status(process_id: int) -> list[str]:
+    """Return the fields of ``/proc/PID/stat`` from the third on (proc(5)); none where there is no such file."""
+    try:
+        text = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    # The name in brackets may hold anything.
+    return text.rpartition(")")[2].split()

@@ -21,7 +21,7 @@ from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.results import mirror
+from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.store import StoreError, save
 from pytest_a2a_bench.results.stored import Content, StoredForm
 from pytest_a2a_bench.trials.breaker import Breaker, Opened, cause_of
@@ -220,7 +220,7 @@ def _read(form: StoredForm[Content], path: Path) -> Content:
     try:
         return form.read(path)
     except FileNotFoundError:
-        data = mirror.fetched(path)  # this machine may have no disk that the controller writes to
+        data = remote.fetched(path)  # this machine may have no disk that the controller writes to
         if data is None:
             raise
         return form.parse(data, path)

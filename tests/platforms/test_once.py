@@ -18,7 +18,7 @@ from threaded_http import Handler, HttpServer
 import pytest_a2a_bench
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.platforms.process import free_port
-from pytest_a2a_bench.results.processes import is_alive
+from pytest_a2a_bench.results.store import is_alive
 
 ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 AGENTS = Path(__file__).parent.parent / "agents"

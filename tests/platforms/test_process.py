@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.platforms.process import BoundedLog, Command, Process
-from pytest_a2a_bench.results.processes import is_alive
+from pytest_a2a_bench.results.store import is_alive
 from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 

@@ -15,7 +15,7 @@ from harness import Bench
 from warm_python import FRESH
 
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.results import cloud
+from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.lock import InUseError, held
 from pytest_a2a_bench.results.store import Store, write_atomically
 
@@ -144,7 +144,7 @@ def test_shards_merge_without_a_disk_in_common(
 @pytest.mark.slow
 def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
     url = f"{bucket}/shared"
-    here, there = cloud.opened(url), cloud.opened(url)
+    here, there = remote.opened(url), remote.opened(url)
     with held(here, "pytest"):
         assert objects(url) == ["run.lock"]
         with (
@@ -182,29 +182,29 @@ def test_objects_with_other_names_are_left_alone(tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     for name in ("run.json", "trials/a.json", "../out.json", "trials/../../b.json", "notes.txt", "trials/x/c.json"):
         memory.pipe_file(f"/{tmp_path.name}/{name}", json.dumps(name).encode())
-    directory = cloud.opened(url)
+    directory = remote.opened(url)
     assert sorted(p.relative_to(directory).as_posix() for p in directory.rglob("*") if p.is_file()) == [
         "run.json",
         "trials/a.json",
     ]
-    cloud.closed(directory)
+    remote.closed(directory)
     assert not directory.exists()
 
 
 def test_a_disk_may_be_named_as_a_url_and_gets_its_directories(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
-    directory = cloud.opened(f"file://{tmp_path}/runs/one")
+    directory = remote.opened(f"file://{tmp_path}/runs/one")
     with held(directory, "pytest"):
         Store(directory).prepare()
         write_atomically(directory / "trials" / "a.json", "{}")
     assert (tmp_path / "runs" / "one" / "trials" / "a.json").read_text() == "{}"
     assert not (tmp_path / "runs" / "one" / "run.lock").exists()
-    cloud.closed(directory)
+    remote.closed(directory)
 
 
 def test_a_lock_whose_answer_was_lost_is_ours_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fsspec")
-    place = cloud.Bucket(f"memory://{tmp_path.name}")
+    place = remote.Bucket(f"memory://{tmp_path.name}")
     write = place._files.pipe_file
 
     def write_twice(*args: Any, **kwargs: Any) -> None:
@@ -216,7 +216,7 @@ def test_a_lock_whose_answer_was_lost_is_ours_all_the_same(tmp_path: Path, monke
     assert place.claim("us, since noon") is None
     assert place.claim("them, since one") == "us, since noon"
     place.release()
-    assert cloud.Bucket(f"memory://{tmp_path.name}").claim("them, since one") is None
+    assert remote.Bucket(f"memory://{tmp_path.name}").claim("them, since one") is None
 
 
 def test_a_merge_into_a_url_that_has_results_ends_before_parts_are_brought(

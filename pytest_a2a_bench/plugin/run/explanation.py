@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.plugin.run import allure_report
-from pytest_a2a_bench.results import mirror
+from pytest_a2a_bench.results import remote
 
 PREFIX = "a2a."
 """How the names of our properties begin."""
@@ -73,7 +73,7 @@ def shown_path(path: str | None, config: pytest.Config) -> str | None:
     """Return a path as seen from where pytest was started, if that is shorter; where a file really is, if elsewhere."""
     if path is None:
         return None
-    path = mirror.shown(path) or path
+    path = remote.shown(path) or path
     if "://" in path:
         return path
     try:

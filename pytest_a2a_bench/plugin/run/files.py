@@ -10,7 +10,7 @@ from pytest_a2a_bench.a2a.config import connection_problems
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates import files
 from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.results import cloud, sharding
+from pytest_a2a_bench.results import remote, sharding
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 
@@ -58,7 +58,7 @@ def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...
     if settings.durations is None:
         return {}, ()
     try:
-        found = durations_in(cloud.located(settings.durations))
+        found = durations_in(remote.located(settings.durations))
     except A2ABenchError as error:
         return {}, (f"--a2a-durations={error}",)
     return found, ()

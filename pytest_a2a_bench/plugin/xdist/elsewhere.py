@@ -21,7 +21,7 @@ from pytest_a2a_bench.plugin.run.partition import FILES
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.xdist import ray_workers
 from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED
-from pytest_a2a_bench.results import cloud, mirror
+from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.store import StoreError, save
 
 # What a worker may write; nothing else of this machine is any of its business.
@@ -39,8 +39,8 @@ def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
             ray_workers.place(config, run)
     elif channel is None and run.settings.endpoint and "://" in run.settings.results:
         # Each worker of this machine writes for itself.
-        cloud.bind(run.settings.results, run.plan.results)
-        config.add_cleanup(partial(mirror.unbind, run.plan.results))
+        remote.bind_url(run.settings.results, run.plan.results)
+        config.add_cleanup(partial(remote.unbind, run.plan.results))
     elif channel is not None:
         _settle(config, run, ControllerPlace(channel, str(run.plan.results)))
 
@@ -52,8 +52,8 @@ def _settle(config: pytest.Config, run: BenchRun, place: ControllerPlace) -> Non
         os._exit(1)
     directory = Path(tempfile.mkdtemp(prefix="a2a-results-"))
     config.add_cleanup(partial(shutil.rmtree, directory, ignore_errors=True))
-    mirror.bind(directory, place)
-    config.add_cleanup(partial(mirror.unbind, directory))
+    remote.bind(directory, place)
+    config.add_cleanup(partial(remote.unbind, directory))
     run.decide(results=directory)
     # The controller's is a directory of its machine.
     config.option.basetemp = None

@@ -1,7 +1,7 @@
-"""Results at an fsspec URL (``s3://bucket/run`` and the like): one object for each file of a results directory.
+"""Results in remote storage: at an fsspec URL (``s3://bucket/run``), or with the controller of a worker elsewhere.
 
-A directory of this process stands for the URL (see mirror.py): what is there is brought when it is opened, and each
-file goes there before the trial that it holds counts as stored. So nothing else knows of URLs, and no disk is shared.
+A local directory is bound to the storage for one process: each file that is written into it is copied there before its
+trial counts as stored, and all other code reads and writes local files.
 """
 
 from __future__ import annotations
@@ -14,22 +14,108 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.results import mirror
+
+
+class Place(Protocol):
+    """Remote storage of a results directory; its methods are called from many threads at once."""
+
+    name: str
+    """Its name in messages."""
+
+    def put(self, name: str, text: str) -> None:
+        """Keep a file.
+
+        :param name: relative to the directory, such as ``trials/NAME.json``.
+        :raises OSError: if it cannot be kept.
+        """
+        ...
+
+    def get(self, name: str) -> str | None:
+        """Return a file that the directory has not, or None where there is none.
+
+        :raises OSError: if it cannot be read.
+        """
+        ...
+
+    def claim(self, holder: str) -> str | None:
+        """Lock the storage for this process.
+
+        :param holder: a description of this process, for others to read.
+        :return: the description of another process that has the lock; None where this process has it now.
+        :raises OSError: if it cannot be read.
+        """
+        ...
+
+    def release(self) -> None:
+        """Release the lock."""
+        ...
+
+
+_PLACES: dict[Path, Place] = {}
+
+
+def bind(directory: Path, place: Place) -> None:
+    """Keep the files of a directory in remote storage, in this process."""
+    _PLACES[directory.resolve()] = place
+
+
+def unbind(directory: Path) -> None:
+    """End what :func:`bind` began."""
+    _PLACES.pop(directory.resolve(), None)
+
+
+def place_of(directory: Path) -> Place | None:
+    """Return the remote storage of a results directory, if it has one."""
+    return _PLACES.get(directory.resolve()) if _PLACES else None
+
+
+def written(path: Path, text: str) -> None:
+    """Copy a file that was just written to the remote storage of its directory, if it has one.
+
+    :raises OSError: if that fails.
+    """
+    for directory, place in _PLACES.items():
+        if path.is_relative_to(directory):
+            place.put(path.relative_to(directory).as_posix(), text)
+
+
+def fetched(path: Path) -> bytes | None:
+    """Return a file that is only in the remote storage of its directory; None where there is none.
+
+    :raises OSError: if it cannot be read.
+    """
+    for directory, place in _PLACES.items():
+        if path.resolve().is_relative_to(directory):
+            text = place.get(path.resolve().relative_to(directory).as_posix())
+            return None if text is None else text.encode()
+    return None
+
+
+def shown(path: str) -> str | None:
+    """Return the name of a file in remote storage; None for any other file."""
+    for directory, place in _PLACES.items():
+        if Path(path).resolve().is_relative_to(directory):
+            return f"{place.name}/{Path(path).resolve().relative_to(directory).as_posix()}".removesuffix("/.")
+    return None
+
+
+# --- results at a URL -------------------------------------------------------------------------------------------------
 
 LOCK = "run.lock"
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def is_url(text: str) -> bool:
-    """Tell whether results are meant that are not in a directory."""
+    """Return whether results are at a URL."""
     return _URL.match(text) is not None
 
 
 def located(text: str) -> Path:
-    """Return the directory that a name or URL means; what is at a URL is brought into one first.
+    """Return the directory of a name or URL; the files at a URL are copied into a new one.
 
     :raises ConfigurationError: if that fails.
     """
@@ -37,35 +123,35 @@ def located(text: str) -> Path:
 
 
 def opened(url: str, *, bring: bool = True) -> Path:
-    """Return a new directory of this process that stands for a URL.
+    """Return a new directory whose files are kept at a URL.
 
-    :param bring: whether what is there is needed; else the directory is empty at first.
-    :raises ConfigurationError: if the URL cannot be read, or what it takes is not installed.
+    :param bring: whether to copy the files that are there.
+    :raises ConfigurationError: if the URL cannot be read, or a package for its scheme is not installed.
     """
     place = Bucket(url.rstrip("/"))
     directory = Path(tempfile.mkdtemp(prefix="a2a-results-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     if bring:
         place.bring(directory)
-    mirror.bind(directory, place)
+    bind(directory, place)
     return directory
 
 
 def closed(directory: Path) -> None:
-    """Let go of what :func:`opened` returned."""
-    mirror.unbind(directory)
+    """Remove a directory that :func:`opened` returned; the files at the URL stay."""
+    unbind(directory)
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def bind(url: str, directory: Path) -> None:
-    """Let a directory stand for a URL that another process of the same run opened."""
-    mirror.bind(directory, Bucket(url.rstrip("/")))
+def bind_url(url: str, directory: Path) -> None:
+    """Keep the files of a directory at a URL that another process of the same run opened."""
+    bind(directory, Bucket(url.rstrip("/")))
 
 
 class Bucket:
     """The files at a URL.
 
-    :raises ConfigurationError: if what its scheme takes is not installed.
+    :raises ConfigurationError: if a package for its scheme is not installed.
     """
 
     def __init__(self, url: str) -> None:
@@ -82,13 +168,13 @@ class Bucket:
             fsspec.register_implementation(scheme, extensions.load("stores", scheme), clobber=True)
         # Only a disk has directories that have to be made.
         made = {"auto_mkdir": True} if url.lower().startswith(("file://", "local://")) else {}
-        with _told(url):
+        with _as_configuration_error(url):
             self._files, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False, **made)
 
     def bring(self, directory: Path) -> None:
-        """Copy all that is there into a directory."""
+        """Copy all files into a directory."""
         self._brought = directory
-        with _told(self.name):
+        with _as_configuration_error(self.name):
             there = [str(path) for path in self._files.find(self._root)]
             names = [path.removeprefix(self._root).lstrip("/") for path in there]
             wanted = [(p, str(directory / n)) for p, n in zip(there, names, strict=True) if _is_ours(n)]
@@ -103,11 +189,11 @@ class Bucket:
             self._files.pipe_file(f"{self._root}/{name}", text.encode(errors="backslashreplace"))
 
     def get(self, name: str) -> str | None:
-        """Return nothing: all that was there was brought at the beginning."""
+        """Return None: all files were copied at the beginning."""
         return None
 
     def claim(self, holder: str) -> str | None:
-        """Write the object that says who writes here, unless there is one."""
+        """Write the lock object, unless there is one."""
         path = f"{self._root}/{LOCK}"
         with self._lock, _as_os_error():
             # S3 and others refuse to write where the object is there; what has no such thing is asked beforehand.
@@ -137,7 +223,7 @@ class Bucket:
         return str(self._files.cat_file(path).decode(errors="replace"))
 
     def release(self) -> None:
-        """Remove that object, if it still is ours."""
+        """Remove the lock object, if it still is ours."""
         path = f"{self._root}/{LOCK}"
         with self._lock, _as_os_error():
             if self._claimed is not None and self._files.cat_file(path).decode() == self._claimed:
@@ -151,7 +237,7 @@ def _is_ours(name: str) -> bool:
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
+def _as_configuration_error(url: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # each file system raises what its libraries do
