@@ -20,6 +20,9 @@ from pytest_a2a_bench.results.stats import count
 TURNS = 10
 """Turns that a conversation is reckoned to take; the oracle's over airline, retail and telecom are 5 to 15."""
 
+CARD_ERROR = "card error"
+"""Title of a line about an interface URL that no client can call, and the URL that is used instead."""
+
 _ORDER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
 _TOOL = ToolSpec("get_status", "Return the status of an order.", _ORDER)
 _BRIEFING = Briefing("You serve a shop. Look up an order's status with the tool before you tell it.", (_TOOL,))
@@ -45,6 +48,7 @@ def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -
         chosen = choose_interface(card, config.protocol, config.transport, grpc=grpc)
         others = [str(i) for i in card.interfaces if i != chosen]
         yield "interface", one_line(f"{chosen}" + (f"; also {', '.join(others)}" if others else ""), 400)
+        yield from ((CARD_ERROR, one_line(note, 400)) for note in card.notes)
         if talk:
             yield from _talk(connection, tasks)
     finally:

@@ -1,7 +1,8 @@
 """``a2a-bench doctor [URL]``: what is installed and found, and what else there is to install, on one screen.
 
 With the URL of an agent (or builtin:NAME) also what its card says, which dialect it speaks, how long a turn takes and
-what runs will take: two messages are sent. Exits with 1 where that agent cannot be met.
+what runs will take: two messages are sent. Exits with 1 where that agent cannot be met, or where its card names
+a URL that no client can call.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from importlib.util import find_spec
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _connection
-from pytest_a2a_bench.cli._meeting import meet
+from pytest_a2a_bench.cli._meeting import CARD_ERROR, meet
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import one_line, redact_url
@@ -64,7 +65,7 @@ def run(namespace: Namespace) -> int:
     said: list[Found] = []
     code = 0
     for what, found in report(namespace, os.environ):
-        if what == TROUBLE:
+        if what in (TROUBLE, CARD_ERROR):
             code = 1
         said.append((what, found))
         if not namespace.json:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from builtin_server import served
+from raw_agent import MESSAGE, raw_agent, rpc, scripted
 
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation
 from pytest_a2a_bench.cli.main import main
@@ -83,3 +85,23 @@ def test_who_cannot_be_met_is_an_exit_code(endpoint: str, why: str, capsys: pyte
     assert code == 1
     assert why in told["not met"]
     assert told["pytest"]  # the rest is there still
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_a_listening_address_in_a_card_is_an_error(
+    host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with raw_agent(scripted(lambda request: rpc(MESSAGE, request))) as agent:
+        url = agent.card["supportedInterfaces"][0]["url"]
+        agent.card["supportedInterfaces"][0]["url"] = wild = url.replace("127.0.0.1", host)
+        code, told = doctor(capsys, agent.url)
+        assert code == 1
+        assert told["card error"].startswith(f"the interface URL '{wild}' is not one to call")
+        assert told["card error"].endswith(f"read as '{url}'")
+        report = tmp_path / "report.json"
+        for command in ("card", "conformance"):
+            options = ["--id", "CARD-009"] if command == "conformance" else []
+            assert main([command, agent.url, "--format", "json", "-o", str(report), *options]) == 1
+            (rule,) = [r for r in json.loads(report.read_text())["results"] if r["id"] == "CARD-009"]
+            assert rule["status"] == "failed"
+            assert "names a listening address that no client can call" in rule["findings"][0]["found"]

@@ -92,7 +92,7 @@ def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, bind
     # 0.0.0.0 is where a server listens, and copying it into the card is a frequent slip.
     elif facts.reach == "wildcard":
         found = f"the URL {shown} names a listening address that no client can call"
-        ledger.add(ids.url, path, found, fix="put the agent's public host name here", severity="warning")
+        ledger.add(ids.url, path, found, fix="put the agent's public host name here", severity="error")
     elif facts.is_plain and not plain.allows(facts):
         severity: Severity = "error" if facts.reach == "public" else "warning"
         ledger.add(ids.url, path, f"the URL {shown} has no TLS", fix="serve https", severity=severity)
