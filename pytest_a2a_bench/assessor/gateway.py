@@ -9,17 +9,19 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.strict import BODY
 
 MAX_BODY = 1024 * 1024
 """Most bytes of a request's body."""
 
-OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
-"""What anybody may see: how to call us, and whether we live."""
+OPEN_PATHS = (CARD_PATH, LEGACY_CARD_PATH, "/healthz", "/readyz")
+"""Paths that need no token: the card and health checks."""
+
+BODY = "a2a_bench.body"
+"""Member of an ASGI scope that holds the request's whole body."""
 
 
 def counted(app: ASGIApp, monitor: Monitor) -> ASGIApp:

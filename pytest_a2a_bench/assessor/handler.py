@@ -1,13 +1,25 @@
-"""The SDK's request handler, for tasks that take one message each."""
+"""A2A as the assessor serves it: its card, and checks of requests that the SDK's server does not make."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import base64
+import binascii
+import difflib
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
-from a2a.server.request_handlers import DefaultRequestHandler, RequestHandler
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_rest_routes
+from a2a.server.routes.common import DefaultServerCallContextBuilder
+from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentSkill,
     DeleteTaskPushNotificationConfigRequest,
     GetTaskRequest,
     Message,
@@ -16,16 +28,66 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils.error_handlers import rest_error_handler
-from a2a.utils.errors import UnsupportedOperationError
+from a2a.utils.errors import InvalidParamsError, UnsupportedOperationError, VersionNotSupportedError
+from pydantic import ValidationError
+from sse_starlette import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
-from pytest_a2a_bench.assessor.card import REST_PREFIX
-from pytest_a2a_bench.assessor.strict import StrictContextBuilder
-from pytest_a2a_bench.assessor.webhooks import KnownUser
+from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
+from pytest_a2a_bench.agents.card import write_card
+from pytest_a2a_bench.assessor.gateway import BODY
+from pytest_a2a_bench.assessor.webhooks import VERSION, KnownUser
+from pytest_a2a_bench.model.json_object import json_object
 
+VERSIONS = ("1.0", "0.3")
+
+_REST = "/rest"
+_PATHS = ("/", "/a2a/messages")
+"""Where JSON-RPC is answered: the card's URL, and the path of CRMArena's architecture document."""
+
+_REQUEST = '{"participants": {"agent": "http://127.0.0.1:9019/"}, "config": {"domain": "%s", "num_tasks": 2}}'
 _UNDER_WAY = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
+_PING = 3
+"""Seconds between comments in a stream: httpx, with which most clients are made, gives a silent one up after five."""
+
+_CONTENTS = ("text", "raw", "url", "data")
+
+
+def build_card(base: str, *, needs_token: bool) -> AgentCard:
+    """Return the agent card: JSON-RPC at the base URL, REST below it, both in 1.0 and 0.3.
+
+    :param base: the URL at which callers reach the assessor.
+    """
+    root = base.rstrip("/")
+    skills = (
+        ("tau2", "tau2-bench", "Customer service with tools, a policy and a simulated user.", "airline"),
+        ("crmarena", "CRMArena", "Questions about a CRM org, answered by queries.", "mini"),
+        ("conformance", "A2A conformance", "The agent's card and what it does on the wire.", "conformance"),
+    )
+    return write_card(
+        name="pytest-a2a-bench assessor",
+        description=(
+            "Assesses an A2A agent: runs conversations of tau2-bench or CRMArena with it, or judges its card and "
+            "protocol, and returns rewards with their intervals, errors apart from failures."
+        ),
+        # AgentBeats' gateway puts its own address in the place of the card's, so 0.3 has to be spoken at the root.
+        urls={"JSONRPC": f"{root}/", "HTTP+JSON": f"{root}{_REST}"},
+        versions=VERSIONS,
+        capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=False),
+        skills=[
+            AgentSkill(
+                id=skill,
+                name=f"Assess with {name}",
+                description=description,
+                tags=["assessment", "benchmark", "green-agent", skill],
+                examples=[_REQUEST % domain],
+            )
+            for skill, name, description, domain in skills
+        ],
+        needs_token=needs_token,
+    )
 
 
 class AssessorHandler(DefaultRequestHandler):
@@ -44,7 +106,7 @@ class AssessorHandler(DefaultRequestHandler):
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        """Take a request in, and tell how far it is."""
+        """Take a request in, and stream its progress."""
         await self._refuse_more(params, context)
         async for event in super().on_message_send_stream(params, context):
             yield event
@@ -57,16 +119,186 @@ class AssessorHandler(DefaultRequestHandler):
             raise UnsupportedOperationError(message="an assessment takes no further messages; send another request")
 
 
-def delete_webhook_route(handler: RequestHandler, contexts: StrictContextBuilder) -> Route:
-    """Return the route of A2A 0.3 that the SDK's REST binding lacks."""
+def a2a_routes(handler: AssessorHandler, card: AgentCard) -> list[BaseRoute]:
+    """Return the routes of A2A: the card, also where older clients look for it, JSON-RPC and REST."""
+    contexts = StrictContextBuilder()
+    dispatcher = _Dispatcher(handler, contexts, enable_v0_3_compat=True)
+    rest = create_rest_routes(handler, contexts, enable_v0_3_compat=True, path_prefix=_REST)
 
     @rest_error_handler
     async def delete_webhook(request: Request) -> Response:
+        """A2A 0.3 has this, and the SDK's REST binding of 0.3 does not."""
         asked = DeleteTaskPushNotificationConfigRequest(
             task_id=request.path_params["id"], id=request.path_params["push_id"]
         )
         await handler.on_delete_task_push_notification_config(asked, contexts.build(request))
         return JSONResponse({})
 
-    path = f"{REST_PREFIX}/v1/tasks/{{id}}/pushNotificationConfigs/{{push_id}}"
-    return Route(path, delete_webhook, methods=["DELETE"])
+    webhook = f"{_REST}/v1/tasks/{{id}}/pushNotificationConfigs/{{push_id}}"
+    cards = (
+        route
+        for path in (CARD_PATH, LEGACY_CARD_PATH)
+        for route in create_agent_card_routes(card, card_url=path, cache_control="public, max-age=300")
+    )
+    return [
+        *cards,
+        *(Route(path, _with_integers(dispatcher.handle_requests), methods=["POST"]) for path in _PATHS),
+        # Without the SDK's catch-all for tenants, which the assessor does not have.
+        *(
+            Route(r.path, _with_integers(r.endpoint), methods=list(r.methods or ()))
+            for r in rest
+            if isinstance(r, Route)
+        ),
+        Route(webhook, delete_webhook, methods=["DELETE"]),
+    ]
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+class StrictContextBuilder(DefaultServerCallContextBuilder):
+    """Makes the context of a call, or refuses what the SDK's lenient reader takes, in the way of the call's binding."""
+
+    def build(self, request: Request) -> ServerCallContext:
+        """Make the context.
+
+        :raises VersionNotSupportedError: for a version that is not served.
+        :raises InvalidParamsError: naming each field that is wrong.
+        """
+        version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
+        if version and ".".join(version.strip().split(".")[:2]) not in VERSIONS:
+            raise VersionNotSupportedError(
+                message=f"A2A version {version[:20]!r} is not supported; supported are {', '.join(VERSIONS)}"
+            )
+        body = json_object(request.scope.get(BODY, b""))
+        if wrong := dict(_wrong_fields(request, body)):
+            told = "; ".join(f"{field} {problem}" for field, problem in wrong.items())
+            raise InvalidParamsError(message=told, data={"errors": _errors(wrong)})
+        context = super().build(request)
+        method = body.get("method")
+        is_old = isinstance(method, str) and "/" in method
+        context.state[VERSION] = "0.3" if is_old or request.url.path.startswith(f"{_REST}/v1/") else "1.0"
+        # What handles the call from here on has no use for the token.
+        context.state["headers"] = {k: v for k, v in context.state["headers"].items() if k != "authorization"}
+        return context
+
+
+def _errors(wrong: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return fields and what is wrong with them in the form that the SDK gives its own."""
+    return [{"field": field, "message": problem} for field, problem in wrong.items()]
+
+
+def _wrong_fields(request: Request, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield fields of a request and what is wrong with them: unknown states and roles, parts without content."""
+    params = body.get("params") if "jsonrpc" in body else body
+    message = params.get("message") if isinstance(params, Mapping) else None
+    if isinstance(message, Mapping):
+        if message.get("role") in ("agent", "ROLE_AGENT"):
+            yield "message.role", f"is {message['role']!r}; a request comes from a user ('ROLE_USER', in 0.3 'user')"
+        parts = message.get("parts")
+        # 0.3 tells the kinds of parts apart by a member of that name, and the SDK's models of it are exact.
+        if isinstance(parts, list) and not any(isinstance(part, Mapping) and "kind" in part for part in parts):
+            yield from _wrong_parts(parts)
+    status = request.query_params.get("status")
+    if body.get("method") == "ListTasks" and isinstance(params, Mapping):
+        status = params.get("status")
+    if isinstance(status, str) and status not in TaskState.keys():
+        yield "status", f"is {status[:40]!r}, which is no state of a task"
+
+
+def _wrong_parts(parts: list[Any]) -> Iterator[tuple[str, str]]:
+    for number, part in enumerate(parts):
+        if not isinstance(part, Mapping):
+            continue
+        if not any(name in part for name in _CONTENTS):
+            yield f"message.parts[{number}]", f"has none of {', '.join(_CONTENTS)}"
+        raw = part.get("raw")
+        if isinstance(raw, str) and not _is_base64(raw):
+            yield f"message.parts[{number}].raw", "is not base64"
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+class _Dispatcher(JsonRpcDispatcher):
+    """JSON-RPC whose errors name the method that a caller may mean, and in 0.3 the field that is wrong."""
+
+    async def handle_requests(self, request: Request) -> Response:
+        call = json_object(request.scope.get(BODY, b""))
+        method = call.get("method")
+        old = self._v03_adapter.METHOD_TO_MODEL if self._v03_adapter is not None else {}
+        error: dict[str, Any] | None = None
+        if isinstance(method, str) and call.get("jsonrpc") == "2.0":
+            if method in old:
+                error = _params_error(old[method], call)
+            elif method and method not in self.METHOD_TO_MODEL:
+                error = {"code": -32601, "message": _unknown_method(method, self.METHOD_TO_MODEL, old)}
+        if error is None:
+            return await super().handle_requests(request)
+        call_id = call.get("id")
+        known = call_id if isinstance(call_id, str | int) and not isinstance(call_id, bool) else None
+        return JSONResponse({"jsonrpc": "2.0", "id": known, "error": error})
+
+
+def _params_error(model: Any, call: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the error for parameters that the SDK's model of 0.3 refuses; None where it takes them."""
+    try:
+        model.model_validate(call)
+    except ValidationError as error:
+        wrong = {".".join(map(str, one["loc"][1:])): one["msg"] for one in error.errors() if one["loc"][0] == "params"}
+        if wrong:
+            told = "; ".join(f"{field or 'params'}: {problem}" for field, problem in list(wrong.items())[:5])
+            return {"code": -32602, "message": f"Invalid parameters: {told}", "data": {"errors": _errors(wrong)}}
+    return None
+
+
+def _unknown_method(method: str, of_1_0: Iterable[str], of_0_3: Iterable[str]) -> str:
+    """Say that there is no such method, and which one of either version is nearest."""
+
+    def letters(name: str) -> str:
+        return re.sub(r"[^a-z]", "", name.lower())[:80]
+
+    near = []
+    for version, known in (("1.0", of_1_0), ("0.3", of_0_3)):
+        names = {letters(name): name for name in known}
+        near += [f"{names[one]} (A2A {version})" for one in difflib.get_close_matches(letters(method), names, 1, 0.5)]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join((*of_1_0, *of_0_3))}"
+    return f"Method not found: {method[:80]!r}; {hint}"
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def whole_numbers(text: str | bytes) -> str:
+    """Return JSON in which whole numbers are integers; protobuf's Struct, which data parts are, makes them floats."""
+    return json.dumps(json.loads(text, parse_float=_number), ensure_ascii=False, separators=(",", ":"))
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _with_integers(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint whose answers and events have integers, and whose streams are never silent for long."""
+
+    async def events(stream: Any) -> AsyncIterator[Any]:
+        async for event in stream:
+            yield {**event, "data": whole_numbers(event["data"])} if isinstance(event, dict) else event
+
+    async def answer(request: Request) -> Response:
+        response = await endpoint(request)
+        if isinstance(response, EventSourceResponse):
+            response.ping_interval = _PING
+            response.body_iterator = events(response.body_iterator)
+        elif isinstance(response, JSONResponse) and b".0" in response.body:
+            response.body = whole_numbers(bytes(response.body)).encode()
+            response.headers["content-length"] = str(len(response.body))
+        return response
+
+    return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import socket
@@ -14,27 +15,23 @@ from typing import NamedTuple
 import uvicorn
 from a2a.server.cluster.database_task_store import VersionedDatabaseTaskStore
 from a2a.server.context import ServerCallContext
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.types import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a.utils.errors import A2AError
-from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.json_format import MessageToJson, ParseDict, ParseError
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.a2a.network import Network, read_variable
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.executor import ENDED, AssessmentExecutor, Look
 from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, counted, guarded
-from pytest_a2a_bench.assessor.handler import AssessorHandler, delete_webhook_route
+from pytest_a2a_bench.assessor.handler import AssessorHandler, a2a_routes, build_card, whole_numbers
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.retention import keep_removing
 from pytest_a2a_bench.assessor.routes import other_routes
-from pytest_a2a_bench.assessor.strict import StrictContextBuilder
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
 from pytest_a2a_bench.errors import ConfigurationError
@@ -138,16 +135,7 @@ async def assessor(
         validate_input_modes=True,
         event_stream=stores.events,
     )
-    strict = StrictContextBuilder()
-    rest = create_rest_routes(handler, strict, enable_v0_3_compat=True, path_prefix=REST_PREFIX)
-    routes: list[BaseRoute] = [
-        *create_agent_card_routes(card, cache_control="public, max-age=300"),
-        *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
-        # Without the SDK's catch-all for tenants, which the assessor does not have.
-        *(route for route in rest if isinstance(route, Route)),
-        delete_webhook_route(handler, strict),
-        *other_routes(executor, terms, monitor, stores.engine),
-    ]
+    routes = [*a2a_routes(handler, card), *other_routes(executor, terms, monitor, stores.engine)]
     app = bounded(Starlette(routes=routes))
     beside = [asyncio.create_task(_keep_taking_up(handler, executor, look))]
     if terms.keep is not None:
@@ -235,7 +223,7 @@ def _ended(record: Record, task: Task | None) -> Record:
         return record.concluded("failed", "it was interrupted, and its task is gone")
     if task.status.state == TaskState.TASK_STATE_COMPLETED and task.artifacts:
         text, data = task.artifacts[0].parts[:2]
-        return record.concluded("completed", text.text, MessageToDict(data.data))
+        return record.concluded("completed", text.text, json.loads(whole_numbers(MessageToJson(data.data))))
     told = " ".join(part.text for part in task.status.message.parts)
     is_canceled = task.status.state == TaskState.TASK_STATE_CANCELED
     return record.concluded("canceled" if is_canceled else "failed", told)

@@ -23,11 +23,13 @@ from a2a.utils.proto_utils import to_stream_response
 from google.protobuf.json_format import MessageToDict
 
 from pytest_a2a_bench.a2a.guard import ForbiddenAddress, Guard
-from pytest_a2a_bench.assessor.strict import VERSION
 from pytest_a2a_bench.errors import EndpointUnreachableError
 from pytest_a2a_bench.redact import redact_url
 
 log = logging.getLogger(__name__)
+
+VERSION = "a2a_bench.version"
+"""Member of a call's state: the protocol version that its caller speaks."""
 
 SECONDS = 5.0
 """Most seconds for one notification: the next one about its assessment waits for it."""
