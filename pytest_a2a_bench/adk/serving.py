@@ -1,10 +1,9 @@
-"""The agents as A2A agents: ADK's ``to_a2a`` with a card of ours, and sessions and tasks that survive a restart."""
+"""Serve the ADK agent over A2A: ADK's ``to_a2a`` with our card, and sessions and tasks that survive a restart."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, guarded
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import QuietServer
 
 SESSIONS = "sessions.db"
@@ -33,7 +33,7 @@ _GRACE = 2
 
 
 def make_runner(agent: BaseAgent, results: Path) -> Runner:
-    """Return what holds conversations with an agent; its sessions are in a file beside the results.
+    """Return ADK's runner of an agent; its sessions are in a file beside the results.
 
     :raises ConfigurationError: if the directory cannot be written.
     """
@@ -57,7 +57,7 @@ def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = No
 
     @contextlib.asynccontextmanager
     async def live(app: Starlette) -> AsyncIterator[None]:
-        # What was interrupted goes on before anybody asks for it.
+        # Interrupted evaluations are resumed before the first message.
         await asyncio.to_thread(runs.take_up)
         try:
             yield
@@ -89,17 +89,16 @@ def serve(
 ) -> None:
     """Serve an agent until SIGINT or SIGTERM; evaluations that run then are taken up again by the next start.
 
-    :param on_ready: told the URL at which it answers.
+    :param on_ready: called with the URL once it listens.
     :raises ConfigurationError: if it cannot be served there.
     """
-    with _listen(host, port) as listener:
-        shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
-        url = f"http://{f'[{shown}]' if ':' in shown else shown}:{listener.getsockname()[1]}/"
+    with listen(host, port) as listener:
+        url = local_url(host, listener.getsockname()[1]) + "/"
         app = a2a_app(make(), runs, card_url or url, callers)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE, server_header=False
         )
-        # Who connects from here on waits until it answers.
+        # A client that connects from here on waits until the server answers.
         on_ready(url)
         asyncio.run(_serve(QuietServer(config), listener))
 
@@ -109,18 +108,8 @@ async def _serve(server: QuietServer, listener: socket.socket) -> None:
     await server.serve(sockets=[listener])
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise ConfigurationError(
-            f"cannot listen on {host}:{port}: {reason}; choose another --port, or 0 for any free one"
-        ) from error
-
-
 def _private(results: Path, name: str) -> Path:
-    """Return a file of the results directory, made for its owner's eyes: conversations are in it."""
+    """Return a file of the results directory that only its owner may read: it holds conversations."""
     try:
         results.mkdir(parents=True, exist_ok=True, mode=0o700)
         (results / name).touch(mode=0o600)

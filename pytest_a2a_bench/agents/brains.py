@@ -1,19 +1,60 @@
-"""Make the brain of a built-in agent; ``noop`` and ``echo`` need no module of their own."""
+"""The brains of the built-in agents ``noop``, ``echo``, ``oracle`` and ``readonly``, and the choice of a brain."""
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+from functools import lru_cache
 from typing import cast
 
 from pytest_a2a_bench import extensions
-from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation, find_player, number_calls
+from pytest_a2a_bench.agents.brain import (
+    Brain,
+    BrainReply,
+    Conversation,
+    RefusalError,
+    bench_task_key,
+    find_player,
+    number_calls,
+)
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import Oracle
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.model import AgentSaid, ToolReturned
+from pytest_a2a_bench.benchmarks.player import Gold
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned
 from pytest_a2a_bench.settings import BUILTIN_AGENTS, Settings
 
 WORDS = "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
+
+FAREWELL = "Thank you for your patience. All of it is settled."
+
+UNTAGGED = (
+    "this agent replays the reference solution and has to know which task it is asked: "
+    "message metadata has no a2a_bench.task; run pytest with --a2a-tag-trials"
+)
+
+
+def make_brain(options: AgentOptions) -> Brain:
+    """Return the brain that the options name.
+
+    :raises ConfigurationError: if the options do not say enough for it.
+    :raises MissingExtraError: if a library that it needs is not installed.
+    """
+    # What a brain needs beside this package (LiteLLM, tau2) is imported by the brain itself, once it is made.
+    registry.register_players(options.players)
+    match options.name:
+        case "noop":
+            return Noop()
+        case "echo":
+            return Echo()
+        case "llm":
+            return LanguageModel.from_options(options)
+        case "oracle" | "readonly":
+            settings = Settings(benchmark_options=dict(options.benchmark_options))
+            return Oracle(settings, read_only=options.name == "readonly")
+        case own:
+            return cast("Brain", extensions.load("agents", own, BUILTIN_AGENTS)(options))
 
 
 class Noop:
@@ -43,23 +84,103 @@ class Echo:
         return BrainReply(AgentSaid(text or "(nothing)"))
 
 
-def make_brain(options: AgentOptions) -> Brain:
-    """Return the brain that the options name.
+class Oracle:
+    """Makes the reference calls one a turn, tells the user its part, says once what it must hear, then bids farewell.
 
-    :raises ConfigurationError: if the options do not say enough for it.
-    :raises MissingExtraError: if a library that it needs is not installed.
+    It never asks anything, so that a scripted user has nothing to answer. Where a benchmark wants its answer as a call,
+    it makes that call instead of speaking.
+
+    :param settings: have the options that tell benchmarks where their golds are.
+    :param read_only: leave out the calls that change something, and what only must hold after them: this shows which
+        of a benchmark's rewards depend on a write at all.
     """
-    # What a brain needs beside this package (LiteLLM, tau2) is imported by the brain itself, once it is made.
-    registry.register_players(options.players)
-    match options.name:
-        case "noop":
-            return Noop()
-        case "echo":
-            return Echo()
-        case "llm":
-            return LanguageModel.from_options(options)
-        case "oracle" | "readonly":
-            settings = Settings(benchmark_options=dict(options.benchmark_options))
-            return Oracle(settings, read_only=options.name == "readonly")
-        case own:
-            return cast("Brain", extensions.load("agents", own, BUILTIN_AGENTS)(options))
+
+    def __init__(self, settings: Settings | None = None, *, read_only: bool = False) -> None:
+        self.description = (
+            "Plays the reference solution but changes nothing."
+            if read_only
+            else "Plays the reference solution of the task."
+        )
+        self._settings = settings or Settings()
+        self._read_only = read_only
+        # Keyed by task: all trials and turns of a task share one reading of the (up to 14 MB) data file.
+        self._gold = lru_cache(maxsize=4096)(self._load)
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        """Say the next line of the play."""
+        key = bench_task_key(conversation.metadata)
+        if key is None:
+            raise RefusalError(UNTAGGED)
+        try:
+            gold = await asyncio.to_thread(self._gold, key)
+        # What no golds exist for is the question's fault, not the server's: a rejected task, with the reason, not an
+        # internal error.
+        except (A2ABenchError, LookupError) as error:
+            raise RefusalError(f"no reference solution for {key}: {error}") from error
+        return BrainReply(number_calls(next_line(gold, conversation), conversation))
+
+    def _load(self, key: str) -> Gold:
+        gold = load_gold(key, self._settings)
+        if not self._read_only:
+            return gold
+        suite, domain, _ = key.split("/", 2)
+        player = registry.get_player(suite)
+        writing = player.writing(domain) if player is not None else frozenset()
+        kept = tuple(call for call in gold.calls if call.name not in writing)
+        return dataclasses.replace(gold, calls=kept, where_offered=(), instructions=())
+
+
+def load_gold(key: str, settings: Settings) -> Gold:
+    """Return the reference solution of ``SUITE/DOMAIN/TASK``.
+
+    :raises LookupError: if the key names no task that has one.
+    :raises A2ABenchError: if it cannot be read.
+    """
+    suite, _, rest = key.partition("/")
+    domain, _, task_id = rest.partition("/")
+    if not domain or not task_id:
+        raise LookupError(f"{key!r} is not the key of a task, such as tau2/airline/12")
+    # One that only knows words of its domain (such as which tools write) plays nothing.
+    player = registry.get_player(suite)
+    if player is None or player.read_gold is None:
+        raise LookupError(f"the suite {suite!r} has none to play (Suite.player)")
+    return player.read_gold(domain, task_id, settings)
+
+
+def next_line(gold: Gold, conversation: Conversation) -> AgentSaid:
+    """Return what to say, given what was said: a pure function of the conversation."""
+    plan = gold.plan(conversation.briefing)
+    # The larger of two counts: a client that keeps no context sends the history, one that does sends only what is new.
+    done = max(_played(plan, conversation), sum(len(said.calls) for said in conversation.own))
+    # Told one at a time, as a user does one thing at a time; the same text twice is told twice.
+    told = sum(text in gold.instructions for text in _texts(conversation))
+    must_tell = gold.is_time_to_tell(told, done)
+    if done < len(plan) and not must_tell:
+        return AgentSaid(calls=(dataclasses.replace(plan[done], id=f"call_{done + 1}"),))
+    if gold.answer is not None and not must_tell:
+        return AgentSaid(calls=(gold.answer,))
+    if told < len(gold.instructions):
+        return AgentSaid(gold.instructions[told])
+    if gold.closing not in _texts(conversation):
+        return AgentSaid(gold.closing)
+    return AgentSaid(FAREWELL)
+
+
+def _played(plan: tuple[ToolCall, ...], conversation: Conversation) -> int:
+    """Count the calls of the plan that the history shows, for a client that sends it all and keeps no context.
+
+    Calls that are not the plan's (a history that the task began with) do not count.
+    """
+    done = 0
+    for event in conversation.history:
+        for call in event.calls if isinstance(event, AgentSaid) else ():
+            if done < len(plan) and (call.name, call.arguments) == (plan[done].name, plan[done].arguments):
+                done += 1
+    return done
+
+
+def _texts(conversation: Conversation) -> list[str]:
+    remembered = [event.text for event in conversation.history if isinstance(event, AgentSaid) and event.text]
+    own = [said.text for said in conversation.own if said.text]
+    # The larger of two: see above.
+    return max(remembered, own, key=len)

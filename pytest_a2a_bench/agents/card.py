@@ -22,11 +22,11 @@ from pytest_a2a_bench import __version__
 from pytest_a2a_bench.agents.llm import MODEL_ENV
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.listener import local_url
 
 REST_PREFIX = "/rest"
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
-_WILDCARDS = ("0.0.0.0", "::", "")
 
 
 class Addresses(NamedTuple):
@@ -42,19 +42,8 @@ class Addresses(NamedTuple):
 
 def addresses(options: AgentOptions, http_port: int, grpc_port: int | None) -> Addresses:
     """Return the URLs for the ports that were really bound."""
-    base = (options.card_url or listening_url(options, http_port)).rstrip("/")
-    public_host = urlsplit(base).hostname or options.host
-    return Addresses(base + "/", f"http://{_bracketed(public_host)}:{grpc_port}" if grpc_port else None)
-
-
-def listening_url(options: AgentOptions, http_port: int) -> str:
-    """Return the base URL at which this machine reaches the agent, whatever the card says."""
-    host = "127.0.0.1" if options.host in _WILDCARDS else options.host
-    return f"http://{_bracketed(host)}:{http_port}/"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    base = (options.card_url or local_url(options.host, http_port)).rstrip("/")
+    return Addresses(base + "/", local_url(urlsplit(base).hostname or options.host, grpc_port) if grpc_port else None)
 
 
 def build_card(options: AgentOptions, description: str, where: Addresses) -> AgentCard:

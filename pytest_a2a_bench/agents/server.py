@@ -26,11 +26,12 @@ from starlette.routing import BaseRoute, Route
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.agents.brain import Brain
 from pytest_a2a_bench.agents.brains import make_brain
-from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card, listening_url
+from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card
 from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.strict import StrictContextBuilder, StrictRequestHandler, read_body_first
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import QuietServer
 
 if TYPE_CHECKING:
@@ -103,12 +104,12 @@ class _Prepared(NamedTuple):
 async def _prepare(options: AgentOptions, brain: Brain | None = None) -> _Prepared:
     token = _read_token(options)
     brain = brain or make_brain(options)
-    listener = _listen(options, options.port, "--port")
+    listener = listen(options.host, options.port)
     grpc_server = _make_grpc(options, token)
     port = listener.getsockname()[1]
     where = addresses(options, port, grpc_server.port if grpc_server else None)
     app = await start_brain(brain, options, where, token, grpc_server)
-    return _Prepared(app, listener, listening_url(options, port), grpc_server)
+    return _Prepared(app, listener, local_url(options.host, port) + "/", grpc_server)
 
 
 async def start_brain(
@@ -199,22 +200,6 @@ def _read_token(options: AgentOptions) -> str | None:
     return token
 
 
-def _listen(options: AgentOptions, port: int, flag: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    try:
-        listener = socket.create_server((options.host, port), family=family, backlog=1024)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise ConfigurationError(
-            f"built-in agent {options.name!r}: cannot listen on {options.host}:{port}: {reason}; "
-            f"choose another {flag}, or leave it out for any free one"
-        ) from error
-    # asyncio switches Nagle off only for sockets that it made itself; with it on, every answer on a kept connection
-    # waits 40 ms for the client's delayed acknowledgement. Accepted sockets inherit it from this one.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
 def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
     if "grpc" not in options.transports:
         return None
@@ -226,7 +211,7 @@ def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
         return None
     if options.grpc_port:
         # Tried beforehand, because grpc prints several lines of its own about a port that it cannot have.
-        _listen(options, options.grpc_port, "--grpc-port").close()
+        listen(options.host, options.grpc_port, "--grpc-port").close()
     return GrpcServer(options.host, options.grpc_port, token)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import socket
 import struct
@@ -21,7 +20,7 @@ from pytest_a2a_bench.a2a.card_urls import Parts, rewrite_card
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.chaos.faults import Call, distort, origin_of, read_call, split_events
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import listen, local_url
 
 Choose = Callable[[Call], str | None]
 Headers = list[tuple[bytes, bytes]]
@@ -72,14 +71,8 @@ async def proxy_before(
     :param network: how connections to the agent are made.
     :raises ConfigurationError: if the address cannot be listened on.
     """
-    try:
-        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise ConfigurationError(f"chaos: cannot listen on {host}:{port}: {reason}; choose another --port") from error
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    reached = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-    ours = (public or f"http://{reached}:{listener.getsockname()[1]}").rstrip("/")
+    listener = listen(host, port)
+    ours = (public or local_url(host, listener.getsockname()[1])).rstrip("/")
     # A connection that is kept may be closed while it is chosen, which would be a fault that nobody chose.
     client = open_client(network, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
     for name in ("accept", "user-agent", "connection"):

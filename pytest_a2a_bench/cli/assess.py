@@ -7,7 +7,6 @@ every trial could be evaluated, and 1 if not.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import math
 import os
@@ -417,14 +416,16 @@ def _wanted(namespace: Namespace) -> Wanted:
         problems.append(f"--start-timeout {namespace.start_timeout:g}: give more than 0")
     if problems:
         raise ConfigurationError("assess: " + "; ".join(problems))
+    assessor: Party
+    agents: tuple[Party, ...]
     if scenario is not None:
         assessor, agents = scenario.assessor, scenario.agents
     else:
         agents = (Party.read("agent", namespace.once, "--once"),)
-        own = Party(ASSESSOR, words=own_command("assess", "--port", "{port}", *_serving_arguments(namespace)))
+        own = Party(words=own_command("assess", "--port", "{port}", *_serving_arguments(namespace)))
         assessor = Party.read(ASSESSOR, namespace.assessor, "--assessor") if namespace.assessor else own
     if namespace.id:
-        agents = (dataclasses.replace(agents[0], identity=namespace.id), *agents[1:])
+        agents = (agents[0].model_copy(update={"identity": namespace.id}), *agents[1:])
     if namespace.output is not None and not any(agent.identity for agent in agents):
         raise ConfigurationError("assess: --output needs --id, the agent's id on the leaderboard")
     config: dict[str, Any] = {**(scenario.config if scenario else {}), **given}

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import hmac
 import json
-import os
 import signal
-import socket
 import urllib.parse
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -28,6 +26,7 @@ from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.a2a.card_urls import rewrite_card
 from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.platforms import proxy
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
 from pytest_a2a_bench.platforms.proxy import Proxy
@@ -183,9 +182,8 @@ async def running(options: ControllerOptions, command: Command) -> AsyncIterator
 
     :raises ConfigurationError: if the address cannot be listened on.
     """
-    listener = _listen(options)
-    host = "127.0.0.1" if options.host in ("0.0.0.0", "::", "") else options.host.strip("[]")
-    local = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    listener = listen(options.host, options.port)
+    local = local_url(options.host, listener.getsockname()[1])
     public = (options.public or local).rstrip("/")
     agent = ControlledAgent(command, public, options.report)
     forwarding = Proxy(f"/to_agent/{agent.id}", agent.url)
@@ -219,35 +217,27 @@ def _application(agent: ControlledAgent, shown_command: str, forwarding: Proxy) 
     async def agents(_: Request) -> Response:
         return JSONResponse({agent.id: {"url": agent.url, "internal_port": agent.port, "state": agent.state}})
 
-    async def described(request: Request) -> Response:
-        return unknown(request) or JSONResponse(agent.describe())
+    async def described(_: Request) -> Response:
+        return JSONResponse(agent.describe())
 
-    async def reset(request: Request) -> Response:
-        if (refusal := unknown(request)) is not None:
-            return refusal
+    async def reset(_: Request) -> Response:
         agent.request_reset()
         return JSONResponse({"message": f"Agent {agent.id} reset requested."})
 
     async def forward(request: Request) -> Response:
-        if (refusal := unknown(request)) is not None:
-            return refusal
         if agent.state in (STARTING, RUNNING):
             return await forwarding.forward(request, agent.port)
         return PlainTextResponse(f"agent {agent.id} is {agent.state}\n", 503, {"Retry-After": "1"})
-
-    def unknown(request: Request) -> Response | None:
-        asked = request.path_params["agent_id"]
-        return None if asked == agent.id else JSONResponse({"detail": f"there is no agent {asked!r}; see /agents"}, 404)
 
     return Starlette(
         routes=[
             Route("/healthz", healthz),
             Route("/status", status),
             Route("/agents", agents),
-            Route("/agents/{agent_id}", described),
-            Route("/agents/{agent_id}/reset", reset, methods=["POST"]),
-            Route("/to_agent/{agent_id}", forward, methods=_METHODS),
-            Route("/to_agent/{agent_id}/{path:path}", forward, methods=_METHODS),
+            Route(f"/agents/{agent.id}", described),
+            Route(f"/agents/{agent.id}/reset", reset, methods=["POST"]),
+            Route(f"/to_agent/{agent.id}", forward, methods=_METHODS),
+            Route(f"/to_agent/{agent.id}/{{path:path}}", forward, methods=_METHODS),
         ]
     )
 
@@ -283,18 +273,3 @@ def _refusal(scope: Scope, options: ControllerOptions, shown: str) -> Response |
     # The controller's token is not for the agent.
     scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
     return None
-
-
-def _listen(options: ControllerOptions) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    try:
-        listener = socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=1024)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise ConfigurationError(
-            f"controller: cannot listen on {options.host}:{options.port}: {reason}; choose another --port, or 0 for "
-            "any free one"
-        ) from error
-    # asyncio switches Nagle off only for sockets that it made itself; accepted ones inherit it from this one.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener

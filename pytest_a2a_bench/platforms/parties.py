@@ -7,11 +7,10 @@ import shlex
 import tomllib
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from pytest_a2a_bench.agents.launcher import require_server
 from pytest_a2a_bench.agents.options import parse_spec
@@ -23,9 +22,23 @@ CONTROLLER_PREFIX = "controller:"
 ASSESSOR = "green_agent"
 
 
-@dataclass(frozen=True, slots=True)
-class Party:
-    """The assessor or an agent.
+def _check_url(text: str) -> str:
+    parts = urllib.parse.urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(f"{text!r} is not a URL such as http://127.0.0.1:9009")
+    return text.rstrip("/")
+
+
+def _split(command: Any) -> tuple[str, ...]:
+    if isinstance(command, tuple):
+        return command
+    if not isinstance(command, str):
+        raise ValueError(f"{command!r} is not a valid string")
+    return tuple(shlex.split(command))
+
+
+class Party(BaseModel):
+    """The assessor or an agent; the aliases are the names in a ``scenario.toml``.
 
     :param role: its name in the request.
     :param url: its base URL, or that of its controller; empty where it is started on a free port.
@@ -34,12 +47,14 @@ class Party:
     :param identity: its id on a leaderboard.
     """
 
-    role: str
-    url: str = ""
-    words: tuple[str, ...] = ()
+    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
+
+    role: str = Field(default=ASSESSOR, min_length=1)
+    url: Annotated[str, AfterValidator(_check_url)] = Field(default="", validation_alias="endpoint")
+    words: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(default=(), validation_alias="cmd")
+    identity: str = Field(default="", validation_alias="agentbeats_id")
     builtin: str = ""
     is_controller: bool = False
-    identity: str = ""
 
     @classmethod
     def read(cls, role: str, text: str, option: str) -> Party:
@@ -52,21 +67,46 @@ class Party:
             agent = parse_spec(text.removeprefix(BUILTIN_PREFIX))
             require_server(f"the built-in agent {agent.name!r}")
             agent = dataclasses.replace(agent, port=agent.port or free_port())
-            url = f"http://127.0.0.1:{agent.port}"
-            return cls(role, url, own_command("agent", *agent.to_argv()), builtin=agent.name)
+            words = own_command("agent", *agent.to_argv())
+            return cls(role=role, url=f"http://127.0.0.1:{agent.port}", words=words, builtin=agent.name)
         url = text.removeprefix(CONTROLLER_PREFIX)
-        if url.startswith(("http://", "https://")):
-            return cls(role, url.rstrip("/"), is_controller=text.startswith(CONTROLLER_PREFIX))
-        return cls(role, words=_split(text, option))
+        is_controller = url != text
+        try:
+            if is_controller or url.startswith(("http://", "https://")):
+                return cls(role=role, url=_check_url(url), is_controller=is_controller)
+            if not (words := _split(text)):
+                raise ValueError("it is empty; give builtin:NAME, a URL, controller:URL, or a command")
+        except ValueError as error:
+            raise ConfigurationError(f"{option} {text!r}: {error}") from error
+        return cls(role=role, words=words)
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class _Assessor(Party):
+    url: Annotated[str, AfterValidator(_check_url)] = Field(validation_alias="endpoint")
+
+
+class _Agent(_Assessor):
+    role: str = Field(min_length=1)
+
+
+class Scenario(BaseModel):
     """The content of a ``scenario.toml``."""
 
-    assessor: Party
-    agents: tuple[Party, ...]
-    config: Mapping[str, Any] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    assessor: _Assessor = Field(validation_alias="green_agent")
+    agents: tuple[_Agent, ...] = Field(validation_alias="participants")
+    config: Mapping[str, Any] = {}
+
+    @field_validator("agents", mode="before")
+    @classmethod
+    def _has_each_role_once(cls, found: Any) -> Any:
+        roles = [str(one.get("role")) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        if not found:
+            raise ValueError("expected at least one")
+        if twice := {role for role in roles if roles.count(role) > 1}:
+            raise ValueError(f"the role {', '.join(sorted(twice))} is there twice")
+        return tuple(found) if isinstance(found, list) else found
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -75,7 +115,7 @@ def read_scenario(path: Path) -> Scenario:
     :raises ConfigurationError: naming everything that is wrong with it.
     """
     try:
-        content = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Scenario.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
@@ -83,55 +123,3 @@ def read_scenario(path: Path) -> Scenario:
         raise ConfigurationError(f"{path}: {'; '.join(problems)}") from error
     except ValueError as error:
         raise ConfigurationError(f"{path} is not TOML: {error}") from error
-    return Scenario(_party(content.green_agent), tuple(map(_party, content.participants)), content.config)
-
-
-def _base_url(text: str) -> str:
-    parts = urllib.parse.urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-        raise ValueError(f"{text!r} is not a URL such as http://127.0.0.1:9009")
-    return text.rstrip("/")
-
-
-class _Green(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    role: str = ASSESSOR
-    endpoint: Annotated[str, AfterValidator(_base_url)]
-    cmd: str = ""
-    agentbeats_id: str = ""
-
-
-class _Participant(_Green):
-    role: str = Field(min_length=1)
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    green_agent: _Green
-    participants: list[_Participant] = Field(min_length=1)
-    config: dict[str, Any] = {}
-
-    @field_validator("participants")
-    @classmethod
-    def _has_each_role_once(cls, found: list[_Participant]) -> list[_Participant]:
-        roles = [one.role for one in found]
-        if twice := {role for role in roles if roles.count(role) > 1}:
-            raise ValueError(f"the role {', '.join(sorted(twice))} is there twice")
-        return found
-
-
-def _party(found: _Green) -> Party:
-    words = _split(found.cmd, f"{found.role}.cmd") if found.cmd else ()
-    return Party(found.role, found.endpoint, words, identity=found.agentbeats_id)
-
-
-def _split(command: str, option: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as error:
-        raise ConfigurationError(f"{option} {command!r} is no command line: {error}") from error
-    if not words:
-        raise ConfigurationError(f"{option} is empty; give builtin:NAME, a URL, controller:URL, or a command")
-    return words

@@ -200,7 +200,7 @@ def test_an_agent_of_a_controller_that_does_not_come_up_is_told(control: Control
     ("arguments", "complaint"),
     [
         (["--once", "builtin:nobody"], "nobody"),
-        (["--once", "'"], "is no command line"),
+        (["--once", "'"], "No closing quotation"),
         (["--once", "x", "--scenario", "deploy/scenario.toml"], "--once contradicts --scenario"),
         (
             ["--once", "x", "airline", "--start-timeout", "0"],

@@ -15,8 +15,8 @@ import told
 from in_thread import served_in_thread
 
 from pytest_a2a_bench.agents import server
+from pytest_a2a_bench.agents.brains import Oracle
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import Oracle
 from pytest_a2a_bench.benchmarks.player import Gold
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failing-merge.md"

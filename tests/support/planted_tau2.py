@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.agents.oracle import FAREWELL, load_gold
+from pytest_a2a_bench.agents.brains import FAREWELL, load_gold
 from pytest_a2a_bench.benchmarks.player import Gold
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.player import write_tools

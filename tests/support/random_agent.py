@@ -18,8 +18,8 @@ from in_thread import served_in_thread
 
 from pytest_a2a_bench.agents import server
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, bench_task_key, number_calls
+from pytest_a2a_bench.agents.brains import load_gold
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import load_gold
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.settings import Settings
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_a2a_bench.agents.brain import Conversation
-from pytest_a2a_bench.agents.oracle import next_line
+from pytest_a2a_bench.agents.brains import next_line
 from pytest_a2a_bench.benchmarks.tau2 import player
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.device import Act

@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.agents import oracle
+from pytest_a2a_bench.agents import brains
 from pytest_a2a_bench.agents.brain import (
     Conversation,
     Memory,
     RefusalError,
     bench_task_key,
 )
-from pytest_a2a_bench.agents.brains import make_brain
+from pytest_a2a_bench.agents.brains import FAREWELL, Oracle, make_brain, next_line
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import FAREWELL, Oracle, next_line
 from pytest_a2a_bench.benchmarks.player import Gold
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
@@ -29,7 +28,7 @@ BOOK = ToolCall("book", {"id": 7}, "c2")
 
 
 def load_gold(key: str) -> Gold:
-    return oracle.load_gold(key, Settings())
+    return brains.load_gold(key, Settings())
 
 
 def tagged(task: str) -> dict[str, Any]:
