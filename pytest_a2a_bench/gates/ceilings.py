@@ -1,4 +1,4 @@
-"""Ceilings: what a run may cost, how long turns may take, what rewards may count, how much trouble may be. Pure."""
+"""Ceilings on cost, latency, numbers of rewards and infrastructure errors. Pure."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _metric(trials: Trials, metric: str, limit: float) -> GateResult:
     # One that says no category may be of any of its domain's.
     broken = [r for r in trials.counted if r.status != "evaluated"]
     errors = [r.key for r in broken if any(set(groups_of_result(r)) <= set(kind) for kind in kinds)]
-    # Not a share (NaN is none either): nobody knows what it was to say.
+    # Not a share (NaN is none either): its meaning is unknown.
     odd = [key for key, value in having.items() if not 0 <= value <= 1]
     values = {key: value for key, value in having.items() if key not in odd}
     is_odd = f"of {count(len(odd), 'trial')} it is no number from 0 to 1 ({odd[0]}: {having[odd[0]]:g})" if odd else ""

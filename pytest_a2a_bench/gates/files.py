@@ -1,4 +1,4 @@
-"""The files around gates: baseline and quarantine are read before anything runs, the verdict is written at the end."""
+"""The files of gates: baseline and quarantine are read before the run, ``verdict.json`` is written at its end."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
 
     :param directory: what relative names are relative to.
     """
-    # All problems together, so that nobody mends them one run at a time.
+    # All problems together, so that one run shows them all.
     problems: list[str] = []
     baseline: Baseline | None = None
     quarantined: tuple[Quarantined, ...] = ()
@@ -343,7 +343,7 @@ def write_verdict(results: Path, verdict: StoredVerdict) -> Path:
 
 
 def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
-    """Say what makes a comparison impossible from the start, so that nobody pays for the run first."""
+    """Return what makes a comparison impossible before anything has run."""
     now = {
         "user": settings.user_kind,
         "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
@@ -357,7 +357,7 @@ def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
         if value is not None and (old := names.get(name)) and value not in old and set(old).isdisjoint(_UNASKED)
     }
     # One comparable domain is enough to go on.
-    # A domain that can be compared may be the only one that is run; the others are looked at when results are there.
+    # A domain that can be compared may be the only one that is run; the others are compared when there are results.
     if not wrong or set(wrong.values()) != set(baseline.measured):
         return []
     return [f"--a2a-baseline: not comparable with {baseline.source}: {'; '.join(wrong)}; promote a new baseline"]

@@ -288,7 +288,7 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
 
 
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
-    """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
+    """Return whether the gate passes if every trial that could not be evaluated counts as a miss."""
     return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed, trials.level)
 
 
@@ -347,7 +347,7 @@ def judge_agents(
 
 def _trials_of(trials: Trials, name: str, of: int) -> Trials:
     results = [r for r in trials.results if r.key.agent == name]
-    # Nobody knows whose a trial was that was lost with its worker; the run does not pass with any.
+    # The agent of a trial that was lost with its worker is unknown; the run does not pass with any.
     return dataclasses.replace(
         trials, results=results, selected=trials.selected // of, lost=0, hidden=(), erred=frozenset(), stopped=""
     )

@@ -68,7 +68,7 @@ class KnownEntry:
 
 
 def is_over(expires: datetime.date | None, today: datetime.date) -> bool:
-    """Tell whether the last day on which an entry counts has passed."""
+    """Return whether the last day on which an entry counts has passed."""
     return expires is not None and expires < today
 
 
@@ -101,7 +101,7 @@ def read_entries(
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{form.file} {where}: not TOML: {error}") from error
-    # Everything that is wrong is told at once: such files are mended by hand.
+    # All problems at once, as such files are edited by hand.
     problems = [
         f"unknown key {one_line(key, _SHOWN)!r}; the file is made of [[{form.table}]] tables"
         for key in data
@@ -169,7 +169,7 @@ _FORM = EntryForm(
     entry="entry",
     keys=("task", "reason", "expires"),
     why="every entry says which task, and why",
-    # Without an end nobody ever looks at an entry again.
+    # Without an end an entry is never reviewed.
     needs_end=True,
     no_date="is no date",
 )
@@ -188,12 +188,12 @@ class Quarantined:
     expires: datetime.date
 
     def covers(self, task_key: str) -> bool:
-        """Tell whether it names a task."""
+        """Return whether it names a task."""
         # Ids may contain the brackets that a pattern treats as special: the literal id comes first.
         return task_key == self.task or fnmatch.fnmatchcase(task_key, self.task)
 
     def is_expired(self, today: datetime.date) -> bool:
-        """Tell whether its last day is over."""
+        """Return whether its last day is over."""
         return is_over(self.expires, today)
 
     def to_json(self) -> list[str]:
@@ -233,7 +233,7 @@ def quarantine_of(key: TrialKey, entries: Sequence[Quarantined]) -> Quarantined 
 
 
 def covers(entry: Quarantined, key: TrialKey) -> bool:
-    """Tell whether an entry names a trial's task, with or without its label."""
+    """Return whether an entry names a trial's task, with or without its label."""
     return entry.covers(key.task_key) or entry.covers(task_name(key))
 
 
@@ -243,7 +243,7 @@ def names_no_task(
     groups: Collection[str],
     list_tasks: Callable[[str, str], Iterable[str]],
 ) -> bool:
-    """Tell whether an entry is for none of the tasks that there are, as far as that is known.
+    """Return whether an entry is for none of the tasks that there are, as far as is known.
 
     :param domains: suites and domains of which trials ran; of others nothing is said unless there are no such.
     :param groups: every ``suite/domain`` that there is.

@@ -43,7 +43,7 @@ DECIDED_ERROR = "Decided"
 """The error type of a skipped trial that was not held, because every gate was decided."""
 
 DEFAULT_DROP = 0.05
-"""How much lower than the baseline a success rate may be where nobody says."""
+"""How much lower than the baseline a success rate may be by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Thresholds:
         return bool(named) or any(x is not None for x in limits)
 
     def tolerates(self, groups: Iterable[str], *, baseline: bool) -> bool:
-        """Tell whether a gate counts a trial's miss, so that it need not fail the run by itself.
+        """Return whether a gate counts a trial's miss, so that it need not fail the run by itself.
 
         :param groups: what the trial belongs to, as :func:`groups_of` says.
         :param baseline: whether there is a baseline.
@@ -150,7 +150,7 @@ class Verdict:
         return "inconclusive" if "inconclusive" in found or self.errors else "pass"
 
     def fails(self, gate: GateResult) -> bool:
-        """Tell whether a gate makes the run fail."""
+        """Return whether a gate makes the run fail."""
         if gate.tier == "advisory":
             return False
         if gate.verdict == "inconclusive":
@@ -188,14 +188,14 @@ class Trials:
     :param results: every trial that was reported.
     :param lost: trials that were reported without a result (a crashed worker).
     :param decided: what was decided early, by the name of the gate.
-    :param level: how often a comparison of all trials may be wrong; where it was looked at before, less often.
+    :param level: how often a comparison of all trials may be wrong; less often where gates could be decided before.
     :param not_run: how many were not run, because the breaker was open or the run's time was up; not in ``results``.
     :param stopped: why that was, and what to do; empty where nothing stopped the run.
     :param cut_short: whether the run stopped before its end.
     :param selected: how many trials the run was to have; 0 where that is not known.
     :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
     :param unreported: node ids of trials that were to run and of which no report came; they are among ``lost``.
-    :param named: whether only trials that somebody named were run, whose rate says nothing about the agent's.
+    :param named: whether only trials that were named explicitly ran, whose rate says nothing about the agent's.
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
     :param erred: keys of evaluated trials whose item ended in an error all the same (its worker crashed, a fixture of
         the test failed): their rewards count, and no run with any of them passes.
@@ -234,7 +234,7 @@ class Trials:
         return not self.lost and all(r.status == "skipped" for r in self.results)
 
     def may_still_reach(self, rate: float, ok: int, total: int) -> bool:
-        """Tell whether a success rate may be reached if all trials that did not run succeed."""
+        """Return whether a success rate may be reached if all trials that did not run succeed."""
         rest = self.selected - len(self.results) - self.lost
         return not self.selected or (ok + max(0, rest)) / (total + max(0, rest)) >= rate - 1e-12
 
@@ -297,20 +297,20 @@ def thresholds_of(settings: Settings) -> Thresholds:
 
 
 def is_unsolved(result: TrialResult) -> bool:
-    """Tell whether a trial was evaluated and did not succeed."""
+    """Return whether a trial was evaluated and did not succeed."""
     return result.status == "evaluated" and not result.success
 
 
 def find_missed(results: Iterable[TrialResult], accepted: Collection[str]) -> list[TrialResult]:
     """Return the missed trials.
 
-    :param accepted: keys of trials whose own test passes or expects what came of them.
+    :param accepted: keys of trials whose own test passes or expects their outcome.
     """
     return [r for r in results if is_unsolved(r) and str(r.key) not in accepted]
 
 
 def is_counted(result: TrialResult, settings: Settings) -> bool:
-    """Tell whether a gate counts a trial, so that its miss need not fail the run by itself."""
+    """Return whether a gate counts a trial, so that its miss need not fail the run by itself."""
     # Agents against each other are like a run against its baseline.
     compared = bool(settings.baseline) or len(settings.under_test) > 1
     return thresholds_of(settings).tolerates(groups_of_result(result), baseline=compared)

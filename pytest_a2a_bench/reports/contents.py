@@ -35,8 +35,8 @@ class Contents:
     :param endpoint: the agent's URL without secrets, or ``builtin:NAME``; empty where it is not known.
     :param agent: name and version from its card.
     :param interface: protocol version and transport.
-    :param checks: what came of judging the protocol.
-    :param explanations: what is to be said about checks, by :func:`check_name`.
+    :param checks: the results of protocol checks.
+    :param explanations: texts of checks, by :func:`check_name`.
     :param comparison: this run beside an earlier one; ``baseline_name`` says which.
     :param beside: the same trials of that run by their keys, where their conversations are there.
     :param nodeids: the pytest items of trials, by their keys.
@@ -179,9 +179,9 @@ def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str
 
 def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[AgentComparison, ...]:
     """Compare the agents of a run with the first that was named, as far as its verdict tells which that was."""
-    told = [agent.id for agent in found.agents if agent.role == "under test"] if found is not None else []
+    ids = [agent.id for agent in found.agents if agent.role == "under test"] if found is not None else []
     there = agent_names(trials)
-    names = [name for name in told if name in there] or list(there)
+    names = [name for name in ids if name in there] or list(there)
     return compare_agents(trials, names) if len(names) > 1 else ()
 
 
@@ -262,7 +262,7 @@ def cautions(contents: Contents) -> list[str]:
         notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
     if any(r.provenance.get("user") == "a2a" for r in trials):
         notes.append("An A2A agent plays the user. These are not leaderboard numbers: those need tau2's own simulator.")
-    notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats(trials))]
+    notes += [f"{note[0].upper()}{note[1:]}." for note in (*benchmark_notes(trials), *caveats(trials))]
     # The header would look like any agent's.
     if contents.endpoint.startswith(BUILTIN_PREFIX):
         notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")

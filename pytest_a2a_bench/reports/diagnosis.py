@@ -1,6 +1,6 @@
-"""Why trials did not pass, many at a time: those of one cause are one cluster, with an example and a remedy. Pure.
+"""Clusters of failed trials by cause, each with an example and a remedy. Pure.
 
-Details quote what agents and tools said: whoever shows them has them on one line, without control characters.
+Details quote agents and tools: they are shown on one line, without control characters.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stats import count
 
 SHOWN = 6
-"""Lines that say why a run missed, wherever there is room for a summary only."""
+"""Lines of a summary of causes."""
 
 _TASKS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Trials that missed by the same.
+    """Failed trials of one cause.
 
-    :param suite: whose tasks they are of.
-    :param trials: at least one, with what is told of each, in the order of the run.
+    :param suite: the suite of their tasks.
+    :param trials: at least one, each with its diagnosis, in the order of the run.
     """
 
     suite: str
@@ -41,17 +41,17 @@ class Cluster:
 
     @property
     def example(self) -> tuple[TrialResult, Diagnosis]:
-        """The trial to look at: the shortest that shows the place."""
+        """The shortest trial that shows the place."""
         return min(self.trials, key=lambda t: (t[1].turn is None, bool(t[1].doubt), len(t[0].transcript)))
 
     @property
     def kind(self) -> str:
-        """What it is called in files: ``wrong-argument``."""
+        """Its name in files: ``wrong-argument``."""
         return self.trials[0][1].kind
 
     @property
     def subject(self) -> str:
-        """What it is about: a tool, an object."""
+        """The tool or object that it is about."""
         return self.trials[0][1].subject
 
     @property
@@ -61,17 +61,17 @@ class Cluster:
 
     @property
     def fix(self) -> str:
-        """What is likely to mend it."""
+        """The likely fix."""
         return self.cause.remedy(self.subject)
 
     @property
     def doubted(self) -> int:
-        """In how many of them the task itself may be at fault."""
+        """The number of trials whose task is known to have defects."""
         return sum(bool(d.doubt) for _, d in self.trials)
 
     @property
     def tasks(self) -> dict[str, int]:
-        """Task -> its trials in here, in the order of their numbers; with its domain where there are several."""
+        """Task -> its trials in the cluster, in the order of task numbers; with its domain where there are several."""
         several = len({result.key.domain for result, _ in self.trials}) > 1
         found = Counter(
             f"{result.key.domain}/{result.key.task_id}" if several else result.key.task_id for result, _ in self.trials
@@ -80,12 +80,12 @@ class Cluster:
 
 
 def diagnosis_of(result: TrialResult) -> Diagnosis | None:
-    """Say why one trial missed; None where it did not, or was not held. Never raises.
+    """Return why a trial failed; None where it did not, or did not run. Never raises.
 
-    Several places tell it of the same trial one after the other; it is looked for once.
+    Several reports ask this of the same trial; it is computed once.
     """
     known = _TOLD.get(id(result))
-    # By identity, as results have no hash; what is known of one goes with it, so that no other has its number.
+    # By identity, as results have no hash; the entry goes with its result, so that no other result has its number.
     if known is None or known[0]() is not result:
         gone = weakref.ref(result, functools.partial(_forget, id(result)))
         known = _TOLD[id(result)] = gone, _diagnosed(result)
@@ -102,7 +102,7 @@ def _forget(number: int, gone: object) -> None:
 def _diagnosed(result: TrialResult) -> Diagnosis | None:
     try:
         return diagnose(result, registry.get_diagnoser(result.key.suite))
-    # It explains what is decided already. A stored file may hold anything, and a benchmark's own diagnoser do anything.
+    # The verdict is decided already. A stored file may hold, and a diagnoser raise, anything.
     except Exception as error:
         return Diagnosis(
             "unexplained", detail=f"looking for it raised {type(error).__name__}: {one_line(str(error), 200)}"
@@ -110,37 +110,37 @@ def _diagnosed(result: TrialResult) -> Diagnosis | None:
 
 
 def cause_of(suite: str, kind: str) -> Cause:
-    """Return what a kind means; of a suite that is not installed here its name is all there is."""
+    """Return the cause of a kind; of a suite that is not installed it is the kind's name."""
     diagnoser = None
-    with contextlib.suppress(Exception):  # diagnosis_of has told what is wrong with it
+    with contextlib.suppress(Exception):  # diagnosis_of reports what is wrong with it
         diagnoser = registry.get_diagnoser(suite)
     known = {**CAUSES, **(diagnoser.causes if diagnoser else {})}
     return known.get(kind) or Cause(kind.replace("-", " "), "read the transcript")
 
 
-def sentence(result: TrialResult, told: Diagnosis) -> str:
-    """Say in a clause who did what, and which message shows it: ``the agent never called X (message 3)``."""
-    cause = cause_of(result.key.suite, told.kind)
-    where = "" if told.turn is None else f" (message {told.turn + 1})"
+def sentence(result: TrialResult, diagnosis: Diagnosis) -> str:
+    """Return a clause with the actor, the act and the message: ``the agent never called X (message 3)``."""
+    cause = cause_of(result.key.suite, diagnosis.kind)
+    where = "" if diagnosis.turn is None else f" (message {diagnosis.turn + 1})"
     who = "" if cause.blame == "nobody" else f"the {cause.blame} "
-    return f"{who}{cause.about(told.subject)}{where}"
+    return f"{who}{cause.about(diagnosis.subject)}{where}"
 
 
 def clusters(results: Iterable[TrialResult]) -> list[Cluster]:
-    """Return the misses of a run by what they missed by, the most frequent first."""
+    """Return the failed trials of a run by cause, the most frequent first."""
     found: dict[tuple[str, str, str], list[tuple[TrialResult, Diagnosis]]] = {}
     for result in results:
-        told = diagnosis_of(result)
-        if told is not None:
-            found.setdefault((result.key.suite, told.kind, told.subject), []).append((result, told))
+        diagnosis = diagnosis_of(result)
+        if diagnosis is not None:
+            found.setdefault((result.key.suite, diagnosis.kind, diagnosis.subject), []).append((result, diagnosis))
     every = [Cluster(suite, cause_of(suite, kind), tuple(trials)) for (suite, kind, _), trials in found.items()]
     return sorted(every, key=lambda c: -len(c.trials))
 
 
 def summary_lines(found: Sequence[Cluster], command: str) -> Iterator[str]:
-    """Say in at most :data:`SHOWN` lines and a title why trials did not pass.
+    """Yield why trials did not pass, as a title and at most :data:`SHOWN` lines.
 
-    :param command: what shows all of it.
+    :param command: the command that shows all causes.
     """
     if not found:
         return
@@ -155,35 +155,35 @@ def summary_lines(found: Sequence[Cluster], command: str) -> Iterator[str]:
 
 
 def headline(cluster: Cluster) -> str:
-    """Say in one line what a cluster is: how many, who is to blame, what happened, in which tasks."""
+    """Return a cluster in one line: the number of trials, who is to blame, what happened, and the tasks."""
     tasks = [f"{task} ({n}x)" if n > 1 else task for task, n in cluster.tasks.items()]
     more = f" and {len(tasks) - _TASKS} more" if len(tasks) > _TASKS else ""
     doubt = f"; {cluster.doubted} of them in tasks with known defects" if cluster.doubted else ""
-    told = f"{len(cluster.trials)}x {cluster.cause.blame}: {cluster.words}"
-    return f"{told} [{one_line(', '.join(tasks[:_TASKS]), 200)}{more}]{doubt}"
+    what = f"{len(cluster.trials)}x {cluster.cause.blame}: {cluster.words}"
+    return f"{what} [{one_line(', '.join(tasks[:_TASKS]), 200)}{more}]{doubt}"
 
 
 def lines(found: Sequence[Cluster], nodeids: Mapping[str, str], command: str) -> Iterator[str]:
-    """Say of every cluster what it is, one example, the likely fix and how to run its trials again.
+    """Yield each cluster with an example, the likely fix and the command that runs its trials again.
 
     :param nodeids: trial key -> the pytest item that reported it.
     :param command: the command that prints the ids of cluster ``N`` when ``--ids N`` is added to it.
     """
     for number, cluster in enumerate(found, 1):
-        result, told = cluster.example
-        where = "" if told.turn is None else f", message {told.turn + 1} of {len(result.transcript)}"
+        result, diagnosis = cluster.example
+        where = "" if diagnosis.turn is None else f", message {diagnosis.turn + 1} of {len(result.transcript)}"
         yield f"{number}. {headline(cluster)}"
         yield f"   example: {one_line(str(result.key))}{where}"
-        if told.detail:
-            yield f"     {one_line(told.detail, 400)}"
-        if told.doubt:
-            yield f"     the task: {one_line(told.doubt, 300)}"
+        if diagnosis.detail:
+            yield f"     {one_line(diagnosis.detail, 400)}"
+        if diagnosis.doubt:
+            yield f"     the task: {one_line(diagnosis.doubt, 300)}"
         yield f"   likely fix: {cluster.fix}"
         yield f"   run again: {rerun(cluster, nodeids, number, command)}"
 
 
 def rerun(cluster: Cluster, nodeids: Mapping[str, str], number: int, command: str) -> str:
-    """Return the shell command that holds a cluster's trials again; options of the run are for the user to add."""
+    """Return the shell command that runs a cluster's trials again; options of the run are for the user to add."""
     ids = [nodeids[key] for result, _ in cluster.trials if (key := str(result.key)) in nodeids]
     if len(ids) > _TASKS or not ids:
         return f"{command} --ids {number} > ids.txt && pytest --a2a-endpoint URL @ids.txt"

@@ -239,7 +239,7 @@ def _conversation(held: live.Held) -> dict[str, Any]:
 
 
 def _messages(held: live.Held, begin: int) -> dict[str, Any]:
-    """Return messages from one on; with the first, what the agent was told before."""
+    """Return messages from one on; with the first, the policy and tools that the agent was given."""
     turns = {"turns": [turn_record(turn) for _, turn in held.turns[begin:]]}
     if begin:
         return turns

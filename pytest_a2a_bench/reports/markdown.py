@@ -29,16 +29,16 @@ Level = Literal["error", "warning"]
 
 GATE = "failed gate"
 KINDS = (GATE, "error", "failed", "missed")
-"""What an item's trouble may be, the first to be told first: where there is no room for all, the last are left out."""
+"""Kinds of items that are listed, in this order; where there is no room for all, the last ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An item that is to be told of.
+    """An item that did not pass.
 
     :param level: ``warning`` where it does not fail the run by itself.
-    :param what: what it is: one of :data:`KINDS`.
-    :param explanation: everything that is to be said; several lines.
+    :param what: one of :data:`KINDS`.
+    :param explanation: several lines.
     """
 
     level: Level
@@ -50,7 +50,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What a run came to.
+    """The outcome of a run.
 
     :param verdict: one or two words, e.g. ``passed`` or ``failed``.
     :param gates: name, verdict and sentence of each gate, where there are any.

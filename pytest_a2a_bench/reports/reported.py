@@ -1,4 +1,4 @@
-"""The results of the trials that items reported: from their files, or from what was reported of them."""
+"""The results of reported trials: from their files, or rebuilt from the properties of their reports."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ REPORTED_PROVENANCE = (
     "replayed",
     "variant",
 )
-"""What of a result's provenance every reporter gets; ``Suite.reported`` adds a benchmark's own."""
+"""Members of a result's provenance that are reported; ``Suite.reported`` adds those of a benchmark."""
 
 
 def load_reported(
     directory: Path, run_id: str, reported: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[TrialResult], Counter[str | None]]:
-    """Return the results of reported trials, and whose files are in the place of theirs, by run.
+    """Return the results of reported trials, and the runs whose files are in the place of theirs.
 
     A trial whose file another run overwrote is rebuilt from its report, which has all but the latencies.
 
@@ -50,7 +50,7 @@ def load_reported(
         except StoreError:
             result = None
         if result is not None and result.run_id == run_id:
-            # What its benchmark made of it stays in the file: most of its size, and nothing that is shown.
+            # The simulation of its benchmark is most of its size, and no report shows it.
             results.append(dataclasses.replace(result, simulation=None, model_calls={}))
         else:
             lost[result.run_id if result is not None else None] += 1
@@ -59,7 +59,7 @@ def load_reported(
 
 
 def lost_lines(directory: Path, lost: Mapping[str | None, int]) -> Iterator[str]:
-    """Say what became of files that are not there any more."""
+    """Yield which trial files were overwritten or are gone."""
     for run_id, number in lost.items():
         what = f"{number} trial files in {directory}"
         if run_id is None:
@@ -75,7 +75,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
     reward = values.get("reward")
     parsed = TrialKey.parse(key)
     suite = registry.find(parsed.suite)
-    told, counts = (*REPORTED_PROVENANCE, *(suite.reported if suite else ())), suite.counts if suite else ()
+    names, counts = (*REPORTED_PROVENANCE, *(suite.reported if suite else ())), suite.counts if suite else ()
     return TrialResult(
         key=parsed,
         status=values["status"],
@@ -97,7 +97,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         reused_from=values.get("reused_from"),
         category=str(values.get("category", "")),
         provenance={
-            **{name: values[name] for name in told if name in values},
+            **{name: values[name] for name in names if name in values},
             "measured": {name: values[name] for name in counts if name in values},
         },
     )

@@ -1,4 +1,4 @@
-"""The numbers at the end of a run, made into lines of text."""
+"""The summary at the end of a run, as lines of text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pytest_a2a_bench.reports.verdict import aligned
 from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
 
 NO_MODEL = ("scripted", "a2a")
-"""Who plays the user where it is not tau2's own simulator with a model."""
+"""Users other than tau2's own simulator with a model."""
 
 
 def label_of(s: DomainSummary) -> str:
-    """Return what a domain is called in tables: by its own name where its suite's say enough, with its variant."""
+    """Return the name of a domain in tables, with its variant; with its suite where the domain alone is ambiguous."""
     return registry.label_of(s.suite, s.domain, s.variant)
 
 
@@ -104,8 +104,8 @@ def _in_order(categories: Iterable[str]) -> list[str]:
 
 
 def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield what produced the numbers: without it they cannot be compared with others."""
-    # Where trouble came before the user did, nobody played one.
+    """Yield the user, the judge, the benchmark and the dialect, without which the numbers compare with no others."""
+    # A trial that broke before the user spoke has none.
     users = Counter(_user(r) for r in [r for r in results if r.provenance.get("user")] or results)
     # Of conversations that a project's own tests describe there is no leaderboard.
     listed = [r for r in results if (suite := registry.find(r.key.suite)) is None or suite.from_test is None]
@@ -127,14 +127,14 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
 
 
 def dialect_of(result: TrialResult) -> str | None:
-    """Return how the agent calls tools: what is still to be settled at the end has shown itself in no call."""
+    """Return how the agent calls tools; a dialect that is still open at the end was seen in no call."""
     return "no call seen" if result.dialect == "auto" else result.dialect
 
 
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield how these conversations were not held with an agent that knew nothing, just now.
+    """Yield what is unusual about these trials: replayed, reused, retried, estimated, with other agents.
 
-    Every place that shows numbers says the same: the terminal, the page, the files for merge requests.
+    The terminal, the page and the files for merge requests all show this.
     """
     replayed = sum(bool(r.provenance.get("replayed")) for r in results)
     if replayed:
@@ -169,7 +169,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
 
 
 def _cost(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Say what the run cost and who spent it, and what estimates are made from."""
+    """Yield the cost of the run by who spent it, and what estimates are made from."""
     cost = sum((r.spent for r in results), Cost())
     guessed = [r for r in results if r.estimated_usage != Usage()]
     if not guessed:
@@ -188,7 +188,7 @@ NOTHING_MEASURED = "no trial was evaluated: these results say nothing about the 
 
 
 def _skipped(results: Sequence[TrialResult]) -> str:
-    """Say how many were skipped, and why the first: pytest is content with skips, and tells reasons if it is asked."""
+    """Return how many trials were skipped, and why the first: pytest shows reasons of skips only if it is asked."""
     skipped = [r for r in results if r.status == "skipped"]
     if not skipped:
         return ""
@@ -253,7 +253,7 @@ def _party_numbers(parts: Sequence[Party]) -> str:
 
 
 def benchmark_notes(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield what each benchmark says must be known before these numbers are compared with others."""
+    """Yield the notes of each benchmark on comparing these numbers with others."""
     for suite, own in _by_suite(results):
         yield from suite.notes(own)
 

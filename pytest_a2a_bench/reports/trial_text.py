@@ -38,9 +38,9 @@ def headline(result: TrialResult) -> str:
     ended = f", ended by {result.termination_reason}" if result.termination_reason else ""
     fault = f", user at fault: {result.user_fault.kind}" if result.user_fault else ""
     note = f" ({one_line(result.reward_info.note)})" if result.reward_info.note else ""
-    told = diagnosis_of(result)
-    known = told is not None and told.kind not in ("unexplained", "user")
-    why = f"{cause_of(result.key.suite, told.kind).about(told.subject)}; " if told is not None and known else ""
+    found = diagnosis_of(result)
+    known = found is not None and found.kind not in ("unexplained", "user")
+    why = f"{cause_of(result.key.suite, found.kind).about(found.subject)}; " if found is not None and known else ""
     return f"{why}reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + fault + note
 
 
@@ -70,12 +70,12 @@ def reasons(result: TrialResult) -> Iterator[str]:
 
 
 def _why(result: TrialResult) -> Iterator[str]:
-    told = diagnosis_of(result)
-    if told is None or told.kind == "user":  # user_lines has it
+    found = diagnosis_of(result)
+    if found is None or found.kind == "user":  # user_lines has it
         return
-    yield f"why: {sentence(result, told)}"
-    if told.detail:
-        yield f"  {one_line(told.detail, 1_000)}"
+    yield f"why: {sentence(result, found)}"
+    if found.detail:
+        yield f"  {one_line(found.detail, 1_000)}"
 
 
 def _turn_lines(result: TrialResult) -> Iterator[str]:
@@ -239,8 +239,8 @@ def _about(result: TrialResult) -> Iterator[str]:
         yield f"{result.tokens:,} tokens"
     if result.cost is not None:
         yield f"cost {result.spent.words}"
-    told = (("user", result.user), ("dialect", result.dialect), ("seed", result.seed), ("context", result.context_id))
-    yield from (f"{name} {one_line(str(value), 80)}" for name, value in told if value not in (None, ""))
+    known = (("user", result.user), ("dialect", result.dialect), ("seed", result.seed), ("context", result.context_id))
+    yield from (f"{name} {one_line(str(value), 80)}" for name, value in known if value not in (None, ""))
 
 
 def _speaker(turn: Turn) -> str:

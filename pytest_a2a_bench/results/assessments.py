@@ -109,7 +109,7 @@ def read(directory: Path) -> Record:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text may be an assessment's name, and so a directory's."""
+    """Return whether a text may be an assessment's name, and so a directory's."""
     return _NAME.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Baselines: what an earlier run measured, small enough to be kept under version control.
+"""Baselines: the outcomes of an earlier run, small enough to be kept under version control.
 
 A file (``a2a-bench promote DIR -o baseline.json``) has no transcripts::
 
@@ -59,7 +59,7 @@ Measured = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """What came of one task.
+    """The outcomes of one task.
 
     :param outcomes: whether each evaluated trial succeeded, in the order of the trials.
     :param errors: trials that could not be evaluated (infrastructure, evaluator, harness), or that are missing; skipped
@@ -74,7 +74,7 @@ class TaskRecord:
 class Baseline:
     """What a run measured.
 
-    :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to what came of it.
+    :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to its outcomes.
     :param source: where it was read from, for messages.
     :param seconds: of a trial on average, and ``cost_usd`` of one; None where it is not known.
     :param cost_estimated: whether that cost is partly an estimate.

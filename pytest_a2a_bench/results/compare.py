@@ -87,7 +87,7 @@ class Comparison:
     :param errored: tasks that are in both, and of which one run evaluated no trial.
     :param errors_before: trials of common tasks that could not be evaluated; ``errors_after`` in this run.
     :param differences: what was measured differently, so that the numbers do not compare.
-    :param level: how often each limit of a drop may be wrong: less than 5 % where a run was looked at before its end.
+    :param level: how often each limit of a drop may be wrong: less than 5 % where gates could be decided early.
     """
 
     overall: GroupComparison | None
@@ -161,7 +161,7 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
 
 
 def passes_at_worst(before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL) -> bool:
-    """Tell whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
+    """Return whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
     # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
     worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
     group = compare(before, Baseline(worst), level).overall
@@ -208,7 +208,7 @@ def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
 
 
 def could_show(pairs: Iterable[PairedTask]) -> bool:
-    """Tell whether these trials would have shown signs of a drop if all of this run's had failed."""
+    """Return whether these trials would have shown signs of a drop if all of this run's had failed."""
     # A run of three trials sees nothing, which is no reason to trust it.
     return inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in pairs) < inference.LEVEL
 
@@ -264,8 +264,8 @@ def _group_json(group: GroupComparison) -> Mapping[str, Any]:
 class AgentComparison:
     """One agent of a run against another.
 
-    The statistics are those of two runs, but nobody knew before which would be better: p is twice the smaller one of
-    both directions.
+    The statistics are those of two runs, but as either agent may be the better one, p is twice the smaller p of both
+    directions.
 
     :param reference: the name of the agent that it is compared with, which is ``before`` in the comparison.
     :param better: the name of the better one; None where that is not shown.

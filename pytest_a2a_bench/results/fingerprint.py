@@ -1,6 +1,6 @@
-"""What a stored result depends on: trials of one key with one fingerprint ask the same of the same agent. Pure.
+"""The fingerprint of a stored result: trials with one key and one fingerprint ask the same of the same agent. Pure.
 
-The fingerprint covers the agent (its endpoint and what its card calls it), what it is told beside the conversation, the
+The fingerprint covers the agent (its endpoint and what its card calls it), what it is sent beside the conversation, the
 benchmark's data, this package's version (the scripted user and the dialects are ours) and every setting that may change
 what is said or how it is judged. What only decides how long we wait, or where files go, is left out, so that a run can
 be resumed with more patience.
@@ -124,7 +124,7 @@ def fingerprint(
 
 
 def where(endpoint: str) -> str:
-    """Return an endpoint in one form, without credentials. Its query may choose an agent and stays (nobody sees it)."""
+    """Return an endpoint in one form, without credentials; its query stays, as it may choose an agent."""
     if endpoint.startswith(BUILTIN_PREFIX):
         return endpoint
     parts = urlsplit(endpoint)

@@ -1,4 +1,4 @@
-"""What runs measured over time: a line of JSON for each, which version control merges as lines.
+"""The history of runs: a line of JSON for each, which version control merges as lines.
 
     {"schema": "a2a-bench/history", "schema_version": 1, "run_id": "...", "at": "2026-11-22T18:00:00+00:00",
      "agent": "desk 1.2", "revision": "3f2a1bc", "verdict": "pass", "measured": {...},
@@ -171,7 +171,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What a history shows.
+    """A history seen from its last run.
 
     :param runs: those that compare with the last one, the oldest first, the last one included.
     :param left_out: how many do not: measured with another user, judge or benchmark.
@@ -190,7 +190,7 @@ _FLIPS = 2
 
 
 def trend(entries: Sequence[Entry]) -> Trend | None:
-    """Look at a history from its last run. None where there is none."""
+    """Return a history seen from its last run; None for an empty one."""
     if not entries:
         return None
     last = entries[-1]
@@ -199,20 +199,20 @@ def trend(entries: Sequence[Entry]) -> Trend | None:
     flaky: dict[str, tuple[int, int]] = {}
     for task in last.tasks:
         # Only runs that say something about it: one that was cut short, or in which nothing was evaluated, does not.
-        told = [(e, e.tasks[task]) for e in runs if task in e.tasks and e.tasks[task][1]]
-        states = [won == every for _, (won, every, _) in told]
+        known = [(e, e.tasks[task]) for e in runs if task in e.tasks and e.tasks[task][1]]
+        states = [won == every for _, (won, every, _) in known]
         flips = sum(a != b for a, b in itertools.pairwise(states))
         if flips >= _FLIPS:
-            flaky[task] = (sum(t[0] for _, t in told), sum(t[1] for _, t in told))
+            flaky[task] = (sum(t[0] for _, t in known), sum(t[1] for _, t in known))
         elif flips == 1 and not states[-1]:
             first = states.index(False)
-            turned.append(Turned(task, told[first][0], told[first - 1][0], len(states) - first))
+            turned.append(Turned(task, known[first][0], known[first - 1][0], len(states) - first))
     order = sorted(turned, key=lambda t: t.runs)
     return Trend(runs, len(entries) - len(runs), tuple(order), flaky)
 
 
 def trend_lines(found: Trend, shown: int = 8) -> Iterable[str]:
-    """Say in a few lines what a history shows."""
+    """Yield a history in a few lines."""
     rates = [f"{e.rate:.3f}" for e in found.runs[-shown:] if e.rate is not None]
     other = f"; {found.left_out} more do not compare with it" if found.left_out else ""
     yield f"success rate of the last {len(rates)} of {len(found.runs)} runs, this one last: {' '.join(rates)}{other}"
@@ -220,12 +220,12 @@ def trend_lines(found: Trend, shown: int = 8) -> Iterable[str]:
     if any(cost is not None for cost in costs):
         yield f"a conversation cost: {' '.join('-' if cost is None else f'${cost:.4f}' for cost in costs)}"
     if found.turned:
-        told = [f"{t.task} since {t.since.name} (good in {t.last_good.name})" for t in found.turned[:shown]]
-        yield f"went bad: {', '.join(told)}{_more(len(found.turned), shown)}"
+        texts = [f"{t.task} since {t.since.name} (good in {t.last_good.name})" for t in found.turned[:shown]]
+        yield f"went bad: {', '.join(texts)}{_more(len(found.turned), shown)}"
     if found.flaky:
         worst = sorted(found.flaky.items(), key=lambda item: item[1][0] / item[1][1])
-        told = [f"{task} {won}/{every}" for task, (won, every) in worst[:shown]]
-        yield f"flaky: {', '.join(told)}{_more(len(worst), shown)}"
+        texts = [f"{task} {won}/{every}" for task, (won, every) in worst[:shown]]
+        yield f"flaky: {', '.join(texts)}{_more(len(worst), shown)}"
 
 
 def _more(every: int, shown: int) -> str:

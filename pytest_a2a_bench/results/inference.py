@@ -79,7 +79,7 @@ def wilson(successes: float, trials: int, confidence: float = 0.95) -> Interval:
 
 
 def can_prove(rate: float, trials: int) -> bool:
-    """Tell whether a perfect run of so many trials would be evidence for a rate (Wilson's one-sided 95 % limit)."""
+    """Return whether a perfect run of so many trials would be evidence for a rate (Wilson's one-sided 95 % limit)."""
     return trials >= 1 and wilson(trials, trials, 1 - 2 * LEVEL).low >= rate - 1e-12
 
 

@@ -1,8 +1,7 @@
-"""Conversations while they are held (``--a2a-live``): a file for each in ``DIR/live``, gone when its trial has ended.
+"""Conversations in flight (``--a2a-live``): a file for each in ``DIR/live``, which is removed when its trial has ended.
 
-A line is written when a message is, by whichever process holds the conversation, and read by whoever shows the run. So
-the processes of a run need not talk about it, and another one may watch. Lines are JSON: first whose conversation it
-is, then what the agent was told before the first message, then the messages, as transcripts have them.
+The process that runs the conversation writes a line for each message, and a process that shows the run reads it. Lines
+are JSON: the trial, then the policy and the tools that the agent was given, then the messages as in transcripts.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NAME = "live"
 
 
 class Growing:
-    """The file of one conversation, for the thread that holds it. A disk that refuses it ends no conversation.
+    """The file of one conversation, for the thread that runs it. A disk that refuses it ends no conversation.
 
     :param directory: the run's results directory.
     """
@@ -43,9 +42,9 @@ class Growing:
         self._write({"key": str(key), "run_id": run_id, "began": self._began})
 
     def hear(self, briefing: Briefing, events: Sequence[Event], party: str | None = None) -> None:
-        """Take down what was said.
+        """Write messages.
 
-        :param party: whose words the agent's are, where it is not the one under test.
+        :param party: the agent that spoke, where it is not the one under test.
         """
         if not self._is_briefed:
             self._is_briefed = True
@@ -55,7 +54,7 @@ class Growing:
             self._write({"at": at, "turn": _turn(event, party).to_json()})
 
     def end(self) -> None:
-        """Remove the file: what came of the conversation is stored, or it is held again."""
+        """Remove the file: the result is stored, or the conversation begins anew."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
@@ -71,17 +70,17 @@ class Growing:
 
 
 def clear(directory: Path) -> None:
-    """Remove what processes left there that were killed."""
+    """Remove the files of processes that were killed."""
     shutil.rmtree(directory / NAME, ignore_errors=True)
 
 
 @dataclass(slots=True)
 class Held:
-    """A conversation that is being held, as far as its file has been read.
+    """A conversation in flight, as far as its file has been read.
 
-    :ivar id: what tells it from every other holding, also of the same trial.
+    :ivar id: unique, also among conversations of the same trial.
     :ivar began: seconds since 1970.
-    :ivar briefing: ``policy`` and ``tools`` (names and descriptions), once the agent was told.
+    :ivar briefing: ``policy`` and ``tools`` (names and descriptions), once the agent has them.
     :ivar turns: each message, and when it came, in seconds since the conversation began.
     """
 
@@ -95,7 +94,7 @@ class Held:
     _offset: int = 0
 
     def read(self) -> None:
-        """Read what was written since the last time.
+        """Read the lines that were written since the last time.
 
         :raises OSError: if the file is gone.
         """
@@ -118,7 +117,7 @@ class Held:
 
 
 class Watch:
-    """Reads what is held in a results directory, each line once."""
+    """Reads the conversations in flight of a results directory, each line once."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / NAME

@@ -1,7 +1,7 @@
-"""One writer at a time in a results directory: ``run.lock``, which says who it is.
+"""The lock of a results directory, ``run.lock``: one process writes at a time.
 
-The lock itself is the operating system's, so that it ends with its process, however that ends; the file's content is
-for people, and tells those who only watch whether somebody writes.
+The operating system releases the lock when its process ends, however that ends. The content of the file names the
+process, for people and for processes that only read the directory.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class InUseError(StoreError):
 
 
 class Lock:
-    """A results directory that is this process's; take one with :func:`take`."""
+    """The lock of a results directory that this process has; made by :func:`take`."""
 
     def __init__(self, guard: FileLock, holder: dict[str, Any]) -> None:
         self._guard = guard
         self._holder = holder
         self.place: Place | None = None
-        """Where the directory's files really are, if that is taken, too."""
+        """The remote storage of the directory, if that is locked, too."""
 
     def release(self) -> None:
-        """Give the directory back, and remove the file. Safe to call again."""
+        """Release the lock, and remove the file. Safe to call again."""
         if not self._guard.is_locked:
             return
         path = Path(self._guard.lock_file)
@@ -48,7 +48,7 @@ class Lock:
             if self.place is not None:
                 self.place.release()
         with contextlib.suppress(OSError):
-            # Somebody may have removed it meanwhile, and another process have made its own.
+            # The file may have been removed meanwhile, and another process have made its own.
             if _read(path) == self._holder:
                 path.unlink()
         self._guard.release()
@@ -56,14 +56,14 @@ class Lock:
 
 
 _HELD: set[Lock] = set()
-"""A lock lasts until it is released or its process ends, also where nobody keeps the object."""
+"""Keeps each lock until it is released or its process ends, also where no variable does."""
 
 
 def take(directory: Path, what: str) -> Lock:
-    """Make a results directory this process's until it releases it or ends; the directory is made if need be.
+    """Lock a results directory until it is released or this process ends; the directory is made if need be.
 
-    :param what: who is it, for whoever comes too late: ``pytest``, ``a2a-bench merge``.
-    :raises InUseError: if it is another's; it says whose, and since when.
+    :param what: the name of this program in the messages of others: ``pytest``, ``a2a-bench merge``.
+    :raises InUseError: if another process has it; the message says which, and since when.
     :raises StoreError: if it cannot be written, or its file system has no locks.
     """
     path = directory / NAME
@@ -98,7 +98,7 @@ def _acquire(guard: FileLock, path: Path) -> None:
 
 
 def _claim(lock: Lock, directory: Path, what: str) -> None:
-    """Take what the directory stands for, too, where that is elsewhere and other machines write there."""
+    """Lock the remote storage of the directory, too, as other machines may write there."""
     place = remote.place_of(directory)
     if place is None:
         return
@@ -118,7 +118,7 @@ def _claim(lock: Lock, directory: Path, what: str) -> None:
 
 @contextlib.contextmanager
 def held(directory: Path, what: str) -> Iterator[None]:
-    """Have a results directory for oneself meanwhile.
+    """Lock a results directory for the time of a ``with`` block.
 
     :raises InUseError: as :func:`take` does.
     """
@@ -130,7 +130,7 @@ def held(directory: Path, what: str) -> Iterator[None]:
 
 
 def is_in_use(directory: Path) -> bool:
-    """Tell whether a process writes into a results directory, as far as its lock tells; nothing is taken."""
+    """Return whether a process has the lock of a results directory, by the content of the file; nothing is locked."""
     holder = _read(directory / NAME)
     return bool(holder) and not _is_gone(holder)
 
@@ -146,7 +146,7 @@ def _ourselves(what: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what the holder wrote; nothing where it has not come to that, or where it is not ours."""
+    """Return what the process with the lock wrote; nothing where it has not written yet, or the file is not ours."""
     try:
         return json_object(path.read_bytes()[:4096])
     except OSError:
@@ -160,7 +160,7 @@ def _who(holder: dict[str, Any]) -> str:
 
 
 def _is_gone(holder: dict[str, Any]) -> bool:
-    """Tell whether the process that wrote this certainly is not there any more."""
+    """Return whether the process that wrote this certainly has ended."""
     pid = holder.get("pid")
     if not isinstance(pid, int) or holder.get("host") != platform.node():
         return False

@@ -1,7 +1,7 @@
-"""``run.json``: what a run was asked to do, beside the files that say what came of it.
+"""``run.json``: the trials and settings of a run, beside the files with its results.
 
-Written once by each process that knows the selection; all of them write the same. Without it nobody could tell a trial
-that was never wanted from one that is missing.
+Each process that knows the selection writes it once, all of them the same. It tells a trial that was never selected
+from one that is missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Joining the results of several shards into those of the whole run, and refusing where that is not what they are."""
+"""Join the results of shards into those of the whole run; refuse directories that are not the parts of one run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] |
     problems += _other_data(held, places or {})
     if problems:
         raise MergeError(f"not merged: {'; '.join(problems)}")
-    # After the problems: nobody should make room for a merge that fails.
+    # After the problems, so that no directory is emptied for a merge that fails.
     check_output(output)
     _check_place(output, directories)
     whole = _whole(parts)
@@ -143,7 +143,7 @@ def _doubled(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         for key in part.manifest.keys:
             places[key].append(part.name)
-    # By the directories that share them: two equal shards would otherwise be told trial by trial.
+    # By the directories that share them: two equal shards would otherwise be listed trial by trial.
     by_places: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for key, names in places.items():
         if len(names) > 1:
@@ -181,7 +181,7 @@ def _other_data(held: Sequence[tuple[Part, list[TrialResult]]], places: Mapping[
                 [" and ".join(measured[domain].get(name, ())) for name in _DATA] for measured in (here, there)
             )
             if before != after:
-                names = [", ".join(filter(None, dict.fromkeys(told))) or "unknown" for told in (before, after)]
+                names = [", ".join(filter(None, dict.fromkeys(data))) or "unknown" for data in (before, after)]
                 yield f"{domain} is {names[0]} in {first}, and {names[1]} in {other}"
 
 

@@ -1,4 +1,4 @@
-"""Verdicts that may be looked at after every trial: evidence that keeps its error rate however often it is read. Pure.
+"""Sequential tests: evidence that may be read after every trial and keeps its error rate. Pure.
 
 Evidence against a claim is a process that, where the claim is true, is a non-negative martingale that begins at 1 (or
 lies below one). By Ville's inequality it ever exceeds 1 / LEVEL in at most LEVEL of all runs, so that one may stop
@@ -32,7 +32,7 @@ class Floor:
     rate is used up than :func:`_used` says, by every path on which the answer would be wrong. So the rate is exact, and
     nothing is lost to inequalities.
 
-    :ivar reached: None where it cannot be told yet; what has been decided stays.
+    :ivar reached: None while it is open; a decision stays.
     """
 
     def __init__(self, trials: int, need: int, level: float = LEVEL) -> None:
@@ -102,7 +102,7 @@ def evidence_of_reaching(strata: Sequence[Stratum], need: int) -> float:
 
 
 def decide_floor(strata: Sequence[Stratum], need: int, level: float = LEVEL) -> bool | None:
-    """Tell whether at least ``need`` of all trials of several domains will have succeeded; None: not yet.
+    """Return whether at least ``need`` of all trials of several domains will have succeeded; None: not yet.
 
     Either answer is wrong in at most ``level`` of all runs. Of one domain alone :class:`Floor` tells it sooner.
     """
@@ -148,8 +148,7 @@ _LEAST = 1e-3
 class Bets:
     """Evidence about the mean of differences between -1 and 1, such as those of two runs' paired trials.
 
-    Whoever bets the same share of what they have on every difference makes a martingale if the mean is the one that is
-    claimed.
+    Betting the same share of the capital on every difference makes a martingale if the mean is the one that is claimed.
 
     :param claimed: the mean that is not exceeded where the claim is true.
     :param share: of the largest stake; below 1, so that no difference takes all that one has.

@@ -3,9 +3,9 @@
 Layout of a results directory::
 
     DIR/.gitignore           keeps the results out of version control
-    DIR/run.lock             who writes into it, while somebody does (see lock.py)
+    DIR/run.lock             the process that writes into it (see lock.py)
     DIR/run.json             what the last run was asked to do (see manifest.py)
-    DIR/live/                conversations that are being held, where they may be watched (see live.py)
+    DIR/live/                conversations in flight, with --a2a-live (see live.py)
     DIR/trials/NAME.json     one per trial key; NAME is readable, unique and safe (TrialKey.file_stem)
 
 A file is replaced when the same trial runs again.
@@ -42,7 +42,7 @@ _REMEDY = "remove the file, and hold the trial again with --a2a-resume"
 
 
 def _contradiction(result: TrialResult) -> str | None:
-    """Say where a result is not what everybody who computes with it takes for granted."""
+    """Return what makes a result inconsistent; None where nothing does."""
     if result.status == "evaluated" and result.reward_info is None:
         return "reward_info is null, and an evaluated trial has one"
     measured = result.provenance.get("measured", {})
@@ -180,7 +180,7 @@ def _from_elsewhere(path: Path) -> bytes | None:
 
 
 def _remove_leftovers(directory: Path) -> None:
-    """Remove what processes of this machine left half written when they were killed."""
+    """Remove the temporary files of processes of this machine that were killed."""
     for path in directory.glob(".*.tmp"):
         found = _LEFTOVER.fullmatch(path.name)
         if found and not is_alive(int(found[1])):

@@ -86,7 +86,7 @@ class StoredForm(Generic[Content]):
         return content
 
     def _has_plain_head(self, data: bytes) -> bool:
-        """Tell whether a file begins with the right version, as those do that we write, and speaks of no other."""
+        """Return whether a file begins with the right version, as our own files do, and names no other."""
         plain = not self.schema and re.match(rb'\{\s*"schema_version": (\d{1,9}),', data)
         # In texts the quotes are escaped.
         return bool(plain and int(plain[1]) == self.version and data.count(b'"schema_version"') == 1)
@@ -124,7 +124,7 @@ def adapter_of(content: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     if content not in _ADAPTERS:
-        # Annotations are looked up in the module, which whoever tests plugins inside of pytest may have unloaded.
+        # Annotations are looked up in the module, which tests of pytest plugins may have unloaded.
         import_module(content.__module__)
         _ADAPTERS[content] = TypeAdapter(content)
     return _ADAPTERS[content]

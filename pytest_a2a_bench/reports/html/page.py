@@ -68,7 +68,7 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
 
 
 def render_chunk(packed: str) -> str:
-    """Return the page of a chunk: it tells the page that frames it what it holds, and can do nothing else."""
+    """Return the page of a chunk: it posts its content to the page that frames it, and can do nothing else."""
     script = asset(_CHUNK_SCRIPT)
     head = el(
         "head",
@@ -77,8 +77,8 @@ def render_chunk(packed: str) -> str:
         el("meta", name="robots", content="noindex"),
         el("title", "Transcripts"),
     )
-    told = el("p", "Transcripts, packed: ", el("a", "index.html", href="../index.html"), " shows them.")
-    body = el("body", told, chunk_element(packed, "chunk"), el("script", Markup(script)))
+    note = el("p", "Transcripts, packed: ", el("a", "index.html", href="../index.html"), " shows them.")
+    body = el("body", note, chunk_element(packed, "chunk"), el("script", Markup(script)))
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
@@ -160,7 +160,7 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Markup]
 
 
 def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
-    """Return what the viewer shows of a trial, with what only the run knows of it."""
+    """Return a trial for the viewer, with its command and the same trial of the baseline."""
     found = records.detail(result)
     key = str(result.key)
     if key in contents.nodeids:
@@ -181,7 +181,7 @@ def asset(names: tuple[str, ...]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return how a policy knows a script or a style."""
+    """Return the hash by which a policy allows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -1,4 +1,4 @@
-"""What a page knows of a trial: a short row for the table, and everything else for the viewer (pure).
+"""A trial as JSON for the page: a short row for the table, and a record for the viewer (pure).
 
 Both are JSON. Texts are sanitised, and bounded with a note of what was left out: the trial's file has all of it.
 """
@@ -42,7 +42,7 @@ STATES = {
     "skipped": "skipped",
     "passed": "passed",
 }
-"""What a trial can come to, worst first, and how it is written."""
+"""Outcomes of a trial, the worst first, and their names."""
 
 
 def state(result: TrialResult) -> str:
@@ -90,14 +90,14 @@ def order(result: TrialResult) -> tuple[Any, ...]:
 
 
 def why(result: TrialResult) -> str:
-    """Return the shortest reason for what came of a trial; empty where it passed."""
+    """Return the shortest reason for the outcome of a trial; empty where it passed."""
     if result.error:
         return f"{result.error_type}: {result.error}" if result.error_type else result.error
     if result.user_fault:
         return f"user at fault: {result.user_fault.words}"
-    told = diagnosis_of(result)
-    if told is not None and told.kind != "unexplained":
-        return cause_of(result.key.suite, told.kind).about(told.subject)
+    found = diagnosis_of(result)
+    if found is not None and found.kind != "unexplained":
+        return cause_of(result.key.suite, found.kind).about(found.subject)
     reward = result.reward_info
     if reward is None or reward.success:
         return ""
@@ -135,9 +135,9 @@ def detail(result: TrialResult) -> dict[str, Any]:
 
 
 def beside(result: TrialResult, name: str) -> dict[str, Any]:
-    """Return what the viewer shows of the same trial of another run.
+    """Return the same trial of another run for the viewer.
 
-    :param name: what that run is called.
+    :param name: the name of that run.
     """
     return {
         "name": one_line(name, 120),
@@ -184,13 +184,13 @@ def _facts(result: TrialResult) -> list[list[str]]:
 
 
 def _diagnosed(result: TrialResult) -> list[tuple[str, str]]:
-    told = diagnosis_of(result)
-    if told is None:
+    found = diagnosis_of(result)
+    if found is None:
         return []
     return [
-        ("missed because", sentence(result, told)),
-        ("in detail", told.detail),
-        ("likely fix", cause_of(result.key.suite, told.kind).remedy(told.subject)),
+        ("missed because", sentence(result, found)),
+        ("in detail", found.detail),
+        ("likely fix", cause_of(result.key.suite, found.kind).remedy(found.subject)),
     ]
 
 
@@ -216,8 +216,8 @@ def _estimated(result: TrialResult) -> str:
         ("tokens in", used.input_tokens),
         ("tokens out", used.output_tokens),
     )
-    told = ", ".join(f"{name} {value}" for name, value in known if value is not None)
-    return f"{told}, for {result.provenance.get('agent_model')}" if told else ""
+    tokens = ", ".join(f"{name} {value}" for name, value in known if value is not None)
+    return f"{tokens}, for {result.provenance.get('agent_model')}" if tokens else ""
 
 
 def _reward(reward: Reward) -> dict[str, Any]:
