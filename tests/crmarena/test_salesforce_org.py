@@ -11,8 +11,12 @@ from salesforce_server import PASSWORD, TOKEN, SalesforceServer, redirected, ser
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import SalesforceOrg, open_salesforce
-from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, Logins, read_credentials
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import (
+    Credentials,
+    SalesforceOrg,
+    open_salesforce,
+    read_credentials,
+)
 from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, QuotaError, TransportError
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.trials.breaker import Breaker, cause_of
@@ -264,9 +268,8 @@ def test_credentials_are_never_shown() -> None:
 
 
 def test_a_session_is_shown_nowhere(server: SalesforceServer) -> None:
-    logins = Logins(read_credentials(server.environ))
-    login = logins.newer_than(0)
-    assert login.session_id == "session-0"
-    assert "session-0" not in f"{login} {login!r}"
+    org = open_salesforce(server.environ)
+    org.run("SELECT Id FROM Case LIMIT 1")
+    assert "session-0" not in f"{org} {vars(org)}"
     assert "session-0" not in KNOWN.hide("it is session-0 now")
-    logins.close()
+    org.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -40,13 +40,8 @@ def mini(seed: int = 1, tasks_per_category: int = 10) -> MiniOrg:
 @contextmanager
 def opened(org: MiniOrg) -> Iterator[LocalOrg]:
     """Open an org for queries."""
-    connection = org.to_connection()
-    local = LocalOrg.from_connection(connection, org.schema, name=org.name, today=org.today)
-    try:
+    with closing(LocalOrg.from_rows(org.rows, org.schema, name=org.name, today=org.today)) as local:
         yield local
-    finally:
-        local.close()
-        connection.close()
 
 
 def solve(task: AgentTask | CrmTask, run: Callable[[str], QueryResult]) -> str:

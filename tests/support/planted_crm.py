@@ -5,7 +5,6 @@ The queries that the plan makes are worked out before on the same org, so that a
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import random
 import re
@@ -128,9 +127,8 @@ def tasks() -> dict[str, CrmTask]:
 @functools.cache
 def _org() -> LocalOrg:
     made = mini()
-    with contextlib.closing(made.to_connection()) as connection:
-        # A copy that is removed when the process ends.
-        return LocalOrg.from_connection(connection, made.schema, name=made.name, today=made.today)
+    # A copy that is removed when the process ends.
+    return LocalOrg.from_rows(made.rows, made.schema, name=made.name, today=made.today)
 
 
 def scene_of(task_id: str, kind: str) -> CrmScene:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
 #: A Wednesday in the first quarter.

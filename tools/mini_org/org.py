@@ -72,12 +72,6 @@ class MiniOrg:
         """The same tasks with a user who can be asked back."""
         return tuple(replace(task, interactive=True) for task in self.tasks)
 
-    def to_connection(self) -> sqlite3.Connection:
-        """Return the tables in a new SQLite database in memory, which other threads may use."""
-        connection = sqlite3.connect(":memory:", check_same_thread=False)
-        fill(connection, self.rows, self.schema)
-        return connection
-
     def write_sqlite(self, path: Path) -> None:
         """Write the tables to a new SQLite file.
 

@@ -70,7 +70,7 @@ def open_org(source: Source, *, rot: bool = False) -> LocalOrg:
     :raises ConfigurationError: if the source has tasks but no rows.
     """
     if isinstance(source, PublishedSource):
-        return LocalOrg.open(source.rows_file(), source.schema, name=org_of(source.domain))
+        return LocalOrg(source.rows_file(), source.schema, name=org_of(source.domain))
     rows = mini.read_rows()
     for name, extra in mini.read_rot().rows.items() if rot else ():
         rows.setdefault(name, []).extend(extra)

@@ -131,7 +131,7 @@ def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[s
 
 
 def _live_problems(environ: Mapping[str, str]) -> list[str]:
-    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
 
     problems = []
     # Looked for and not imported: nobody logs in here.
@@ -168,7 +168,7 @@ def _count_tasks(data: str | None) -> str:
 
 def _describe_login(environ: Mapping[str, str]) -> str:
     """Say whether there are credentials. No value is shown."""
-    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
 
     try:
         return f"credentials for {read_credentials(environ).place}"

@@ -12,7 +12,7 @@ from mini_org.company import Company
 from mini_org.ids import record_id
 from mini_org.period_questions import UNCLEAR, draft_questions, find_winner
 
-from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum
 from pytest_a2a_bench.errors import HarnessError
 
 

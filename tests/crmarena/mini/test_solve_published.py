@@ -34,7 +34,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalOrg]:
     source = published("b2b_partial.db")
     path = Path(tmp_path_factory.mktemp("org")) / "copy.db"
     path.write_bytes(source.read_bytes())
-    org = LocalOrg.open(path, standard_schema(), name="b2b, in part")
+    org = LocalOrg(path, standard_schema(), name="b2b, in part")
     yield org
     org.close()
 

@@ -17,9 +17,8 @@ from small_org import CASES, ROWS, open_small_org
 
 from pytest_a2a_bench.benchmarks.crmarena.org import standard
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.connections import Connection
-from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum, is_record_id, spellings
-from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.local import Connection, LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum, is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import outside_object, read_published, standard_schema
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError
 
@@ -60,7 +59,7 @@ def test_a_dump_with_numbers_as_text_and_other_cases(tmp_path: Path) -> None:
         "INSERT INTO Opportunity VALUES ('006000000000001AAA', '2023-03-01T00:00:00.000+0000')",
         "CREATE TABLE secret (word TEXT)",
     )
-    org = LocalOrg.open(path, standard_schema(), name="dump", today=date(2023, 3, 2))
+    org = LocalOrg(path, standard_schema(), name="dump", today=date(2023, 3, 2))
     try:
         items = org.run("SELECT Quantity, UnitPrice, PriceBookEntryId FROM OrderItem ORDER BY Quantity").records
         assert [(r["Quantity"], r["UnitPrice"], r["PriceBookEntryId"]) for r in items] == [
@@ -87,7 +86,7 @@ def test_the_source_is_copied_and_left_alone(tmp_path: Path) -> None:
         tmp_path / "dump.db", "CREATE TABLE Lead (Id TEXT)", "INSERT INTO Lead VALUES ('00Q000000000001AAA')"
     )
     before = path.read_bytes()
-    org = LocalOrg.open(path, standard_schema(), name="dump")
+    org = LocalOrg(path, standard_schema(), name="dump")
     path.unlink()
     assert org.run("SELECT COUNT() FROM Lead").total_size == 1
     folder = org.path.parent
@@ -100,14 +99,14 @@ def test_the_source_is_copied_and_left_alone(tmp_path: Path) -> None:
 
 def test_bad_sources_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none\.db: no such file"):
-        LocalOrg.open(tmp_path / "none.db", standard_schema(), name="x")
+        LocalOrg(tmp_path / "none.db", standard_schema(), name="x")
     text = tmp_path / "text.db"
     text.write_text("this is no database, however long one makes it")
     with pytest.raises(ConfigurationError, match=r"text\.db: cannot be read as an SQLite file"):
-        LocalOrg.open(text, standard_schema(), name="x")
+        LocalOrg(text, standard_schema(), name="x")
     other = _database(tmp_path / "other.db", "CREATE TABLE songs (title TEXT)")
     with pytest.raises(ConfigurationError, match="has no table of the schema's objects"):
-        LocalOrg.open(other, standard_schema(), name="x")
+        LocalOrg(other, standard_schema(), name="x")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def schema() -> OrgSchema:
 
 @pytest.fixture(scope="module")
 def partial(schema: OrgSchema) -> Iterator[LocalOrg]:
-    org = LocalOrg.open(_DATA / "b2b_partial.db", schema, name="b2b", today=date(2022, 10, 1))
+    org = LocalOrg(_DATA / "b2b_partial.db", schema, name="b2b", today=date(2022, 10, 1))
     yield org
     org.close()
 

@@ -36,7 +36,7 @@ def drifted(org: LocalOrg, level: DriftLevel, seed: int = 0) -> LocalOrg:
     :param seed: which fields, and to what.
     :returns: an org of its own: close it as well as the one that it was made of.
     """
-    return LocalOrg.open(
+    return LocalOrg(
         org.path,
         drift_schema(org.schema, level, seed),
         name=org.name,

@@ -1,29 +1,34 @@
-"""An org on this machine: SOQL and SOSL over an SQLite file in the shape of the official dumps."""
+"""An org on this machine: SOQL and SOSL over an SQLite file in the shape of the official dumps.
+
+Connections are read-only and have limits, so that no query does harm even if the parser let it through.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 import tempfile
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.connections import Connection, Connections
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import whole_characters
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, envelope
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
-from pytest_a2a_bench.benchmarks.crmarena.org.sosl import SearchPlan, compile_sosl
+from pytest_a2a_bench.benchmarks.crmarena.org.sosl import SearchPlan, compile_sosl, matches_search
 from pytest_a2a_bench.benchmarks.crmarena.org.tables import copy_tables
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, HarnessError
 
 #: Rows that one answer may be made of, children included: what one transaction may read on Salesforce.
 ROW_LIMIT = 50_000
@@ -31,46 +36,153 @@ ROW_LIMIT = 50_000
 _REMEMBERED = 512
 
 
+#: SQLite's own instructions between two looks at the clock: about a fifth of a millisecond.
+_INSTRUCTIONS = 5_000
+#: No value may become longer than this: ``zeroblob`` and ``printf`` make long ones from short queries.
+_LONGEST_VALUE = 4_000_000
+# What a SELECT needs; everything else is denied, whatever future versions of SQLite add.
+_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+# Functions of SQLite's own shell and extensions that touch files.
+_FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"})
+#: What SQLite says of queries that are right, but too much for it.
+# By words: Python gives no codes for most of them.
+_LIMITS = ("too complex", "too big", "too many", "too large", "at most", "overflow")
+TOO_LONG = "Your query request was running for too long."
+
+
+class Connection:
+    """One connection, used by one thread at a time.
+
+    :param time_limit: seconds of CPU time that a query may take.
+    """
+
+    def __init__(self, path: Path, time_limit: float) -> None:
+        # immutable: nobody writes to this copy, so that SQLite needs no locks.
+        uri = f"{path.as_uri()}?mode=ro&immutable=1"
+        # check_same_thread=False because threads take turns, which LocalOrg sees to.
+        self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+        self._time_limit = time_limit
+        self._deadline = 0.0
+        # A second bolt beside mode=ro and the authorizer: none of the three alone is to be trusted.
+        self._connection.execute("PRAGMA query_only = 1")
+        self._connection.execute("PRAGMA temp_store = MEMORY")
+        # Up to 256 MB of the file are mapped instead of read.
+        self._connection.execute("PRAGMA mmap_size = 268435456")
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        # No query may open another file.
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        # SQLite's own LOWER knows ASCII only.
+        self._connection.create_function("fold", 1, _fold, deterministic=True)
+        self._connection.create_function("geo_distance", 5, geo_distance, deterministic=True)
+        self._connection.create_function("matches_search", -1, self._matches, deterministic=True)
+        # SQLite makes this table on its first use, with statements that the authorizer would deny.
+        self._connection.execute("SELECT value FROM json_each('[]')").fetchall()
+        self._connection.set_authorizer(_authorize)
+        self._connection.set_progress_handler(self._is_late, _INSTRUCTIONS)
+
+    def start_query(self, began: float | None = None) -> None:
+        """Begin to count the time of a query, which may be several statements.
+
+        CPU time of this thread: a machine that is busy with something else is not the query's fault.
+
+        :param began: its ``time.thread_time()`` before it was compiled, which counts.
+        """
+        self._deadline = (time.thread_time() if began is None else began) + self._time_limit
+
+    # Some queries are several statements: the clock is the query's and not each statement's.
+    def fetch(self, sql: str, parameters: tuple[Any, ...], most: int) -> list[tuple[Any, ...]]:
+        """Return rows, at most one more than ``most``.
+
+        :raises OrgError: QUERY_TIMEOUT, and QUERY_TOO_COMPLICATED beyond one of SQLite's own limits.
+        :raises HarnessError: if SQLite refuses the SQL for another reason: then the compiler is wrong.
+        """
+        if self._is_late():
+            # SQLite's own handler is asked only once a statement runs, and not while it is prepared.
+            raise OrgError("QUERY_TIMEOUT", TOO_LONG)
+        try:
+            cursor = self._connection.execute(sql, parameters)
+            # One more than may be there shows that there are too many, without reading them all.
+            return cursor.fetchmany(most + 1)
+        except sqlite3.Error as error:
+            if _is_limit(error):
+                raise OrgError("QUERY_TOO_COMPLICATED", f"The query is too complicated ({error}).") from error
+            refusal = self._explain(error)
+            if refusal.code == "QUERY_TIMEOUT":
+                raise refusal from error
+            # The SQL is in the message, because the agent's query was right and our compiler was not.
+            raise HarnessError(f"compiled query: SQLite refuses it ({error}): {sql[:2000]}") from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _explain(self, error: Exception) -> OrgError:
+        if "interrupted" in str(error) or self._is_late():
+            return OrgError("QUERY_TIMEOUT", TOO_LONG)
+        return OrgError("MALFORMED_QUERY", str(error))
+
+    def _is_late(self) -> bool:
+        return time.thread_time() > self._deadline
+
+    def _matches(self, *arguments: Any) -> bool:
+        # A search function runs in Python, where SQLite's progress handler does not look.
+        if self._is_late():
+            raise TimeoutError(TOO_LONG)
+        return matches_search(*arguments)
+
+
+def _is_limit(error: sqlite3.Error) -> bool:
+    return any(words in str(error) for words in _LIMITS)
+
+
+def _fold(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
+
+
+_EARTH_KM = 6371.0088
+_KM_IN_MILE = 1.609344
+
+
+def geo_distance(
+    latitude: float | None,
+    longitude: float | None,
+    other_latitude: float | None,
+    other_longitude: float | None,
+    unit: str,
+) -> float | None:
+    """Return the great-circle distance of two places in degrees, in ``mi`` or ``km``; None where one is unknown."""
+    if latitude is None or longitude is None or other_latitude is None or other_longitude is None:
+        return None
+    one, other = math.radians(latitude), math.radians(other_latitude)
+    across = math.radians(other_longitude - longitude)
+    chord = math.sin((other - one) / 2) ** 2 + math.cos(one) * math.cos(other) * math.sin(across / 2) ** 2
+    km = 2 * _EARTH_KM * math.asin(min(1.0, math.sqrt(chord)))
+    return km if unit == "km" else km / _KM_IN_MILE
+
+
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+    # Nearly all that is asked: once for each column of each statement.
+    if action == sqlite3.SQLITE_READ:
+        return sqlite3.SQLITE_OK
+    if action not in _ALLOWED or (second or "").lower() in _FORBIDDEN_FUNCTIONS:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
+
+
 class LocalOrg:
     """An org in an SQLite file. May be asked from several threads at once; reads only.
 
-    The file is copied once, typed and indexed, and never touched again. Beyond its limits a query is refused with
-    QUERY_TIMEOUT or OPERATION_TOO_LARGE.
+    The file has one table per object and columns named like the fields. It is copied once, typed and indexed, and never
+    touched again. Beyond its limits a query is refused with QUERY_TIMEOUT or OPERATION_TOO_LARGE.
 
-    Use :meth:`open` or :meth:`from_connection`.
-
-    :param path: the copy, which this object owns.
-    :param folder: the directory to remove on :meth:`close`.
+    :param today: the day that TODAY means; the real one if None.
+    :param time_limit: seconds of CPU time that one query may take.
+    :param row_limit: rows that one answer may be made of.
+    :raises ConfigurationError: if there is no such file, or it is not such a database.
     """
 
     def __init__(
         self,
-        path: Path,
-        folder: Path,
-        schema: OrgSchema,
-        *,
-        name: str,
-        today: date | None,
-        time_limit: float,
-        row_limit: int,
-    ) -> None:
-        self.name = name
-        self.today = today
-        self.time_limit = time_limit
-        self.row_limit = row_limit
-        # A copy of our own: the user's file must stay as it is, and gets typed values and indexes.
-        self.path = path
-        self._schema = schema
-        self._connections = Connections(path, time_limit)
-        # By day too: TODAY in a query means another day tomorrow.
-        self._soql = lru_cache(_REMEMBERED)(lambda text, day: compile_soql(text, schema, day))
-        self._sosl = lru_cache(_REMEMBERED)(lambda text, day: compile_sosl(text, schema, day))
-        # Also where nobody calls close: copies of an org are large.
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, True)
-
-    @classmethod
-    def open(
-        cls,
         path: Path,
         schema: OrgSchema,
         *,
@@ -78,64 +190,46 @@ class LocalOrg:
         today: date | None = None,
         time_limit: float = 5.0,
         row_limit: int = ROW_LIMIT,
-    ) -> LocalOrg:
-        """Open an SQLite file with one table per object and columns named like the fields.
-
-        :param today: the day that TODAY means; the real one if None.
-        :param time_limit: seconds of CPU time that one query may take.
-        :param row_limit: rows that one answer may be made of.
-        :raises ConfigurationError: if there is no such file, or it is not such a database.
-        """
+    ) -> None:
         if not path.is_file():
             raise ConfigurationError(f"org database {path}: no such file")
+        self.name = name
+        self.today = today
+        self.time_limit = time_limit
+        self.row_limit = row_limit
         folder = Path(tempfile.mkdtemp(prefix="a2a-org-"))
-        # The folder goes with the failure, as nobody would know of it.
+        # Also where nobody calls close: copies of an org are large.
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, True)
+        # A copy of our own: the user's file must stay as it is, and gets typed values and indexes.
+        self.path = folder / "org.db"
         try:
-            copy_tables(path, folder / "org.db", schema)
+            copy_tables(path, self.path, schema)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._remove()
             raise
-        return cls(
-            folder / "org.db",
-            folder,
-            schema,
-            name=name,
-            today=today,
-            time_limit=time_limit,
-            row_limit=row_limit,
-        )
-
-    @classmethod
-    def from_connection(cls, connection: sqlite3.Connection, schema: OrgSchema, **options: Any) -> LocalOrg:
-        """Copy the database behind a connection, which may be in memory and stays the caller's.
-
-        :param options: as for :meth:`open`.
-        """
-        with tempfile.TemporaryDirectory(prefix="a2a-org-") as folder:
-            path = Path(folder) / "source.db"
-            target = sqlite3.connect(path)
-            # backup() copies a database in memory page by page, whatever is in it.
-            try:
-                connection.backup(target)
-            finally:
-                target.close()
-            return cls.open(path, schema, **options)
+        self._schema = schema
+        # As many connections as there are queries at the same time; closed for good once this is None.
+        self._idle: list[Connection] | None = []
+        self._lock = Lock()
+        # By day too: TODAY in a query means another day tomorrow.
+        self._soql = lru_cache(_REMEMBERED)(lambda text, day: compile_soql(text, schema, day))
+        self._sosl = lru_cache(_REMEMBERED)(lambda text, day: compile_sosl(text, schema, day))
 
     @classmethod
     def from_rows(cls, rows: Mapping[str, Iterable[Mapping[str, Any]]], schema: OrgSchema, **options: Any) -> LocalOrg:
         """Make an org of records in memory.
 
         :param rows: records by object name; keys are field names.
-        :param options: as for :meth:`open`.
+        :param options: those of the class.
         """
-        connection = sqlite3.connect(":memory:")
-        try:
-            for sobject in schema.objects:
-                _insert_rows(connection, sobject, list(rows.get(sobject.name, ())))
-            connection.commit()
-            return cls.from_connection(connection, schema, **options)
-        finally:
-            connection.close()
+        with tempfile.TemporaryDirectory(prefix="a2a-org-") as folder:
+            path = Path(folder) / "source.db"
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA synchronous = OFF")
+                for sobject in schema.objects:
+                    _insert_rows(connection, sobject, list(rows.get(sobject.name, ())))
+                connection.commit()
+            return cls(path, schema, **options)
 
     @property
     def schema(self) -> OrgSchema:
@@ -152,16 +246,42 @@ class LocalOrg:
         text = whole_characters(text)
         if text.lstrip()[:4].upper() == "FIND":
             search = self._sosl(text, self._day())
-            with self._connections.borrow(clock) as connection:
+            with self._borrow(clock) as connection:
                 return self._search(connection, search, started)
         plan = self._soql(text, self._day())
-        with self._connections.borrow(clock) as connection:
+        with self._borrow(clock) as connection:
             return self._select(connection, plan, started)
 
     def close(self) -> None:
         """Close the connections and remove the copy."""
-        self._connections.close()
+        with self._lock:
+            idle, self._idle = self._idle, None
+        # Those in use are closed when they come back.
+        for connection in idle or ():
+            connection.close()
         self._remove()
+
+    @contextmanager
+    def _borrow(self, began: float) -> Iterator[Connection]:
+        """Lend a connection whose clock has started.
+
+        :raises ValueError: once the org is closed.
+        """
+        with self._lock:
+            if self._idle is None:
+                raise ValueError("the org is closed")
+            connection = self._idle.pop() if self._idle else None
+        # Outside of the lock: opening a file takes longer than taking one from a list.
+        connection = connection or Connection(self.path, self.time_limit)
+        connection.start_query(began)
+        try:
+            yield connection
+        finally:
+            with self._lock:
+                if self._idle is None:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
 
     def _day(self) -> date:
         return self.today or datetime.now(UTC).date()

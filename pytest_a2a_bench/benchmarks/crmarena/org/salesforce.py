@@ -1,25 +1,142 @@
-"""A live Salesforce org behind the interface of a local one: it is asked over its REST API, and only ever read."""
+"""A live Salesforce org behind the interface of a local one: read over its REST API with simple-salesforce."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import (
-    Credentials,
-    Login,
-    Logins,
-    connect,
-    read_credentials,
-)
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, FieldType, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
-from pytest_a2a_bench.errors import AuthenticationError, InfrastructureError, QuotaError, TransportError
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    InfrastructureError,
+    MissingExtraError,
+    QuotaError,
+    TransportError,
+)
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
+
+INSTANCE_URL = "SALESFORCE_INSTANCE_URL"
+ACCESS_TOKEN = "SALESFORCE_ACCESS_TOKEN"
+USERNAME = "SALESFORCE_USERNAME"
+PASSWORD = "SALESFORCE_PASSWORD"
+SECURITY_TOKEN = "SALESFORCE_SECURITY_TOKEN"
+CONSUMER_KEY = "SALESFORCE_CONSUMER_KEY"
+CONSUMER_SECRET = "SALESFORCE_CONSUMER_SECRET"
+DOMAIN = "SALESFORCE_DOMAIN"
+API_VERSION = "SALESFORCE_API_VERSION"
+
+# simple-salesforce's own default.
+DEFAULT_API_VERSION = "59.0"
+
+WAYS = (
+    (INSTANCE_URL, ACCESS_TOKEN),
+    (USERNAME, PASSWORD, SECURITY_TOKEN),
+    (CONSUMER_KEY, CONSUMER_SECRET, DOMAIN),
+)
+"""The variables of each way to log in, in the order in which they are tried."""
+
+_ARGUMENTS = {
+    INSTANCE_URL: "instance_url",
+    ACCESS_TOKEN: "session_id",
+    USERNAME: "username",
+    PASSWORD: "password",
+    SECURITY_TOKEN: "security_token",
+    CONSUMER_KEY: "consumer_key",
+    CONSUMER_SECRET: "consumer_secret",
+    DOMAIN: "domain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to log in.
+
+    :param arguments: for simple-salesforce's client; never shown.
+    """
+
+    arguments: Mapping[str, str] = field(repr=False)
+    version: str = DEFAULT_API_VERSION
+
+    @property
+    def place(self) -> str:
+        """The org's host, as far as it is known before logging in."""
+        return urlsplit(self.arguments.get("instance_url", "")).netloc or self.arguments.get("domain", "login")
+
+    @property
+    def renewable(self) -> bool:
+        """Whether an expired session can be replaced by logging in again."""
+        return "session_id" not in self.arguments
+
+    @property
+    def secrets(self) -> list[KnownSecret]:
+        """The values that are hidden wherever something is written."""
+        known = {_ARGUMENTS[name]: name for name in (ACCESS_TOKEN, PASSWORD, SECURITY_TOKEN, CONSUMER_SECRET)}
+        return [KnownSecret(name, self.arguments[key]) for key, name in known.items() if key in self.arguments]
+
+
+def read_credentials(environ: Mapping[str, str]) -> Credentials:
+    """Read the first complete set of variables.
+
+    :raises ConfigurationError: if there is none, or the instance URL is not one.
+    """
+    version = environ.get(API_VERSION, "").removeprefix("v") or DEFAULT_API_VERSION
+    # A token first: whoever has one needs no password here.
+    for names in WAYS:
+        if all(environ.get(name) for name in names):
+            # A domain (sandbox: test) goes with either of the other ways.
+            chosen = [*names, *([DOMAIN] if DOMAIN not in names and environ.get(DOMAIN) else [])]
+            if INSTANCE_URL in names:
+                chosen = list(names)
+                _check_url(environ[INSTANCE_URL])
+            return Credentials({_ARGUMENTS[name]: environ[name] for name in chosen}, version)
+    ways = "; or ".join(" and ".join(names) for names in WAYS)
+    # Most mistakes are one variable of a set that is missing.
+    begun = sorted(name for name in _ARGUMENTS if environ.get(name))
+    found = f"only {', '.join(begun)} set" if begun else "none of them is set"
+    raise ConfigurationError(f"a Salesforce org needs credentials in the environment: {ways}; {found}")
+
+
+def connect(credentials: Credentials, session: Any = None) -> Any:
+    """Log in and return simple-salesforce's client.
+
+    :param session: a ``requests.Session`` to use.
+    :raises MissingExtraError: if simple-salesforce is not installed.
+    :raises AuthenticationError: if Salesforce refuses the credentials.
+    :raises TransportError: if it cannot be reached.
+    """
+    try:
+        import requests
+        import simple_salesforce
+    except ImportError as error:
+        raise MissingExtraError("simple-salesforce", "salesforce", str(error)) from error
+    try:
+        client = simple_salesforce.Salesforce(
+            # object_pairs_hook=dict: its own ordered dictionaries are no JSON to anybody else.
+            **credentials.arguments,
+            version=credentials.version,
+            session=session,
+            object_pairs_hook=dict,
+        )
+    except simple_salesforce.SalesforceAuthenticationFailed as error:
+        raise AuthenticationError(
+            f"Salesforce refused the credentials: {str(error).rstrip('.')}; check the SALESFORCE_* variables"
+        ) from error
+    except requests.RequestException as error:
+        raise TransportError(f"Salesforce cannot be reached to log in: {error}") from error
+    plain = urlsplit(credentials.arguments.get("instance_url", ""))
+    if plain.scheme == "http":  # a server on this machine: simple-salesforce itself only knows https
+        client.base_url = f"http://{plain.netloc}/services/data/v{credentials.version}/"
+    return client
+
 
 TIMEOUT = 120.0
 """Seconds for one request: as long as Salesforce itself lets a query take."""
@@ -46,7 +163,7 @@ _LEAVES_A_TRACE = re.compile(r"\b(?:FOR\s+(?:VIEW|REFERENCE|UPDATE)|UPDATE\s+(?:
 def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None) -> SalesforceOrg:
     """Return the org that the environment names; nothing is sent before it is asked.
 
-    :param environ: holds the credentials, see :data:`.salesforce_login.WAYS`.
+    :param environ: holds the credentials, see :data:`WAYS`.
     :param schema: what the agent is told of; by default what the org says about itself.
     :raises ConfigurationError: if the credentials are incomplete.
     """
@@ -56,11 +173,11 @@ def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None)
 class SalesforceOrg:
     """An org on Salesforce's servers.
 
-    Each thread has a connection of its own; all share one session. Only ``SELECT`` and ``FIND`` are ever sent, by GET,
-    and no clause that would leave a trace in the org (``FOR VIEW``, ``UPDATE TRACKING``).
+    All threads share one login. Only ``SELECT`` and ``FIND`` are ever sent, by GET, and no clause that would leave a
+    trace in the org (``FOR VIEW``, ``UPDATE TRACKING``).
 
     :param credentials: to log in with.
-    :param session: makes a ``requests.Session`` for each connection.
+    :param session: makes a ``requests.Session`` for each login.
     """
 
     def __init__(
@@ -70,19 +187,19 @@ class SalesforceOrg:
         *,
         row_limit: int = ROW_LIMIT,
         timeout: float = TIMEOUT,
-        session: Any = None,
+        session: Callable[[], Any] | None = None,
     ) -> None:
         self.name = f"salesforce:{credentials.place}"
-        self._logins = Logins(credentials, session)
+        self._credentials = credentials
         self._schema = schema
         self._row_limit = row_limit
         self._timeout = timeout
         self._make_session = session
-        # Each thread's requests go through a connection of its own.
         self._lock = threading.Lock()
-        self._local = threading.local()
-        self._used_up: QuotaError | None = None
-        self._sessions: list[Any] = []
+        self._clients: list[Any] = []
+        # Once the org has refused to answer any more: neither a wrong password nor a request is sent again.
+        self._stopped: AuthenticationError | QuotaError | None = None
+        self._forget = [KNOWN.remember(credentials.secrets)]
 
     @property
     def schema(self) -> OrgSchema:
@@ -116,12 +233,14 @@ class SalesforceOrg:
         return QueryResult(language, tuple(records), total, _count(records), time.monotonic() - began)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, and forget the secrets."""
         with self._lock:
-            sessions, self._sessions = self._sessions, []
-        for session in sessions:
-            session.close()
-        self._logins.close()
+            clients, self._clients = self._clients, []
+            forget, self._forget = self._forget, []
+        for client in clients:
+            client.session.close()
+        for each in forget:
+            each()
 
     def _all_records(self, envelope: Mapping[str, Any], read: list[int]) -> list[dict[str, Any]]:
         """Return an envelope's records with those of its further pages, and their children with all of theirs."""
@@ -162,11 +281,11 @@ class SalesforceOrg:
         :raises OrgError: if Salesforce refuses what was asked.
         :raises InfrastructureError: if it did not answer it.
         """
-        client, generation = self._client(), self._local.login.generation
+        client = self._connected()
         try:
             return self._send(client, path, parameters)
         except _ExpiredError:
-            client = self._client(expired=generation)
+            client = self._connected(expired=client)
         try:
             return self._send(client, path, parameters)
         except _ExpiredError as error:
@@ -182,7 +301,7 @@ class SalesforceOrg:
         except SalesforceError as error:
             refusal = _read_refusal(error.status, error.content, client.sf_instance)
             if isinstance(refusal, QuotaError):
-                self._used_up = refusal
+                self._stopped = refusal
             raise refusal from error
         except requests.exceptions.JSONDecodeError as error:
             raise TransportError(f"Salesforce ({client.sf_instance}) answered what is not JSON: {error}") from error
@@ -191,35 +310,31 @@ class SalesforceOrg:
         except requests.RequestException as error:
             raise TransportError(f"Salesforce ({client.sf_instance}) cannot be reached: {error}") from error
 
-    def _client(self, expired: int = 0) -> Any:
-        """Return this thread's client, over the session that all threads share.
+    def _connected(self, expired: Any = None) -> Any:
+        """Return the client that all threads share, logging in for the first thread that asks.
 
-        :param expired: the last generation of which it is known that it does not do any more.
+        :param expired: a client whose session does not do any more.
+        :raises AuthenticationError: if Salesforce refused the credentials, or a given token has expired.
+        :raises InfrastructureError: if Salesforce cannot be reached, or gives no more answers today.
         """
         with self._lock:
-            if self._used_up is not None:
-                # Each further request would count against the org, too, and be refused.
-                raise self._used_up
-        known: Login | None = getattr(self._local, "login", None)
-        if known is None or known.generation <= expired:
-            login = self._logins.newer_than(expired)
-            self._local.client = self._client_of(login)
-            self._local.login = login
-        return self._local.client
-
-    def _client_of(self, login: Login) -> Any:
-        arguments = {"session_id": login.session_id, "instance_url": f"https://{login.instance}"}
-        client = connect(Credentials(arguments, self._logins.credentials.version), self._new_session())
-        # simple-salesforce computes https addresses; a test server on this machine has another.
-        client.base_url = login.base_url
-        return client
-
-    def _new_session(self) -> Any:
-        import requests
-
-        session = self._make_session() if self._make_session is not None else requests.Session()
-        self._sessions.append(session)
-        return session
+            if self._stopped is not None:
+                # Salesforce locks a user out after some ten wrong passwords, and counts refused requests, too.
+                raise self._stopped
+            if self._clients and self._clients[-1] is not expired:
+                return self._clients[-1]
+            if expired is not None and not self._credentials.renewable:
+                raise AuthenticationError(
+                    f"the Salesforce session has expired or was never valid; set a new {ACCESS_TOKEN}"
+                )
+            try:
+                client = connect(self._credentials, self._make_session() if self._make_session is not None else None)
+            except AuthenticationError as error:
+                self._stopped = error
+                raise
+            self._forget.append(KNOWN.remember([KnownSecret("the Salesforce session", client.session_id)]))
+            self._clients.append(client)
+            return client
 
 
 class _ExpiredError(Exception):
@@ -338,3 +453,22 @@ def _type(kind: str, length: int) -> FieldType:
 
 
 _LONGEST_TEXT_AREA = 255
+
+
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme == "http" and parts.hostname and _is_this_machine(parts.hostname):
+        return
+    raise ConfigurationError(
+        f"{INSTANCE_URL} is {url!r}; expected https://... (http:// only for a server on this machine), "
+        "such as https://mydomain.my.salesforce.com"
+    )
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum, is_record_id
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum, is_record_id
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import read_structured, read_values
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge, extract_compat, extract_fixed
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
