@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pytest_a2a_bench.conformance.card import v0_3, v1_0
 from pytest_a2a_bench.conformance.card.document import Ledger, as_object, as_text, is_too_deep, show
+from pytest_a2a_bench.conformance.card.rules import check_rules, declares_0_3
 from pytest_a2a_bench.conformance.card.schema import check_shape, normalise
 from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS, check_signatures
 from pytest_a2a_bench.conformance.card.urls import PlainHttp
@@ -171,7 +171,7 @@ def card_versions(raw: Any) -> tuple[str, ...]:
     if "supportedInterfaces" in card or "supported_interfaces" in card:
         # A card for both has the members of both, and says in its list that it serves 0.3.
         old = "url" in card and as_text(card.get("protocolVersion")).startswith("0.")
-        return ("1.0", "0.3") if old and v1_0.declares_0_3(card) else ("1.0",)
+        return ("1.0", "0.3") if old and declares_0_3(card) else ("1.0",)
     # What looks like neither is judged as 1.0, which is what a new card should be.
     return ("0.3",) if any(name in card for name in _OLD_MEMBERS) else ("1.0",)
 
@@ -182,10 +182,7 @@ def _check_versions(raw: Mapping[str, Any], versions: tuple[str, ...], ledger: L
         # What 1.0's rules have told of the members that both versions share is not told again.
         own = ledger if version == versions[0] else Ledger()
         check_shape(normalised, version, own)
-        if version == "1.0":
-            v1_0.check(normalised.card, own, plain)
-        else:
-            v0_3.check(normalised.card, own, plain, hybrid="1.0" in versions)
+        check_rules(normalised.card, version, own, plain, hybrid=len(versions) > 1)
         if own is not ledger:
             ledger.merge(own)
 

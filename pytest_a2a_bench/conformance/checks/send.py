@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
-from pytest_a2a_bench.conformance.card.shared import MEDIA_TYPE
+from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
 from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.fixtures import reply_in
