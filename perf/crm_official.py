@@ -1,4 +1,4 @@
-"""Certify ``--a2a-crm-official``: scripted agents through upstream's own code and through ours, compared.
+"""Certify ``crm-official``: scripted agents through upstream's own code and through ours, compared.
 
     PYTHONPATH=tools python perf/crm_official.py CHECKOUT [--strategy react|act|tool_call|tool_call_flex] [--rounds N]
                                          [--seed N]
@@ -364,7 +364,7 @@ def _settings(chosen: argparse.Namespace, options: Any) -> Settings:
         "crm_data": chosen.data,
         "crm_scoring": None,
     }
-    return Settings(user="llm", user_llm="user", judge_llm="judge", dialect=options.form, benchmark_options=own)
+    return Settings(user="llm:user", judge_llm="judge", dialect=options.form, benchmark_options=own)
 
 
 def _run_both(

@@ -207,7 +207,7 @@ def _lengths(only: str) -> list[tuple[int, int]]:
 
 
 def baseline_table(runs: int) -> None:
-    """Print verdicts, and how many merges the policies of ``--a2a-inconclusive`` stop."""
+    """Print verdicts, and how many merges the policies of ``inconclusive`` stop."""
     rows = [(f"{tasks} x {trials}", chances(tasks), trials) for tasks, trials in MIXED]
     rows += [(f"{tasks} x {trials}, rate {rate:g}", [rate] * tasks, trials) for tasks, trials, rate in NEARLY_PERFECT]
     found = {name: [compared(before, trials, drop, runs) for drop in DROPS] for name, before, trials in rows}

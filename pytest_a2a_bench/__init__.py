@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.conversation import Conversation
     from pytest_a2a_bench.benchmarks.player import Gold, Player
     from pytest_a2a_bench.benchmarks.suite import Suite
-    from pytest_a2a_bench.configuration.option import Option
+    from pytest_a2a_bench.config.setting import About
     from pytest_a2a_bench.errors import (
         A2ABenchError,
         AgentOutcomeError,
@@ -47,6 +47,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "A2ABenchError": "errors",
+    "About": "config.setting",
     "AgentConnection": "a2a.client",
     "AgentOutcomeError": "errors",
     "AgentSession": "a2a.session",
@@ -58,7 +59,6 @@ _HOMES = {
     "Gold": "benchmarks.player",
     "InfrastructureError": "errors",
     "MissingExtraError": "errors",
-    "Option": "configuration.option",
     "Outcome": "benchmarks.base",
     "Part": "model",
     "Player": "benchmarks.player",
@@ -79,6 +79,7 @@ _HOMES = {
 
 __all__ = [
     "A2ABenchError",
+    "About",
     "AgentConnection",
     "AgentOutcomeError",
     "AgentSession",
@@ -90,7 +91,6 @@ __all__ = [
     "Gold",
     "InfrastructureError",
     "MissingExtraError",
-    "Option",
     "Outcome",
     "Part",
     "Player",

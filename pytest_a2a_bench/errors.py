@@ -9,11 +9,11 @@
     ├── InfrastructureError       trouble around the agent: reported as ERROR, never as a bad agent
     │   ├── TransportError        connection, TLS, DNS, HTTP 5xx / 429
     │   │   ├── EndpointUnreachableError
-    │   │   ├── DeliveryUncertain a message may have been delivered, and no usable answer came: see --a2a-redeliver
+    │   │   ├── DeliveryUncertain a message may have been delivered, and no usable answer came: see redeliver
     │   │   └── TurnTimeoutError  one request, or one turn with its polling, took too long
     │   │       └── StreamStalledError  a stream began and then went silent
     │   ├── ProtocolError         the reply is not A2A (malformed JSON, JSON-RPC error, unreadable shape)
-    │   │   └── ReplyLimitError   an answer beyond ``--a2a-reply-limits``: inside a conversation the agent's fault
+    │   │   └── ReplyLimitError   an answer beyond ``reply-limits``: inside a conversation the agent's fault
     │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
     │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
     │   ├── RunTimeoutError       the run exceeded ``--a2a-run-timeout`` while this trial was under way
@@ -120,7 +120,7 @@ class QuotaError(TransportError):
 class DeliveryUncertain(TransportError):
     """The agent may have worked on a message to which no usable answer came, so the conversation cannot go on.
 
-    The trial is held again from the start, in a new context, at most ``--a2a-redeliver`` times.
+    The trial is held again from the start, in a new context, at most ``redeliver`` times.
 
     :param reason: what happened, in few words, as summaries count it: ``HTTP 502``, ``reset after delivery``.
     """
@@ -137,7 +137,7 @@ class TurnTimeoutError(TransportError):
 
 
 class StreamStalledError(TurnTimeoutError):
-    """A streamed answer had begun, and then nothing came for ``--a2a-stall-timeout``."""
+    """A streamed answer had begun, and then nothing came for ``stall-timeout``."""
 
 
 class ProtocolError(InfrastructureError):
@@ -154,7 +154,7 @@ class ProtocolError(InfrastructureError):
 
 
 class ReplyLimitError(ProtocolError):
-    """An answer is larger, or takes more to read, than ``--a2a-reply-limits`` allows; inside a conversation that is how
+    """An answer is larger, or takes more to read, than ``reply-limits`` allows; inside a conversation that is how
     the agent ended it (:class:`AgentOutcomeError`).
 
     :param limit: the name of the limit, such as ``bytes``.

@@ -127,7 +127,7 @@ class PriceList:
 
     @functools.cached_property
     def _litellm(self) -> Any:
-        return import_litellm("--a2a-agent-model")
+        return import_litellm("agent-model")
 
     @property
     def words(self) -> str:

@@ -1,6 +1,6 @@
 """Users and judges that are functions: language models to whoever asks them, by LiteLLM's own door for such.
 
-``--a2a-user-llm a2a-user/NAME`` and ``--a2a-judge-llm a2a-judge/NAME`` call the function with the messages that a model
+``--a2a-user llm:a2a-user/NAME`` and ``--a2a-judge-llm a2a-judge/NAME`` call the function with the messages that a model
 would get. So a benchmark needs to know nothing of it, be it upstream's own evaluator.
 """
 

@@ -1,12 +1,28 @@
-"""What one run is asked to do: a frozen value that every floor may read and none may change."""
+"""The settings of a run: one typed model with the name, type, default and description of each.
+
+:mod:`pytest_a2a_bench.config.load` reads values from the command line, the environment and the table
+``[tool.a2a-bench]``, and validates them with pydantic. The model itself is a plain frozen dataclass, so that making a
+copy (``dataclasses.replace``) neither validates again nor reads the environment.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, WrapValidator
+
+from pytest_a2a_bench.config import rates, values
+from pytest_a2a_bench.config.setting import About, Located, choice, text, whole_text
+from pytest_a2a_bench.config.values import AGENT_PREFIX as AGENT_PREFIX
+from pytest_a2a_bench.config.values import BUILTIN_AGENTS as BUILTIN_AGENTS
+from pytest_a2a_bench.config.values import BUILTIN_PREFIX as BUILTIN_PREFIX
+from pytest_a2a_bench.config.values import MODEL_PREFIX
+from pytest_a2a_bench.config.values import TAGGED_AGENTS as TAGGED_AGENTS
+from pytest_a2a_bench.config.values import without_query as without_query
+from pytest_a2a_bench.own_models import read_model
 from pytest_a2a_bench.secret import KnownSecret, SecretUrl, in_url
 
 PROTOCOLS = ("auto", "1.0", "0.3")
@@ -18,190 +34,343 @@ CHECK_PROFILES = ("safe", "standard", "full")
 """Which checks of the protocol a run makes, from the fewest to all."""
 OAUTH_METHODS = ("basic", "post")
 AUTH_ENV = "A2A_AUTH_TOKEN"
-"""The environment variable that holds the agent's token where none is named; it need not be set."""
+"""The environment variable with the agent's token where ``auth_env`` names none; it need not be set."""
 HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
-INCONCLUSIVE = ("signs", "fail", "pass")
-USERS = ("auto", "scripted", "llm")
-BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "echo")
-TAGGED_AGENTS = ("oracle", "readonly")
-"""Built-in agents that play the gold, and so have to be told which task they are asked."""
 
-BUILTIN_PREFIX = "builtin:"
-AGENT_PREFIX = "a2a:"
-"""What stands before the URL of an A2A agent that plays the user."""
+Count = Annotated[int, Field(ge=1)]
+CountOrZero = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+_FILE = Located(values.locate_file)
+_TEXT = text(values.read_text)
+_VARIABLE = text(values.read_variable_name)
+_NAMES = text(values.read_names)
+_LOCAL_PATH = text(values.read_local_path)
+_MODEL_ARGUMENTS = WrapValidator(lambda value, validate: validate(values.read_model_arguments(value)))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All options, resolved (command line over environment over ini over default).
+    """All settings of a run, of which the documentation's reference has a table (docs/reference/settings.md).
 
-    :param endpoint: base URL of the agent, or ``builtin:NAME``; None where none was given.
+    Fields without a description are derived from others when the settings are loaded.
+
     :param agents: endpoints by name, where they have names; ``endpoint`` is then the first of them.
-    :param agent: the name of the only one that these settings are about (:meth:`of_agent`).
-    :param transfer: the name of the agent that takes over a conversation when another transfers it.
-    :param endpoint_source: ``cli``, ``env``, ``ini`` or ``none``.
-    :param suites: names given to ``--a2a-suite``.
-    :param auth_env: name of the environment variable that holds the token; None for ``A2A_AUTH_TOKEN``, which need not
-        be set. The token itself is never kept here.
-    :param timeout: seconds for one whole turn.
-    :param stall_timeout: most seconds of silence within a streamed answer that has begun.
-    :param redeliver: how often a conversation is held again whose message may have been delivered without an answer.
-    :param ca: file of certificates that are trusted beside the usual ones, or ``system``.
-    :param client_cert: file of the certificate that we show, ``client_key`` that of its key; ``client_key_env`` and
-        ``client_passphrase_env`` name environment variables.
-    :param proxy: URL of the proxy for all requests to the agent, ``env`` or ``none``.
-    :param tools: how the agent calls tools: ``text``, in its answers, or ``mcp``, by itself.
-    :param mcp_bind: ``HOST:PORT`` where it does; it calls that ``mcp_url``.
-    :param oauth_client_id_env: name of the environment variable that holds the id of the OAuth 2 client;
-        ``oauth_client_secret_env`` likewise its secret.
-    :param oauth_token_url: where tokens are asked for; None leaves it to the card.
-    :param wait: seconds to wait until a freshly started agent answers.
+    :param agent: the name of the only agent that these settings are about (:meth:`of_agent`).
+    :param endpoint_source: ``cli``, ``env``, ``table`` or ``none``; ``acts_source`` likewise.
+    :param trials: attempts at each task; with ``auto`` the highest number of attempts.
     :param reply_limits: the bounds of a reply that differ from their defaults, by name (``Bounds.of``).
-    :param env_file: file of environment variables for the language models' providers, as given.
-    :param results: directory of result files, as given.
-    :param html: file of the report page; ending in a slash, directory of it.
-    :param live: port of the page that shows the run while it goes on, 0 for any free one; None for no such page.
-    :param report: name of a reporter of others -> the file that it writes.
-    :param concurrency: conversations in flight in all processes together.
-    :param rate: most messages to an agent in a second, of all processes together; None for any number.
-    :param strict: whether a SHOULD of the protocol that is not kept is a failure.
-    :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts, ``acts`` the
-        tests in ACTS' form, and ``acts_behaviors`` the file of what the agent knows of them.
-    :param card_jwks: file or URL of the keys that verify the agent card's signatures.
-    :param webhook_bind: ``HOST:PORT`` where push notifications are received; the agent calls it ``webhook_url``.
-    :param conformance_profile: which checks of the protocol are made, one of :data:`CHECK_PROFILES`.
-    :param resume: take results from earlier runs where they answer the same question.
-    :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
-    :param record: directory that cassettes are written to.
-    :param replay: directory of cassettes that stand in for the agent.
-    :param markdown: file for the run's summary as Markdown.
-    :param github: whether GitHub Actions gets a job summary and annotations.
-    :param otel: whether trials are traced with OpenTelemetry.
-    :param durations: where durations of earlier trials are, to balance shards by.
-    :param ray: address of the Ray cluster whose nodes run the workers; None for this machine.
-    :param ray_cpus: CPUs that each reserves; ``ray_env`` names the environment variables that they get.
-    :param ray_runtime_env: JSON file of Ray's ``runtime_env``.
-    :param ray_wait: seconds until there is room for a worker.
-    :param trial_timeout: seconds for one whole trial; 0 for no limit.
-    :param run_timeout: seconds after which no trial begins and none goes on; None for no limit.
-    :param breaker: how many trials in a row must meet the same trouble for the rest not to be run; 0 for never.
     :param min_pass: lowest success rate by group, with the mark of its tier (``airline!``); "" is all trials.
     :param min_pass_k: lowest pass^k by k (as text).
-    :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
-    :param max_drop: how much lower than the baseline the success rate may be; None for the default.
-    :param inconclusive: what a gate that cannot tell does to the run: ``pass``, ``fail``, or ``signs``.
-    :param max_cost: dollars of all trials together.
     :param max_latency: seconds of a turn by percentile (as text).
     :param max_metric: highest mean by the name of a reward's number, with the mark of its tier (``leak!``).
     :param max_infra_errors: a number of trials, or as a float a share of them.
-    :param missed: run only the trials that were misses in the last run.
-    :param trials: attempts at each task; with ``auto`` (``--a2a-trials auto:N``) at most, as long as a gate needs them.
-    :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
-    :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
-    :param colleague: name -> URL of the A2A agents that the agent under test may ask, all together at most
-        ``colleague_turns`` times in a conversation; ``colleague_auth_env`` names the environment variable that holds
-        its token (of several: :func:`variable_of_colleague`).
-    :param agent_model: LiteLLM's name of the agent's model, for estimates of what the agent does not report.
-    :param user_retry: how often a trial is held again in which the simulated user was at fault.
-    :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
-        (``Suite.options``).
+    :param benchmark_options: values of the benchmarks' own settings (``Suite.settings``) by name.
     """
 
-    endpoint: str | None = None
+    # a2a: agent
+    endpoint: Annotated[
+        str | None,
+        whole_text(values.read_endpoints),
+        About(
+            "Agent under test: its base URL or builtin:NAME; several with names (a=URL) are compared",
+            "[NAME=]URL|builtin:NAME",
+        ),
+    ] = None
+    auth_env: Annotated[
+        str | None, _VARIABLE, About(f"Environment variable with the agent's token (default {AUTH_ENV})", "NAME")
+    ] = None
+    ca: Annotated[
+        str | None,
+        text(values.read_path),
+        Located(values.locate_ca),
+        About("CA certificates (PEM) to trust besides the usual ones, or this machine's trust store", "FILE|system"),
+    ] = None
+    client_cert: Annotated[
+        str | None, text(values.read_path), _FILE, About("Client certificate (PEM) for mutual TLS", "FILE")
+    ] = None
+    proxy: Annotated[
+        str,
+        text(values.read_proxy),
+        About("Proxy for requests to the agent; env reads HTTPS_PROXY and NO_PROXY", "URL|env|none"),
+    ] = "env"
+    protocol: Annotated[str, *choice(*PROTOCOLS), About("A2A protocol version")] = "auto"
+    transport: Annotated[str, *choice(*TRANSPORTS), About("A2A transport")] = "auto"
+    timeout: Annotated[Positive, About("Timeout of one turn of the agent", "SECONDS")] = 300.0
+    wait: Annotated[NotNegative, About("Time to wait until the agent answers after its start", "SECONDS")] = 0.0
+    transfer: Annotated[
+        str | None,
+        text(values.read_agent_name),
+        About("Endpoint (by its name) that continues where another agent transfers to a human", "NAME"),
+    ] = None
+    client_key: Annotated[
+        str | None,
+        text(values.read_path),
+        _FILE,
+        About("Client private key (PEM), if it is not in the file of client-cert", "FILE"),
+    ] = None
+    client_key_env: Annotated[str | None, _VARIABLE, About("Environment variable with the client key", "NAME")] = None
+    client_passphrase_env: Annotated[
+        str | None, _VARIABLE, About("Environment variable with the passphrase of the client key", "NAME")
+    ] = None
+    verify_ssl: Annotated[bool, About("Verify the agent's TLS certificate")] = True
+    oauth_client_id_env: Annotated[str, _VARIABLE, About("Environment variable with the OAuth 2 client id", "NAME")] = (
+        "A2A_OAUTH_CLIENT_ID"
+    )
+    oauth_client_secret_env: Annotated[
+        str, _VARIABLE, About("Environment variable with the OAuth 2 client secret", "NAME")
+    ] = "A2A_OAUTH_CLIENT_SECRET"
+    oauth_token_url: Annotated[
+        str | None, text(values.read_token_url), About("OAuth 2 token endpoint, in place of the card's", "URL")
+    ] = None
+    oauth_scopes: Annotated[
+        tuple[str, ...], _NAMES, About("OAuth 2 scopes to request, in place of the card's", "NAMES")
+    ] = ()
+    oauth_method: Annotated[
+        str, *choice(*OAUTH_METHODS), About("OAuth 2 client authentication: client_secret_basic or _post")
+    ] = "basic"
+    stall_timeout: Annotated[Positive, About("Longest silence within a streamed answer", "SECONDS")] = 120.0
+    redeliver: Annotated[CountOrZero, About("Retries of a conversation after an ambiguous delivery failure", "N")] = 2
+    streaming: Annotated[str, *choice(*STREAMING), About("Whether requests are streamed")] = "auto"
+    history: Annotated[
+        str, *choice(*HISTORIES), About("Messages sent to the agent: only the new ones, or the full history each time")
+    ] = "delta"
+    reply_limits: Annotated[
+        dict[str, float],
+        text(rates.read_reply_limits),
+        About(
+            "Limits of a reply: calls=64,parts=4096,bytes=16M,depth=64,cpu=5 (seconds),total=256M (a trial)",
+            "NAME=N,...",
+        ),
+    ] = field(default_factory=dict)
+
+    # a2a: tasks
+    suite: Annotated[tuple[str, ...], _NAMES, About("Suites or domains to run, separated by commas", "NAMES")] = ()
+    split: Annotated[str, _TEXT, About("Split of the tasks to run", "NAME")] = "base"
+    trials: Annotated[
+        int,
+        whole_text(values.read_trials),
+        About(
+            "Attempts at each task; auto runs up to N (8) in random order, until every gate is decided", "N|auto[:N]"
+        ),
+    ] = 1
+    seed: Annotated[CountOrZero, About("Seed from which the seeds of the trials are derived", "N")] = 300
+    shard: Annotated[
+        str | None,
+        text(values.read_shard),
+        About("Run part I of N of the trials; auto reads the CI system's variables", "I/N|auto"),
+    ] = None
+    missed: Annotated[bool, About("Run only the trials that failed in the last run")] = False
+    dialect: Annotated[
+        str,
+        text(values.one_of_kind("dialects", *DIALECTS)),
+        About("How tools are described and called in messages, such as tool_call or data", "NAME"),
+    ] = "auto"
+    tools: Annotated[
+        str,
+        *choice(*TOOLS),
+        About("How the agent calls tools: in its messages, or at an MCP endpoint that each trial has"),
+    ] = "text"
+    mcp_bind: Annotated[
+        str | None, _TEXT, About("Bind address of the MCP server (127.0.0.1, any port)", "HOST:PORT")
+    ] = None
+    mcp_url: Annotated[str | None, _TEXT, About("Public URL of the MCP server, for a remote agent", "URL")] = None
+    max_steps: Annotated[Count, About("Number of steps after which a conversation is ended", "N")] = 200
+    max_errors: Annotated[Count, About("Number of tool errors after which a conversation is ended", "N")] = 10
+    tag_trials: Annotated[bool, About("Send the task's name to the agent in message metadata")] = False
+    durations: Annotated[
+        str | None,
+        _TEXT,
+        _FILE,
+        About("Results directory, or JSON of keys and seconds, by which shards are balanced", "PATH"),
+    ] = None
+
+    # a2a: users and judges
+    user: Annotated[
+        str,
+        text(values.read_user),
+        About(
+            "Who plays the user: a script, a language model (any LiteLLM name) or an A2A agent",
+            "scripted|llm:MODEL|a2a:URL",
+        ),
+    ] = "scripted"
+    judge_llm: Annotated[str | None, text(read_model), About("Model of the judge, any LiteLLM name", "MODEL")] = None
+    user_llm_args: Annotated[
+        dict[str, Any],
+        _MODEL_ARGUMENTS,
+        About("Arguments of the user's model, a JSON object", "JSON"),
+    ] = field(default_factory=dict)
+    user_auth_env: Annotated[
+        str | None, _VARIABLE, About("Environment variable with the token of the agent that plays the user", "NAME")
+    ] = None
+    user_retry: Annotated[CountOrZero, About("Retries of a trial in which the simulated user was at fault", "N")] = 0
+    colleague: Annotated[
+        dict[str, str],
+        text(values.read_colleagues),
+        About("A2A agents that the agent may ask in CRM tasks (tool ask_agent)", "NAME=URL ..."),
+    ] = field(default_factory=dict)
+    colleague_auth_env: Annotated[
+        str | None, _VARIABLE, About("Environment variable with the token of a colleague", "NAME")
+    ] = None
+    colleague_turns: Annotated[Count, About("Questions to all colleagues in one conversation", "N")] = 5
+    agent_model: Annotated[
+        str | None,
+        _TEXT,
+        About("The agent's model, any LiteLLM name: estimates cost where the agent reports none", "MODEL"),
+    ] = None
+    env_file: Annotated[
+        str | None, _TEXT, _FILE, About("File of NAME=VALUE lines for the language models' providers", "FILE")
+    ] = None
+
+    # a2a: run
+    concurrency: Annotated[Count, About("Conversations in flight, over all workers of -n", "N")] = 1
+    rate: Annotated[
+        float | None, text(values.read_pace), About("Most messages to the agent a second (or R/min)", "R/s")
+    ] = None
+    trial_timeout: Annotated[NotNegative, About("Timeout of one trial; 0 for none", "SECONDS")] = 3600.0
+    run_timeout: Annotated[Positive | None, About("Timeout of the run, after which its trials end", "SECONDS")] = None
+    results: Annotated[
+        str, _TEXT, _FILE, About("Results directory, or an fsspec URL such as s3://bucket/run", "DIR|URL")
+    ] = "a2a-results"
+    resume: Annotated[bool, About("Reuse the results of earlier runs in the results directory")] = False
+    record: Annotated[
+        str | None, _TEXT, _FILE, About("Record each conversation with the agent as a cassette", "DIR")
+    ] = None
+    replay: Annotated[str | None, _TEXT, _FILE, About("Replay recorded conversations in place of the agent", "DIR")] = (
+        None
+    )
+    ray: Annotated[
+        str | None, _TEXT, About("Ray cluster for the workers of -n: auto, HOST:PORT or ray://...", "ADDRESS")
+    ] = None
+    ray_cpus: Annotated[Positive, About("CPUs that each worker reserves on the Ray cluster", "N")] = 1.0
+    ray_env: Annotated[
+        tuple[str, ...], _NAMES, About("Environment variables to pass to workers on the Ray cluster", "NAMES")
+    ] = ()
+    ray_runtime_env: Annotated[
+        str | None, _TEXT, _FILE, About("JSON file with Ray's runtime_env for the workers", "FILE")
+    ] = None
+    ray_wait: Annotated[Positive, About("Time to wait for a free place on the Ray cluster", "SECONDS")] = 60.0
+    breaker: Annotated[
+        int,
+        text(values.read_breaker),
+        About("Consecutive trials with the same infrastructure error after which the rest is not run", "N|on|off"),
+    ] = values.BREAKER
+    otel: Annotated[str, *choice(*SWITCHES), About("OpenTelemetry spans of trials, turns and requests")] = "auto"
+
+    # a2a: gates
+    min_pass: Annotated[
+        dict[str, float],
+        text(rates.read_rates),
+        About(
+            "Lowest success rate of all trials, or of a suite, domain or category; 0.6! is critical, 0.6? advisory",
+            "RATE|NAME=RATE,...",
+        ),
+    ] = field(default_factory=dict)
+    min_pass_k: Annotated[dict[str, float], text(rates.read_pass_k), About("Lowest pass^k", "K=RATE,...")] = field(
+        default_factory=dict
+    )
+    baseline: Annotated[
+        str | None,
+        _TEXT,
+        Located(values.locate_named_file),
+        About("Baseline file or results directory to compare with", "[NAME=]FILE|DIR"),
+    ] = None
+    max_drop: Annotated[
+        float | None, text(rates.read_drop), About("Largest drop below the baseline's rate (default 0.05)", "RATE")
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        text(rates.read_dollars),
+        About("Highest cost of all trials; with trials=auto no trial starts that could exceed it", "DOLLARS"),
+    ] = None
+    max_latency: Annotated[
+        dict[str, float],
+        text(rates.read_latencies),
+        About("Highest percentiles of the agent's turns, such as p95=10", "pN=SECONDS,..."),
+    ] = field(default_factory=dict)
+    max_infra_errors: Annotated[
+        int | float | None,
+        text(rates.read_errors),
+        About("Most trials that may end with an infrastructure error, or their share", "N|RATE"),
+    ] = None
+    quarantine: Annotated[
+        str | None, _TEXT, _FILE, About("TOML file of flaky tasks, each with a reason and an expiry date", "FILE")
+    ] = None
+    max_metric: Annotated[
+        dict[str, float],
+        text(rates.read_metrics),
+        About("Upper bounds of mean reward metrics, such as leak=0,over_refusal=0.05", "NAME=RATE,..."),
+    ] = field(default_factory=dict)
+    inconclusive: Annotated[
+        Literal["signs", "fail", "pass"],
+        *choice("signs", "fail", "pass"),
+        About("Result of a gate that is inconclusive: signs passes unless there is a sign of a drop"),
+    ] = "signs"
+
+    # a2a: reports
+    html: Annotated[
+        str | None,
+        _LOCAL_PATH,
+        Located(values.locate_page),
+        About("Write an HTML page: verdict, charts, trials, transcripts; DIR/ keeps these beside it", "FILE|DIR/"),
+    ] = None
+    live: Annotated[
+        int | None,
+        text(values.read_port),
+        About("Serve a page that shows the run while it goes on, at this port (0: any free one)", "PORT"),
+    ] = None
+    markdown: Annotated[
+        str | None, _TEXT, _FILE, About("Write the run's summary as Markdown, for a merge request", "FILE")
+    ] = None
+    history_file: Annotated[
+        str | None,
+        _LOCAL_PATH,
+        _FILE,
+        About("Append this run to a file of runs (JSON lines) and report changes over time", "PATH"),
+    ] = None
+    report: Annotated[
+        dict[str, str],
+        text(values.read_reports),
+        Located(values.locate_reports),
+        About("Write reports by reporters of plugins", "NAME=FILE,..."),
+    ] = field(default_factory=dict)
+    traceback: Annotated[bool, About("Show the traceback of failed trials besides the reason")] = False
+    github: Annotated[str, *choice(*SWITCHES), About("Job summary and annotations on GitHub Actions")] = "auto"
+
+    # a2a: protocol
+    conformance_profile: Annotated[
+        str,
+        *choice(*CHECK_PROFILES),
+        About("Checks to run: safe (for production), standard (each rule in one place) or full"),
+    ] = "standard"
+    strict: Annotated[bool, About("Fail for violations of SHOULD requirements instead of warning")] = False
+    waivers: Annotated[
+        str | None, _TEXT, _FILE, About("TOML file of known violations, each with a reason and an expiry date", "FILE")
+    ] = None
+    scenarios: Annotated[
+        str | None, _TEXT, _FILE, About("TOML file of prompts that trigger special behaviour of the agent", "FILE")
+    ] = None
+    acts: Annotated[
+        str | None, _TEXT, _FILE, About("ACTS file (YAML), or directory of them, whose tests are run", "PATH")
+    ] = None
+    acts_behaviors: Annotated[
+        str | None, _TEXT, _FILE, About("ACTS file of the behaviors that the agent implements", "FILE")
+    ] = None
+    card_jwks: Annotated[
+        str | None, _TEXT, _FILE, About("Keys (JWKS) that verify the signatures of the agent card", "FILE|URL")
+    ] = None
+    webhook_bind: Annotated[
+        str | None, _TEXT, About("Bind address of the receiver of push notifications", "HOST:PORT")
+    ] = None
+    webhook_url: Annotated[str | None, _TEXT, About("Public URL of the receiver of push notifications", "URL")] = None
+
     agents: dict[str, str] = field(default_factory=dict)
     agent: str | None = None
-    transfer: str | None = None
     endpoint_source: str = "none"
-    suites: tuple[str, ...] = ()
-    auth_env: str | None = None
-    oauth_client_id_env: str = "A2A_OAUTH_CLIENT_ID"
-    oauth_client_secret_env: str = "A2A_OAUTH_CLIENT_SECRET"
-    oauth_token_url: str | None = None
-    oauth_scopes: tuple[str, ...] = ()
-    oauth_method: str = "basic"
-    timeout: float = 300.0
-    stall_timeout: float = 120.0
-    redeliver: int = 2
-    verify_ssl: bool = True
-    ca: str | None = None
-    client_cert: str | None = None
-    client_key: str | None = None
-    client_key_env: str | None = None
-    client_passphrase_env: str | None = None
-    proxy: str = "env"
-    protocol: str = "auto"
-    transport: str = "auto"
-    streaming: str = "auto"
-    dialect: str = "auto"
-    history: str = "delta"
-    tools: str = "text"
-    mcp_bind: str | None = None
-    mcp_url: str | None = None
-    trials: int = 1
+    acts_source: str = "none"
     auto: bool = False
-    seed: int = 300
-    split: str = "base"
-    max_steps: int = 200
-    max_errors: int = 10
-    user: str = "auto"
-    user_auth_env: str | None = None
-    user_llm: str | None = None
-    user_llm_args: dict[str, Any] = field(default_factory=dict)
-    user_retry: int = 0
-    colleague: dict[str, str] = field(default_factory=dict)
-    colleague_auth_env: str | None = None
-    colleague_turns: int = 5
-    judge_llm: str | None = None
-    agent_model: str | None = None
-    results: str = "a2a-results"
-    html: str | None = None
-    live: int | None = None
-    report: dict[str, str] = field(default_factory=dict)
-    history_file: str | None = None
-    traceback: bool = False
-    tag_trials: bool = False
-    concurrency: int = 1
-    rate: float | None = None
-    trial_timeout: float = 3600.0
-    run_timeout: float | None = None
-    breaker: int = 3
-    wait: float = 0.0
-    reply_limits: dict[str, float] = field(default_factory=dict)
-    env_file: str | None = None
-    min_pass: dict[str, float] = field(default_factory=dict)
-    min_pass_k: dict[str, float] = field(default_factory=dict)
-    baseline: str | None = None
-    max_drop: float | None = None
-    inconclusive: Literal["signs", "fail", "pass"] = "signs"
-    max_cost: float | None = None
-    max_latency: dict[str, float] = field(default_factory=dict)
-    max_metric: dict[str, float] = field(default_factory=dict)
-    max_infra_errors: float | None = None
-    missed: bool = False
-    quarantine: str | None = None
-    strict: bool = False
-    waivers: str | None = None
-    scenarios: str | None = None
-    acts: str | None = None
-    acts_behaviors: str | None = None
-    card_jwks: str | None = None
-    webhook_bind: str | None = None
-    webhook_url: str | None = None
-    conformance_profile: str = "standard"
-    resume: bool = False
-    shard: str | None = None
-    durations: str | None = None
-    ray: str | None = None
-    ray_cpus: float = 1.0
-    ray_env: tuple[str, ...] = ()
-    ray_runtime_env: str | None = None
-    ray_wait: float = 60.0
-    record: str | None = None
-    replay: str | None = None
-    markdown: str | None = None
-    github: str = "auto"
-    otel: str = "auto"
     benchmark_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -216,14 +385,14 @@ class Settings:
             "the endpoint": self.endpoint,
             **{f"the endpoint {name}": url for name, url in self.agents.items()},
             "--a2a-user": self.user_endpoint,
-            **{f"--a2a-colleague {name}": url for name, url in self.colleague.items()},
+            **{f"--a2a-set colleague={name}": url for name, url in self.colleague.items()},
             "--a2a-results": self.results,
             "--a2a-baseline": self.baseline,
-            "--a2a-durations": self.durations,
-            "--a2a-webhook-url": self.webhook_url,
-            "--a2a-mcp-url": self.mcp_url,
-            "--a2a-card-jwks": self.card_jwks,
-            "--a2a-oauth-token-url": self.oauth_token_url,
+            "durations": self.durations,
+            "webhook-url": self.webhook_url,
+            "mcp-url": self.mcp_url,
+            "card-jwks": self.card_jwks,
+            "oauth-token-url": self.oauth_token_url,
         }
         return tuple(secret for kind, url in urls.items() for secret in in_url(kind, url))
 
@@ -274,10 +443,13 @@ class Settings:
 
     @property
     def user_kind(self) -> str:
-        """``llm``, ``scripted`` or ``a2a``, with ``auto`` resolved."""
-        if self.user == "auto":
-            return "llm" if self.user_llm else "scripted"
-        return "a2a" if self.user_endpoint else self.user
+        """``llm``, ``scripted`` or ``a2a``."""
+        return self.user.partition(":")[0]
+
+    @property
+    def user_llm(self) -> str | None:
+        """The language model that plays the user, or None."""
+        return self.user.removeprefix(MODEL_PREFIX) if self.user.startswith(MODEL_PREFIX) else None
 
     @property
     def user_endpoint(self) -> SecretUrl | None:
@@ -292,9 +464,21 @@ class Settings:
     def from_json(cls, text: str) -> Settings:
         """Read what :meth:`to_json` wrote."""
         data = json.loads(text)
-        for name in ("suites", "oauth_scopes", "ray_env"):
+        for name in ("suite", "oauth_scopes", "ray_env"):
             data[name] = tuple(data[name])
         return cls(**data)
+
+
+GROUPS = {
+    "endpoint": "a2a: agent",
+    "suite": "a2a: tasks",
+    "user": "a2a: users and judges",
+    "concurrency": "a2a: run",
+    "min_pass": "a2a: gates",
+    "html": "a2a: reports",
+    "conformance_profile": "a2a: protocol",
+}
+"""The first setting of each group of ``pytest --help`` and of the reference, and the group's title."""
 
 
 def variable_of(name: str, agent: str) -> str:
@@ -306,12 +490,3 @@ def needs_tags(endpoint: str | None) -> bool:
     """Tell whether an agent is a built-in one that could answer nothing without the name of its task."""
     where, _, name = (endpoint or "").partition(BUILTIN_PREFIX)
     return not where and name.partition("?")[0] in TAGGED_AGENTS
-
-
-def without_query(text: str, endpoint: str | None) -> str:
-    """Return text without an endpoint's query, which may hold a key; a built-in agent's has only its options."""
-    where, _, query = (endpoint or "").partition("?")
-    if not query or where.startswith(BUILTIN_PREFIX):
-        return text
-    shown = text.replace(f"?{query}", "?...")
-    return shown.replace(query, "...") if "=" in query else shown

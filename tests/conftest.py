@@ -136,6 +136,6 @@ def noop_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def oracle_url() -> Iterator[str]:
-    """URL of one built-in oracle, shared by all tests; it needs ``--a2a-tag-trials``."""
+    """URL of one built-in oracle, shared by all tests; it needs ``--a2a-set tag-trials=on``."""
     with start_builtin("oracle") as agent:
         yield agent.url

@@ -1,4 +1,4 @@
-"""A user of our own: ``--a2a-user-llm a2a-user/hurried``. It is asked as a language model would be."""
+"""A user of our own: ``--a2a-user llm:a2a-user/hurried``. It is asked as a language model would be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offers the shop to pytest: a marker, names for --a2a-suite and the option --a2a-shop-patience come with it."""
+"""Offers the shop to pytest: a marker, names for --a2a-suite and the setting shop-patience come with it."""
 
 from __future__ import annotations
 

@@ -1,12 +1,17 @@
-"""A benchmark of one's own: a shop with two tools, three tasks, an option, categories and an evaluator."""
+"""A benchmark of one's own: a shop with two tools, three tasks, a setting, categories and an evaluator."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
 from pytest_a2a_bench import (
+    About,
     BenchTask,
     Briefing,
     Conversation,
-    Option,
     Outcome,
     Reward,
     Suite,
@@ -16,7 +21,6 @@ from pytest_a2a_bench import (
     Turn,
     UserSaid,
 )
-from pytest_a2a_bench.configuration.readers import whole
 
 ORDERS = {"A1": "shipped", "B2": "open", "C3": "open"}
 # id -> category, what the user says, the shop's state when all is right
@@ -33,6 +37,13 @@ BRIEFING = Briefing(
         ToolSpec("cancel_order", "Cancel an order.", ORDER),
     ),
 )
+
+
+@dataclass(frozen=True)
+class ShopSettings:
+    """The benchmark's own settings; ``patience`` is ``shop-patience`` in a table."""
+
+    patience: Annotated[int, Field(ge=1), About("Turns after which the shop's user gives up", "N")] = 5
 
 
 class Shop:
@@ -75,5 +86,6 @@ SUITE = Suite(
     benchmark="shop",
     player="golds",
     categories=("question", "change"),
-    options=(Option("shop_patience", "N", "Turns after which the shop's user gives up", whole(1), default=5),),
+    settings=ShopSettings,
+    settings_prefix="shop_",
 )

@@ -2,7 +2,7 @@
 
 The agent chooses its card, and so the RPC URL and the token URL in it. A token only goes to the origin (scheme, host,
 port) of the endpoint that the user gave, and to those that the user allowed; an OAuth client's secret to the URL of
-``--a2a-oauth-token-url``, or to a URL on the card at one of these origins (RFC 6749 §4.4).
+``oauth-token-url``, or to a URL on the card at one of these origins (RFC 6749 §4.4).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
     if config.auth is None and not sent and may_receive(url, config):
         return (
             "the agent card offers no OAuth 2 client credentials flow, so no token was asked for; name the token "
-            "endpoint with --a2a-oauth-token-url, or put a token in A2A_AUTH_TOKEN"
+            "endpoint with oauth-token-url, or put a token in A2A_AUTH_TOKEN"
         )
     source = (config.auth.source if config.auth is not None else "an OAuth 2 token") or "the configured credentials"
     if sent:
@@ -217,7 +217,7 @@ def find_grant(config: ClientConfig, card: AgentCard | None) -> Grant | None:
         raise AuthenticationError(
             f"the agent card of {config.endpoint} names the token URL {redact_url(url)[:300]!r}, at another "
             "origin: the client's secret does not go there on the card's word. If it is right, say so with "
-            f"--a2a-oauth-token-url {redact_url(url)[:300]} (or allow its origin in {ALLOWED_ORIGINS_ENV})"
+            f"--a2a-set oauth-token-url={redact_url(url)[:300]} (or allow its origin in {ALLOWED_ORIGINS_ENV})"
         )
     return Grant(who, url, scopes)
 
@@ -311,8 +311,8 @@ def _read(where: str, client: OAuthClient, status: int, body: bytes) -> Issued:
         raise AuthenticationError(f"{told}; expected an access_token (RFC 6749 §5.1); is it the token endpoint's URL?")
     other = "post" if client.method == "basic" else "basic"
     raise AuthenticationError(
-        f"{told}; check {client.id_source} and {client.secret_source}, the scopes (--a2a-oauth-scopes), and whether "
-        f"the server wants --a2a-oauth-method {other}"
+        f"{told}; check {client.id_source} and {client.secret_source}, the scopes (oauth-scopes), and whether "
+        f"the server wants --a2a-set oauth-method={other}"
     )
 
 

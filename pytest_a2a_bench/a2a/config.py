@@ -298,8 +298,8 @@ def _read_oauth(settings: Settings, environ: Mapping[str, str]) -> OAuthClient |
         return None
     found: list[str] = []
     raise_errors(
-        lambda: found.append(read_variable("--a2a-oauth-client-id-env", id_env, environ)),
-        lambda: found.append(read_variable("--a2a-oauth-client-secret-env", secret_env, environ)),
+        lambda: found.append(read_variable("oauth-client-id-env", id_env, environ)),
+        lambda: found.append(read_variable("oauth-client-secret-env", secret_env, environ)),
     )
     return OAuthClient(
         client_id=found[0],

@@ -220,7 +220,7 @@ def _credentials(target: GrpcTarget, network: Network) -> grpc.ChannelCredential
     if not network.verify:
         raise ConfigurationError(
             f"gRPC always verifies certificates ({target.address}): give the authority that signed the agent's with "
-            "--a2a-ca FILE (PEM), or use --a2a-transport=jsonrpc or rest with --a2a-no-verify-ssl"
+            "--a2a-ca FILE (PEM), or use --a2a-transport=jsonrpc or rest with --a2a-set verify-ssl=off"
         )
     key = _plain_key(network) if network.chain else None
     chain = network.chain.encode() if network.chain else None
@@ -303,6 +303,6 @@ def explain_grpc(details: str, target: GrpcTarget, network: Network) -> str:
         # gRPC does not pass on the server's alert.
         return (
             f"{host} closed the connection at once; if it asks for a client certificate, give that with "
-            "--a2a-client-cert FILE and its key with --a2a-client-key FILE or --a2a-client-key-env NAME"
+            "--a2a-client-cert FILE and its key with --a2a-set client-key=FILE or --a2a-set client-key-env=NAME"
         )
     return ""

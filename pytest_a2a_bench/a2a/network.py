@@ -131,31 +131,31 @@ def _read_authorities(settings: Settings, environ: Mapping[str, str]) -> dict[st
 def _read_certificate(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
     if settings.client_cert is None:
         for option, value in (
-            ("--a2a-client-key", settings.client_key),
-            ("--a2a-client-key-env", settings.client_key_env),
-            ("--a2a-client-passphrase-env", settings.client_passphrase_env),
+            ("client-key", settings.client_key),
+            ("client-key-env", settings.client_key_env),
+            ("client-passphrase-env", settings.client_passphrase_env),
         ):
             if value is not None:
                 raise ConfigurationError(f"{option} belongs to a certificate: add --a2a-client-cert FILE")
         return {}
     if settings.client_key and settings.client_key_env:
-        raise ConfigurationError("--a2a-client-key and --a2a-client-key-env exclude each other; give one key")
+        raise ConfigurationError("client-key and client-key-env exclude each other; give one key")
     chain = _read_pem("--a2a-client-cert", settings.client_cert, "CERTIFICATE")
     if settings.client_key_env:
-        option, source = "--a2a-client-key-env", settings.client_key_env
+        option, source = "client-key-env", settings.client_key_env
         key = _join_pem(_blocks(read_variable(option, source, environ).replace("\\n", "\n"), "PRIVATE KEY"))
         if not key:
             raise ConfigurationError(f"{option}: the variable {source} holds no private key in PEM")
     else:
-        option, source = "--a2a-client-key", settings.client_key or settings.client_cert
+        option, source = "client-key", settings.client_key or settings.client_cert
         key = _read_pem(option, source, "PRIVATE KEY")
     passphrase = ""
     if settings.client_passphrase_env:
-        passphrase = read_variable("--a2a-client-passphrase-env", settings.client_passphrase_env, environ)
+        passphrase = read_variable("client-passphrase-env", settings.client_passphrase_env, environ)
     elif "ENCRYPTED" in key:
         raise ConfigurationError(
             f"{option} {source}: the key is encrypted; put its passphrase into an environment variable and name "
-            "that with --a2a-client-passphrase-env"
+            "that with client-passphrase-env"
         )
     return {"chain": chain, "key": key, "passphrase": passphrase}
 

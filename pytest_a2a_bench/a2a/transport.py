@@ -374,7 +374,7 @@ def _with_token(request: httpx.Request, token: str) -> httpx.Request:
 
 # --- why a connection was refused, and what to do ---
 
-_LAST_RESORT = "as the last resort, --a2a-no-verify-ssl accepts any certificate"
+_LAST_RESORT = "as the last resort, --a2a-set verify-ssl=off accepts any certificate"
 _UNTRUSTED = (
     "give the authority that signed it with --a2a-ca FILE (PEM), or trust what this machine trusts with "
     f"--a2a-ca system; {_LAST_RESORT}"
@@ -440,7 +440,7 @@ def explain_handshake(reason: str, host: str, *, has_certificate: bool) -> str:
     if not has_certificate and any(w in words for w in _ASKS_FOR_CERTIFICATE):
         return (
             f"{host} asks for a client certificate ({words}); give it with --a2a-client-cert FILE and its key with "
-            "--a2a-client-key FILE or --a2a-client-key-env NAME"
+            "--a2a-set client-key=FILE or --a2a-set client-key-env=NAME"
         )
     if has_certificate:
         return f"{host} refuses our certificate ({words}); see who signed that of --a2a-client-cert, and until when"

@@ -359,7 +359,7 @@ async def read_events(
         raise StreamStalledError(
             f"{record.method} {record.endpoint}: the stream stalled: nothing came for {stall_seconds:g} s after event "
             f"{count}; the agent had begun to answer, so this is no slow start; see what is between here and the "
-            "agent, or raise --a2a-stall-timeout if it is silent for longer while it works"
+            "agent, or raise stall-timeout if it is silent for longer while it works"
         ) from error
     finally:
         record.heard = _ignore

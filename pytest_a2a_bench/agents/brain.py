@@ -13,7 +13,7 @@ from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolRet
 from pytest_a2a_bench.translate.base import DecodedRequest
 
 TAG = "a2a_bench"
-"""The metadata key under which ``--a2a-tag-trials`` names the benchmark task."""
+"""The metadata key under which ``--a2a-set tag-trials=on`` names the benchmark task."""
 
 
 class RefusalError(Exception):

@@ -82,7 +82,7 @@ class Conversation:
     """The agent's side of one trial, in the words of no benchmark.
 
     :param dialect: name of the dialect, or ``auto``.
-    :param resend: send everything again with each turn (``--a2a-history full``).
+    :param resend: send everything again with each turn (``--a2a-set history=full``).
     :param bounds: how much of a reply is read and carried out.
     :param strict: give up where a reply cannot be read after the reminder either, instead of passing it on as words.
     :param before_turn: called before each request; raises to stop the trial; returns the seconds that are left.

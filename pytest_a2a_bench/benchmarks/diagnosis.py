@@ -87,12 +87,14 @@ CAUSES: Mapping[str, Cause] = {
     "harness": Cause("broke the harness: {subject}", "report it with the transcript", "harness"),
     "evaluator": Cause("broke the benchmark's own evaluator", "leave the task out, or report it upstream", "benchmark"),
     "user": Cause(
-        "the simulated user was at fault: {subject}", "use a model as the user (--a2a-user-llm), or another one", "user"
+        "the simulated user was at fault: {subject}",
+        "use a model as the user (--a2a-user llm:MODEL), or another one",
+        "user",
     ),
     "loop": Cause(
         "did the same again and again: {subject}", "let the agent notice that nothing changed, and try otherwise"
     ),
-    "too-many-steps": Cause("was not done after all steps it may take", "shorten its way, or raise --a2a-max-steps"),
+    "too-many-steps": Cause("was not done after all steps it may take", "shorten its way, or raise max-steps"),
     "too-many-errors": Cause(
         "made too many calls that failed, most of {subject}", "show the agent the tool's schema and its error"
     ),

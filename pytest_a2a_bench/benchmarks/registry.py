@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
-from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.setting import Setting
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import Settings
@@ -79,7 +80,21 @@ def group_names() -> set[str]:
     return found
 
 
-def places() -> list[Option]:
+def every_setting() -> dict[str, Setting]:
+    """Return every setting by name: those of the core, then those of benchmarks.
+
+    :raises ConfigurationError: if two of them have one name.
+    """
+    found = dict(CORE)
+    for suite in known():
+        for setting in suite.options:
+            if setting.name in found:
+                raise ConfigurationError(f"suite {suite.name!r}: there is another setting {setting.key!r} already")
+            found[setting.name] = setting
+    return found
+
+
+def places() -> list[Setting]:
     """Return the benchmarks' options that say where data are; what these data are is told by results."""
     return [option for suite in known() for option in suite.options if option.locate is not None]
 

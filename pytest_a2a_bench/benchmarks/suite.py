@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.config.setting import Setting, settings_of
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ class Suite:
     :param bind: returns this suite as certain settings make it, where its tasks depend on options.
     :param why_absent: says what a domain lacks that is not available; by default that it is not installed.
     :param split_names: every split that one of its domains may have: what ``--a2a-split`` takes.
-    :param options: options of its own, which follow the core's in ``pytest --help``.
+    :param settings: a dataclass with its own settings, annotated as those of
+        :class:`~pytest_a2a_bench.settings.Settings` are; their values are in ``Settings.benchmark_options``.
+    :param settings_prefix: precedes the names of the fields of ``settings``, such as ``crm_``.
     :param dialects: the dialects in which its trials can be held; None for all.
     :param why_no_dialect: says why a dialect is not among them; the end of a sentence.
     :param check_options: says what is wrong with options that do not go together; given whether only a list is wanted.
@@ -71,8 +73,8 @@ class Suite:
     :param short_labels: whether tables call its domains by their own names, without the suite's.
     :param player: importable module whose ``PLAYER`` the built-in agents ask (:class:`~.player.Player`): with it
         ``builtin:oracle`` plays this suite's golds.
-    :param gold_options: names of those of ``options`` that say where its golds are; the built-in agents have them, too.
-    :param transfer_tool: the tool by whose call an agent hands a conversation over (``--a2a-transfer``), where its
+    :param gold_options: its settings that say where its golds are, by name; built-in agents have them, too.
+    :param transfer_tool: the tool by whose call an agent hands a conversation over (``transfer``), where its
         benchmark lets another agent go on then.
     :param extras: what to install for it (``pytest-a2a-bench[tau2]``) -> what that is for, in a few words, and the
         modules that it brings, for ``a2a-bench doctor``.
@@ -101,7 +103,8 @@ class Suite:
     bind: Callable[[Settings], Suite] | None = None
     why_absent: Callable[[str], str] | None = None
     split_names: tuple[str, ...] = ("base",)
-    options: tuple[Option, ...] = ()
+    settings: type | None = None
+    settings_prefix: str = ""
     dialects: tuple[str, ...] | None = None
     why_no_dialect: str = ""
     check_options: Callable[[Settings, bool], Iterable[str]] = _nothing
@@ -128,6 +131,11 @@ class Suite:
     marker_signature: str = ""
     extras: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
+
+    @property
+    def options(self) -> tuple[Setting, ...]:
+        """Its own settings."""
+        return tuple(settings_of(self.settings, self.settings_prefix).values()) if self.settings is not None else ()
 
     def absence(self, domain: str) -> str:
         """Say why a domain is not available."""

@@ -13,7 +13,7 @@ def add_places(parser: ArgumentParser) -> None:
     """Declare an option for each place of a benchmark's data, which may be another one than when the run was made."""
     for option in registry.places():
         text = f"{option.help} (if it is elsewhere than when the run was made)"
-        parser.add_argument(f"--{option.cli_stem}", metavar=option.metavar, help=text)
+        parser.add_argument(f"--{option.key}", metavar=option.metavar, help=text)
 
 
 def benchmark_options(asked: Mapping[str, Any], namespace: Namespace) -> dict[str, Any]:

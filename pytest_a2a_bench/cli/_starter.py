@@ -6,10 +6,11 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.config.load import SECTION
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import BenchTask
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
@@ -33,12 +34,12 @@ class Wish:
 
     :param endpoint: the agent's URL; empty where the environment names it.
     :param domain: what is run: a domain or suite.
+    :param given: settings of the command line, by key.
     """
 
     endpoint: str
     domain: str
-    auth_env: str = ""
-    ca: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,33 +69,30 @@ def files(wish: Wish, ci: str) -> dict[str, str]:
     return found
 
 
-def ini_keys(wish: Wish) -> dict[str, str]:
-    """Return the ini keys that the project gets: where the agent is and what is known of it, and no choice of tests.
+def settings(wish: Wish) -> dict[str, str]:
+    """Return the settings that the project gets: the agent and what is known of it, and no selection of tests.
 
     The history is the gate's alone: a run of some tasks has another rate than one of all.
     """
-    told = {
-        "a2a_endpoint": wish.endpoint,
-        "a2a_auth_env": wish.auth_env,
-        "a2a_ca": wish.ca,
-        **({"a2a_quarantine": QUARANTINE} if isinstance(wish, TasksWish) else {"a2a_waivers": WAIVERS}),
+    found = {
+        "endpoint": wish.endpoint,
+        **wish.given,
+        **({"quarantine": QUARANTINE} if isinstance(wish, TasksWish) else {"waivers": WAIVERS}),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in found.items() if value}
 
 
 def with_section(text: str, keys: Mapping[str, str]) -> str:
-    """Return a pyproject.toml with ini keys for pytest; those that are there stay as they are.
+    """Return a pyproject.toml with settings in ``[tool.a2a-bench]``; those that it has stay as they are.
 
-    :raises ConfigurationError: if the text is no TOML, or has the table in a form that is not understood here.
+    :raises ConfigurationError: if the text is not TOML, or has the table in a form that cannot be extended safely.
     """
     try:
         whole = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"pyproject.toml is no TOML: {error}") from error
-    own = _table(_table(whole, "tool"), "pytest")
-    # pytest 9 has a table without "ini_options", and refuses to read both.
-    table = "tool.pytest" if own and "ini_options" not in own else "tool.pytest.ini_options"
-    there = own if table == "tool.pytest" else _table(own, "ini_options")
+    table = f"tool.{SECTION}"
+    there = _table(_table(whole, "tool"), SECTION)
     lines = "".join(f"{key} = {_quoted(value)}\n" for key, value in keys.items() if key not in there)
     if not lines:
         return text
@@ -215,7 +213,7 @@ def _install(wish: Wish) -> str:
 
 def _github(wish: Wish) -> str:
     endpoint = "" if wish.endpoint.startswith(BUILTIN_PREFIX) else "      A2A_ENDPOINT: ${{ vars.A2A_ENDPOINT }}\n"
-    token = wish.auth_env or "A2A_AUTH_TOKEN"
+    token = wish.given.get("auth-env") or "A2A_AUTH_TOKEN"
     return f"""\
 name: a2a
 on:
@@ -246,7 +244,7 @@ jobs:
 def _gitlab(wish: Wish) -> str:
     return f"""\
 # In .gitlab-ci.yml: include: [{{local: {WORKFLOWS["gitlab"]}}}]
-# A2A_ENDPOINT and {wish.auth_env or "A2A_AUTH_TOKEN"} are variables of the project.
+# A2A_ENDPOINT and {wish.given.get("auth-env") or "A2A_AUTH_TOKEN"} are variables of the project.
 a2a-gate:
   image: python:3.12
   timeout: 1h

@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.cli import _connection
-from pytest_a2a_bench.cli._connection import read_config
+from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.cli._settings import read_config
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
 from pytest_a2a_bench.conformance.card.document import Ledger, lines_of
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
@@ -43,7 +43,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="Write it there")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
-    _connection.add_arguments(parser)
+    _settings.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:

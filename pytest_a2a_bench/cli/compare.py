@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.cli._results import results_directory
-from pytest_a2a_bench.configuration.rates import read_drop
+from pytest_a2a_bench.config.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import verdict
 from pytest_a2a_bench.results import inference

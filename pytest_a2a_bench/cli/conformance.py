@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
-from pytest_a2a_bench.cli import _connection
-from pytest_a2a_bench.cli._connection import read_config
+from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.cli._settings import read_config
 from pytest_a2a_bench.conformance.accepted import to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
@@ -83,7 +83,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
     parser.add_argument("--profile", choices=CHECK_PROFILES, default="standard", help=_PROFILES_HELP)
     parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
-    _connection.add_arguments(parser)
+    _settings.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:

@@ -18,9 +18,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli import _connection
+from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._meeting import CARD_ERROR, meet
 from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.config.load import not_default
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.settings import needs_tags
@@ -34,7 +35,7 @@ _EXTRAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "pytest-a2a-bench[grpc]": ("agents over gRPC", ("grpc", "cryptography")),
     "pytest-a2a-bench[mcp]": ("tools over MCP (--a2a-tools mcp)", ("mcp_types", "uvicorn")),
     "pytest-a2a-bench[oauth]": ("OAuth 2 client credentials", ("authlib",)),
-    "pytest-a2a-bench[acts]": ("tests in ACTS files (--a2a-acts)", ("yaml",)),
+    "pytest-a2a-bench[acts]": ("tests in ACTS files (acts)", ("yaml",)),
     "pytest-a2a-bench[xdist]": ("several workers (pytest -n)", ("xdist",)),
     "pytest-a2a-bench[ray]": ("workers on a Ray cluster", ("ray",)),
     "pytest-a2a-bench[cloud]": ("results at a URL, such as s3://", ("fsspec", "s3fs")),
@@ -44,8 +45,9 @@ _EXTRAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "pytest-a2a-bench[signatures]": ("signatures of agent cards", ("jwt", "cryptography", "rfc8785")),
 }
-_LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER_LLM", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")
+_LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")
 _KEY_SUFFIX = "_API_KEY"
+_KEY_WIDTH = 26
 _NOT_THERE = "not installed"
 
 Found = tuple[str, str]
@@ -57,11 +59,16 @@ def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("endpoint", nargs="?", metavar="URL", help="an agent to meet, or builtin:NAME")
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects with what and found")
-    _connection.add_arguments(parser)
+    parser.add_argument(
+        "--settings", action="store_true", help="show each setting that is not a default, and its source"
+    )
+    _settings.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
     """Print the report. What is missing is what it is for; only an agent that was named has to be there."""
+    if namespace.settings:
+        return _show_settings(namespace)
     said: list[Found] = []
     code = 0
     for what, found in report(namespace, os.environ):
@@ -73,6 +80,23 @@ def run(namespace: Namespace) -> int:
     if namespace.json:
         print(json.dumps([{"what": what, "found": found} for what, found in said], indent=1, ensure_ascii=False))
     return code
+
+
+def _show_settings(namespace: Namespace) -> int:
+    """Print each setting that is not a default, its value and its source."""
+    loaded = _settings.load_settings(namespace)
+    rows = []
+    for setting, value, source in not_default(loaded, registry.every_setting()):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        rows.append({"setting": setting.key, "value": redact_url(text, query=False), "source": source.name})
+    if namespace.json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    else:
+        for row in rows:
+            print(f"{row['setting']:<{_KEY_WIDTH}}{row['value']}  ({row['source']})")
+        print(f"{len(rows)} of {len(registry.every_setting())} settings are set; all others have their defaults")
+    _settings.checked(loaded)
+    return 0
 
 
 def report(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
@@ -125,7 +149,7 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
                 with contextlib.suppress(A2ABenchError, OSError, ValueError):
                     offered = suite.available() if suite.offered is None else suite.offered
                     tasks |= {domain: len(suite.load_tasks(domain, "base")) for domain in offered}
-            config = _connection.read_config(namespace, url, environ)
+            config = _settings.read_config(namespace, url, environ)
             yield from meet(config, tasks, talk=not needs_tags(namespace.endpoint))
             shown = redact_url(namespace.endpoint, query=False)
             yield "protocol", f"not judged here: a2a-bench conformance {shown} does it, in seconds"
@@ -138,7 +162,7 @@ def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     endpoint = namespace.endpoint or environ.get("A2A_ENDPOINT", "")
     endpoint = endpoint if endpoint.startswith(("http://", "https://")) else "https://agent.example"
     try:
-        config = _connection.read_config(namespace, endpoint, environ)
+        config = _settings.read_config(namespace, endpoint, environ)
     except ConfigurationError as error:
         yield "connection", str(error)
         return

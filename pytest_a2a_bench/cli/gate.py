@@ -1,26 +1,22 @@
-"""``a2a-bench gate DIR``: judge finished trials by the gates of a run: those of joined shards, say.
+"""``a2a-bench gate DIR``: judge finished trials by the gates of a run, such as those of joined shards.
 
-Options are those of pytest, with or without a2a- in their names, and come from the command line, the environment or the
-project's pyproject.toml, as in a run. What tests assert beside success is not known here: trials that no gate counts
-must all succeed. It writes verdict.json. Exit code 0 if the run passes, 1 if it does not, 2 for wrong options.
+Settings come from the command line, the environment or the project's pyproject.toml, as in pytest. What tests assert
+beside success is not known here: trials that no gate counts must all succeed. It writes verdict.json. Exit code 0 if
+the run passes, 1 if it does not, 2 for wrong settings.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import shlex
 import shutil
 import sys
-import tomllib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.configuration import table
-from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import files
 from pytest_a2a_bench.gates.early import Finished, early_verdict
@@ -49,15 +45,13 @@ NAMES = (
     *("min_pass", "min_pass_k", "baseline", "max_drop", "inconclusive"),
     *("max_cost", "max_latency", "max_metric", "max_infra_errors", "quarantine"),
 )
-OPTIONS = tuple(option for option in table.OPTIONS if option.name in NAMES)
+"""The settings that gates read."""
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="Results directory of a run, or of joined shards")
-    for option in OPTIONS:
-        spellings = (f"--{option.cli_stem}", option.cli)
-        parser.add_argument(*spellings, dest=option.name, metavar=option.metavar, help=option.help.replace("%", "%%"))
+    _settings.add_arguments(parser, NAMES)
 
 
 def run(namespace: Namespace) -> int:
@@ -67,7 +61,7 @@ def run(namespace: Namespace) -> int:
         found = manifest.load_selected(directory)
     except StoreError as error:
         raise ConfigurationError(str(error)) from error
-    settings = _settings(namespace, found)
+    settings = _read(namespace, found)
     read = files.read(settings, Path(), directory)
     results = [*found.results, *(_absent(key, found.manifest.categories) for key in found.absent)]
     problems = [*read.problems, *_unknown(settings, results)]
@@ -80,58 +74,25 @@ def run(namespace: Namespace) -> int:
     return int(verdict_found.failed or bool(verdict_found.errors))
 
 
-def _settings(namespace: Namespace, found: SelectedResults) -> Settings:
-    """Read the options: command line over environment over pyproject.toml.
+def _read(namespace: Namespace, found: SelectedResults) -> Settings:
+    """Return the gates' settings, with what the run itself was made with.
 
     :raises ConfigurationError: with every value that is wrong.
     """
-    values: dict[str, Any] = {}
-    problems: list[str] = []
-    project = _project()
-    for option in OPTIONS:
-        where, text = _find(option, namespace, project)
-        if not text:
-            continue
-        try:
-            value = option.read(text)
-            values[option.name] = option.locate(value, Path.cwd()) if option.locate else value
-        except ValueError as error:
-            problems.append(f"{where}: {error}")
-    if problems:
-        raise ConfigurationError("; ".join(problems))
+    given = _settings.checked(_settings.load_settings(namespace, names=NAMES))
     own = [option for suite in registry.known() for option in suite.options]
     ran = found.manifest.settings
     # run.json says who they are by the keys alone; the first that was collected is whom the others are compared with.
     names = dict.fromkeys(TrialKey.parse(key).agent for key in found.manifest.whole)
-    values |= {"agents": {name: "" for name in names if name}, "split": ran.get("split", "base")}
-    settings = Settings(**values, benchmark_options={o.name: ran.get(o.name, o.default) for o in own})
+    settings = Settings(
+        **{name: getattr(given, name) for name in NAMES},
+        agents={name: "" for name in names if name},
+        split=ran.get("split", "base"),
+        benchmark_options={o.name: ran.get(o.name, o.default) for o in own},
+    )
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
         raise ConfigurationError("--max-drop is measured from a baseline: add --baseline FILE (a2a-bench promote)")
     return settings
-
-
-def _find(option: Option, namespace: Namespace, project: Mapping[str, Any]) -> tuple[str, str]:
-    given = getattr(namespace, option.name)
-    if given is not None:
-        return f"--{option.cli_stem}", given
-    if os.environ.get(option.env):
-        return f"environment variable {option.env}", os.environ[option.env]
-    return f"pyproject.toml {option.ini}", str(project.get(option.ini, ""))
-
-
-def _project() -> Mapping[str, Any]:
-    """Return what pyproject.toml sets for pytest.
-
-    :raises ConfigurationError: if it cannot be read.
-    """
-    try:
-        tool = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8")).get("tool", {})
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"pyproject.toml: {error}") from error
-    pytest: Mapping[str, Any] = tool.get("pytest", {})
-    return {**pytest, **pytest.get("ini_options", {})}
 
 
 def _absent(text: str, categories: Mapping[str, str]) -> TrialResult:

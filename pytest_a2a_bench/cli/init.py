@@ -6,7 +6,6 @@ nothing is written then (``--offline`` writes without meeting it).
 
 from __future__ import annotations
 
-import configparser
 import contextlib
 import os
 import shlex
@@ -19,11 +18,11 @@ from typing import TypeVar
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
-from pytest_a2a_bench.cli import _connection, _starter
+from pytest_a2a_bench.cli import _settings, _starter
 from pytest_a2a_bench.cli._meeting import TURNS, meet
 from pytest_a2a_bench.cli._served import served
-from pytest_a2a_bench.configuration.rates import read_rate
-from pytest_a2a_bench.configuration.readers import one_of, read_endpoint, whole
+from pytest_a2a_bench.config.rates import read_rate
+from pytest_a2a_bench.config.values import one_of, read_endpoint, whole
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import BenchTask
 from pytest_a2a_bench.redact import one_line
@@ -58,7 +57,7 @@ def configure(parser: ArgumentParser) -> None:
     add("--offline", action="store_true", help="write the files without meeting the agent")
     add("--no-try", action="store_true", help="do not judge its protocol and hold no conversations")
     add("--dry-run", action="store_true", help="say what would be written, and write nothing")
-    _connection.add_arguments(parser)
+    _settings.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -94,11 +93,11 @@ def _wish(namespace: Namespace) -> _starter.Wish:
         # It is written into files that are kept with the project, and a key may stand there.
         raise ConfigurationError("the agent's URL: leave out what follows '?', and put a key into A2A_AUTH_TOKEN")
     domain = _answer(namespace.domain, "what it has to do", "airline", str)
-    given = {option: getattr(namespace, f"a2a_{option}") or "" for option in ("auth_env", "ca")}
+    given = {key: value for key, _, value in (one.partition("=") for one in namespace.set or ())}
     if domain in _starter.PROTOCOL:
         if any(value is not None for value in (namespace.min_pass, namespace.trials, namespace.at_once)):
             raise ConfigurationError(f"--domain {domain} has no trials: leave out --min-pass, --trials and --at-once")
-        return _starter.Wish(endpoint=endpoint, domain=domain, **given)
+        return _starter.Wish(endpoint=endpoint, domain=domain, given=given)
     suite, tasks = _tasks(domain)
     floor = _answer(namespace.min_pass, "lowest success rate", "0.5", read_rate)
     trials = _answer(namespace.trials, "attempts at each task", "2", whole(1))
@@ -111,7 +110,7 @@ def _wish(namespace: Namespace) -> _starter.Wish:
         floor=floor,
         trials=trials,
         concurrency=at_once,
-        **given,
+        given=given,
     )
 
 
@@ -155,29 +154,14 @@ def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
 def _contents(wish: _starter.Wish, ci: str, directory: Path) -> Iterator[tuple[str, str | None]]:
     """Yield path and text of what the project gets; None where it stays as it is."""
     project = directory / "pyproject.toml"
-    if not _elsewhere(directory):
-        try:
-            before = project.read_text(encoding="utf-8") if project.is_file() else ""
-        except UnicodeDecodeError as error:
-            raise ConfigurationError(f"{project}: it is not UTF-8, as TOML is: {error}") from error
-        after = _starter.with_section(before, _starter.ini_keys(wish))
-        yield project.name, after if after != before else None
+    try:
+        before = project.read_text(encoding="utf-8") if project.is_file() else ""
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{project}: it is not UTF-8, as TOML is: {error}") from error
+    after = _starter.with_section(before, _starter.settings(wish))
+    yield project.name, after if after != before else None
     for path, text in _starter.files(wish, ci).items():
         yield path, None if (directory / path).exists() else text
-
-
-def _elsewhere(directory: Path) -> str:
-    """Return the file that pytest is configured in, where a section in pyproject.toml would put it out of force."""
-    for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"):
-        if (directory / name).is_file():
-            return name
-    for name, section in (("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
-        read = configparser.ConfigParser(interpolation=None)
-        with contextlib.suppress(configparser.Error, OSError, UnicodeDecodeError):
-            read.read(directory / name, encoding="utf-8")
-        if section in read:
-            return name
-    return ""
 
 
 def _write(path: Path, text: str | None, *, dry: bool) -> None:
@@ -201,7 +185,7 @@ def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
     :raises A2ABenchError: if it cannot be met.
     """
     turn = None
-    config = _connection.read_config(namespace, url)
+    config = _settings.read_config(namespace, url)
     # What a tasks' gate needs, the dialect and the time of a turn, one of the protocol does not.
     talk = isinstance(wish, _starter.TasksWish) and not needs_tags(wish.endpoint)
     for what, found in meet(config, {}, talk=talk):
@@ -215,8 +199,8 @@ def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
 
 def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     """Judge the protocol, and hold some conversations, as the commands that are shown would."""
-    given = [f"--a2a-{name.replace('_', '-')}={value}" for name in ("auth_env", "ca") if (value := getattr(wish, name))]
-    judged = _output("pytest_a2a_bench.cli", "conformance", url, "--level", "MUST", *given)
+    given = [f"{key}={value}" for key, value in wish.given.items()]
+    judged = _output("pytest_a2a_bench.cli", "conformance", url, "--level", "MUST", *(f"--set={one}" for one in given))
     last = next((line for line in reversed(judged) if line.strip()), "no answer")
     print(f"{'protocol':<12}{last} (a2a-bench conformance {wish.endpoint} says more)", flush=True)
     if not isinstance(wish, _starter.TasksWish):
@@ -226,10 +210,11 @@ def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(wish.tasks)}:", flush=True)
     target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else url
     held = _output(
-        "pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results=a2a-results/init", *given,
-        # They are no run of the gate, whatever the project keeps a history of.
-        "-o", "a2a_history_file=", *ids, directory=namespace.directory,
-    )  # fmt: skip
+        *("pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results=a2a-results/init"),
+        *(f"--a2a-set={one}" for one in given),
+        *ids,
+        directory=namespace.directory,
+    )
     print("\n".join(f"  {line}" for line in held if line.strip()), flush=True)
 
 
@@ -274,6 +259,3 @@ def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
         yield f"  in .gitlab-ci.yml: include: [{{local: {_starter.WORKFLOWS[ci]}}}]"
     if ci != "script":
         yield "  in your CI: the agent's URL as variable A2A_ENDPOINT, its token as secret A2A_AUTH_TOKEN"
-    if other := _elsewhere(directory):
-        yield f"  pytest's configuration is in {other}; put these lines there, for a2a-bench has left it alone:"
-        yield from (f"    {key} = {value}" for key, value in _starter.ini_keys(wish).items())

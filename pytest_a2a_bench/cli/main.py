@@ -87,7 +87,9 @@ def _run(argv: Sequence[str]) -> int:
         namespace = parser.parse_args(argv)
         return int(namespace.run(namespace))
     except A2ABenchError as error:
-        print(f"a2a-bench: {' '.join(str(error).split())}", file=sys.stderr)
+        from pytest_a2a_bench.cli._settings import in_words_of_commands  # imports every setting
+
+        print(f"a2a-bench: {in_words_of_commands(' '.join(str(error).split()))}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -98,7 +100,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 _SECRET_OPTION = re.compile(
-    r"--(?:agent-)?(?:a2a-)?(?:(?:controller-|assessor-)?auth|oauth-client-secret|client-key|client-passphrase)-env"
+    r"--(?:(?:agent|user)-)?(?:a2a-)?(?:(?:controller-|assessor-)?auth|oauth-client-secret|client-key|client-passphrase)-env"
 )
 """Options that name an environment variable with a secret in it."""
 

@@ -25,7 +25,7 @@ def run(namespace: Namespace) -> int:
     if remote.is_url(namespace.output):
         check_output(output)
     parts = [remote.located(name) for name in namespace.directories]
-    merged = merge(parts, output, {option.name: option.cli for option in registry.places()})
+    merged = merge(parts, output, {option.name: f"--a2a-{option.key}" for option in registry.places()})
     for part in summarise(merged.results, registry.variant_of):
         unjudged = part.trials - part.evaluated
         reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"

@@ -14,20 +14,21 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
 
 from pytest_a2a_bench.a2a.config import environ_of_party
-from pytest_a2a_bench.cli import _connection
-from pytest_a2a_bench.configuration.table import CONNECTION, OPTIONS
+from pytest_a2a_bench.cli import _settings
+from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
-_CONVERSATION = ("timeout", "stall_timeout", "protocol", "transport", "streaming", "dialect", "history", "reply_limits")
-_OPTIONS = (*CONNECTION, *(option for option in OPTIONS if option.name in _CONVERSATION))
-_ITS_TOKEN = "Environment variable that holds its token"
-_OF_USER = tuple(replace(option, help=_ITS_TOKEN) if option.name == "auth_env" else option for option in _OPTIONS)
+_NAMES = (
+    *("auth_env", "ca", "client_cert", "proxy", "timeout", "stall_timeout", "protocol", "transport", "streaming"),
+    *("dialect", "history", "reply_limits"),
+)
+"""The settings that have an option for each agent; every other one is set by ``--agent-a2a-set``."""
+_VARIABLES = frozenset(setting.variable for setting in CORE.values())
 
 
 class _Role(NamedTuple):
@@ -56,18 +57,15 @@ class _Role(NamedTuple):
         given: str | None = getattr(ours, f"{self.name}_a2a_endpoint")
         return given
 
-    def options(self, ours: Namespace) -> Namespace:
-        """Return what was said about it, under the options' own names."""
-        return Namespace(**{option.dest: getattr(ours, f"{self.dest}{option.dest}") for option in _OPTIONS})
-
     def is_named(self, ours: Namespace) -> bool:
-        """Tell whether anything was said about it."""
-        return bool(self.endpoint(ours)) or any(value is not None for value in vars(self.options(ours)).values())
+        """Return whether any option of this role was given."""
+        given = (getattr(ours, f"{self.dest}{name}") for name in (*_NAMES, "set", "config"))
+        return bool(self.endpoint(ours)) or any(value is not None for value in given)
 
 
 _AGENT = _Role(
     "agent",
-    "",
+    "agent_",
     "the agent behind A2A",
     "As in pytest, with --agent-a2a- in the place of --a2a-; among tau2's own arguments, after run.",
 )
@@ -90,8 +88,7 @@ def configure(parser: ArgumentParser) -> None:
 def _add_own(parser: ArgumentParser) -> None:
     for role in _ROLES:
         parser.add_argument(f"{role.prefix}endpoint", metavar="URL", help=f"Base URL of {role.title} (after run)")
-        options = _OPTIONS if role is _AGENT else _OF_USER
-        _connection.add_options(parser, options, role.title, role.about, (role.prefix,), role.dest)
+        _settings.add_arguments(parser, _NAMES, prefix=role.prefix, dest=role.dest, about=role.about)
 
 
 def run(namespace: Namespace) -> int:
@@ -131,20 +128,20 @@ def _run_arguments(ours: Namespace, theirs: Sequence[str]) -> list[str]:
         return arguments
     named = [(role, url) for role in _ROLES if (url := role.endpoint(ours))]
     # All that is wrong with options is said before anything is imported.
-    settings = [_settings(role, ours, url) for role, url in named]
+    settings = [_read(role, ours, url) for role, url in named]
     for (role, _), found in zip(named, settings, strict=True):
         arguments += _register(role, found, arguments)
     return arguments
 
 
-def _settings(role: _Role, ours: Namespace, url: str) -> Settings:
-    given, environ = role.options(ours), dict(os.environ)
-    if role is _USER:
-        # The variables that stand for options are about the agent under test.
-        for option in _OPTIONS:
-            environ.pop(option.env, None)
-        environ = environ_of_party(given.a2a_auth_env, environ)
-    return _connection.read_settings(given, url, _OPTIONS, environ)
+def _read(role: _Role, ours: Namespace, url: str) -> Settings:
+    environ, is_agent = dict(os.environ), role is _AGENT
+    if not is_agent:
+        # The variables and the table of settings are about the agent under test.
+        environ = {name: value for name, value in environ.items() if name not in _VARIABLES}
+        environ = environ_of_party(ours.user_auth_env, environ)
+    loaded = _settings.load_settings(ours, environ, _NAMES, prefix=role.prefix, dest=role.dest, own_table=is_agent)
+    return _settings.for_endpoint(loaded, url, environ)
 
 
 def _register(role: _Role, settings: Settings, arguments: Sequence[str]) -> list[str]:

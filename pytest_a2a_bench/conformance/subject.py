@@ -55,7 +55,7 @@ ONLINE = (
 _MOST_ASKED = 12
 _OLD_MEMBERS = ("url", "preferredTransport", "protocolVersion", "supportsAuthenticatedExtendedCard")
 _NEED_KEYS = ("SIGN-004", "SIGN-005", "SIGN-006", "V03-SIGN-003")
-_NO_KEYS = "no keys to verify the signatures with; give --a2a-card-jwks (a2a-bench conformance: --jwks)"
+_NO_KEYS = "no keys to verify the signatures with; give card-jwks (a2a-bench conformance: --jwks)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pytest_a2a_bench.configuration.readers import split_named
+from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.configuration.rates import Tier, split_tier
+from pytest_a2a_bench.config.rates import Tier, split_tier
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict

@@ -1,4 +1,4 @@
-"""How much of one reply is read and carried out, and of all replies of one trial (``--a2a-reply-limits``)."""
+"""How much of one reply is read and carried out, and of all replies of one trial (``reply-limits``)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Bounds:
         """Return how one bound is given as an option, for messages."""
         value = getattr(self, name)
         in_megabytes = name in ("bytes", "total") and value % MEGABYTE == 0
-        return f"--a2a-reply-limits {name}={f'{value // MEGABYTE}M' if in_megabytes else f'{value:.16g}'}"
+        return f"--a2a-set reply-limits={name}={f'{value // MEGABYTE}M' if in_megabytes else f'{value:.16g}'}"
 
 
 DEFAULT_BOUNDS: Final = Bounds()

@@ -150,7 +150,7 @@ class TrialResult:
     :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
-    :param estimated_usage: what it is estimated to have used of that which it did not report (``--a2a-agent-model``):
+    :param estimated_usage: what it is estimated to have used of that which it did not report (``agent-model``):
         tokens of the messages, dollars by a price list.
     :param user_usage: what the user simulator (and judge) cost.
     :param category: what the task is about, where its benchmark has categories.
@@ -162,7 +162,7 @@ class TrialResult:
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.
     :param user_fault: what the simulated user did wrong in it; it never changes the reward.
     :param user_retries: what the user did wrong in conversations of this trial that were held again for it
-        (``--a2a-user-retry``); their requests and costs are kept like those of ``held_again``.
+        (``user-retry``); their requests and costs are kept like those of ``held_again``.
     :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
         costs is then of the conversation before it, whose fault is the last of ``user_retries``.
     :param reused_from: the run that held the conversation, where another one took its result.

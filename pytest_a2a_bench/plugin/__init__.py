@@ -1,4 +1,4 @@
-"""The pytest plugin: hook functions, each of which delegates, and does nothing while nobody uses us (``run.standby``).
+"""The pytest plugin: hook functions, each of which delegates, and does nothing in a run that does not use the plugin.
 
 Loading it imports nothing but pytest.
 """
@@ -6,30 +6,21 @@ Loading it imports nothing but pytest.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_a2a_bench.plugin import options
+
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.suite import Suite
-    from pytest_a2a_bench.plugin.run import standby
-
-_DECLARATIONS = "a2a-bench-suite-options"
 
 pytest.register_assert_rewrite("pytest_a2a_bench.suites")
 
 
-def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
-    from pytest_a2a_bench.plugin.run import standby
-
-    pluginmanager.register(standby.Declarations(parser, _offered_rows), _DECLARATIONS)
-
-
-def _offered_rows(suites: list[Suite]) -> list[tuple[str, list[standby.Row]]]:
-    from pytest_a2a_bench.plugin.run import options
-
-    return options.offered_rows(suites)
+    options.add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -47,16 +38,14 @@ def pytest_a2a_bench_suites() -> Sequence[Suite]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Resolve the options and register what this process needs, now or when somebody uses us."""
+    """Load the settings and register what this process needs, now or when a test requests a fixture of ours."""
     from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
-    from pytest_a2a_bench.plugin.run import standby
     from pytest_a2a_bench.plugin.trials import fixtures
 
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     config.pluginmanager.register(conformance_fixtures, "a2a-bench-conformance-fixtures")
-    declarations = cast("standby.Declarations", config.pluginmanager.get_plugin(_DECLARATIONS))
-    if standby.may_rest(config, declarations):
-        standby.rest(config, declarations, lambda: _configure(config))
+    if options.may_rest(config):
+        options.rest(config, lambda: _configure(config))
     else:
         _configure(config)
 
@@ -67,21 +56,13 @@ def _configure(config: pytest.Config) -> None:
     lifecycle.configure(config)
 
 
-def _is_resting(config: pytest.Config) -> bool:
-    from pytest_a2a_bench.plugin.run import standby
-
-    return standby.is_resting(config)
-
-
-def _takes_ours(test: object) -> bool:
-    from pytest_a2a_bench.plugin.run import standby
-
-    return not standby.OUR_FIXTURES.isdisjoint(getattr(test, "fixturenames", ()))
+def _requests_ours(test: object) -> bool:
+    return not options.OUR_FIXTURES.isdisjoint(getattr(test, "fixturenames", ()))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop what was started."""
-    if _is_resting(config):
+    if options.is_resting(config):
         return
     from pytest_a2a_bench.plugin import lifecycle
 
@@ -92,7 +73,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Find the agent before the header is printed and before workers start."""
     # Workers want their controller's plan.
-    if _is_resting(session.config) and not session.config.pluginmanager.has_plugin("dsession"):
+    if options.is_resting(session.config) and not session.config.pluginmanager.has_plugin("dsession"):
         return
     from pytest_a2a_bench.plugin import lifecycle
 
@@ -105,7 +86,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Let built-in modules join the session."""
     report = yield
-    if _is_resting(collector.config):
+    if options.is_resting(collector.config):
         return report
     from pytest_a2a_bench.plugin.run import state
 
@@ -119,7 +100,7 @@ def pytest_make_collect_report(
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one item per trial, and one per check."""
-    if _is_resting(metafunc.config) and not _takes_ours(metafunc):
+    if options.is_resting(metafunc.config) and not _requests_ours(metafunc):
         return
     from pytest_a2a_bench.plugin import lifecycle
 
@@ -128,7 +109,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Give items their keywords."""
-    if _is_resting(item.config):
+    if options.is_resting(item.config):
         return
     from pytest_a2a_bench.plugin import lifecycle
 
@@ -138,7 +119,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Check what was collected."""
-    if _is_resting(session.config) and not any(map(_takes_ours, session.items)):
+    if options.is_resting(session.config) and not any(map(_requests_ours, session.items)):
         return
     from pytest_a2a_bench.plugin import lifecycle
 
@@ -147,7 +128,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """Say what joined the session, and what did not."""
-    if _is_resting(config):
+    if options.is_resting(config):
         return []
     from pytest_a2a_bench.plugin.run import state
 
@@ -164,7 +145,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Explain failures, excuse misses that a gate counts, and report the conversation's duration."""
     report = yield
-    if _is_resting(item.config):
+    if options.is_resting(item.config):
         return report
     from pytest_a2a_bench.plugin.run import state
 
@@ -179,7 +160,7 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Stop the conversations that nobody waits for any more."""
-    if _is_resting(session.config):
+    if options.is_resting(session.config):
         return
     from pytest_a2a_bench.plugin import lifecycle
 

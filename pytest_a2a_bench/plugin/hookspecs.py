@@ -44,7 +44,7 @@ def pytest_a2a_bench_dialects() -> Mapping[str, str]:
 
 @pytest.hookspec
 def pytest_a2a_bench_reporters() -> Mapping[str, str]:
-    """Offer reporters, for ``--a2a-report NAME=FILE`` and ``a2a-bench report DIR --format NAME``.
+    """Offer reporters, for ``--a2a-set report=NAME=FILE`` and ``a2a-bench report DIR --format NAME``.
 
     :return: functions of :class:`~pytest_a2a_bench.reports.contents.Contents` that return the text of the file.
     """
@@ -63,7 +63,7 @@ def pytest_a2a_bench_agents() -> Mapping[str, str]:
 
 @pytest.hookspec
 def pytest_a2a_bench_users() -> Mapping[str, str]:
-    """Offer simulated users, for ``--a2a-user-llm a2a-user/NAME``.
+    """Offer simulated users, for ``--a2a-user llm:a2a-user/NAME``.
 
     :return: functions that get what a model would get that plays the user (a list of messages in OpenAI's form, and
         arguments such as ``tools``) and return its words, or a message with ``content`` and ``tool_calls``.
@@ -106,7 +106,7 @@ def pytest_a2a_bench_prepare_trial(key: TrialKey, metadata: dict[str, Any]) -> N
 
     Called in the conversation's own thread, in the process that runs it (a worker under xdist), possibly long before
     the item's fixtures are set up, and once more before each time that the conversation is held again
-    (``--a2a-redeliver``). An exception ends the trial: an error of this package as infrastructure trouble, any
+    (``redeliver``). An exception ends the trial: an error of this package as infrastructure trouble, any
     other as a harness error.
 
     :param metadata: goes with every message of the trial; change it in place, e.g. ``metadata["tenant"] = str(key)``.

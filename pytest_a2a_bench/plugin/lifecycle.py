@@ -24,9 +24,9 @@ import pytest
 from pytest_a2a_bench import env_file, extensions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
-from pytest_a2a_bench.plugin import shim
+from pytest_a2a_bench.plugin import options, shim
 from pytest_a2a_bench.plugin.collect import items, markers, selection
-from pytest_a2a_bench.plugin.run import options, outlet, standby, state
+from pytest_a2a_bench.plugin.run import outlet, resolve, state
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
@@ -65,7 +65,7 @@ def configure(config: pytest.Config) -> None:
     for suites in config.hook.pytest_a2a_bench_suites():
         registry.register(suites)
     _take_offers(config)
-    standby.add_markers(config, markers.lines(registry.known()))
+    options.add_markers(config, markers.lines(registry.known()))
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
         from pytest_a2a_bench.plugin.run.partition import WorkerPart
@@ -104,9 +104,12 @@ def _take_offers(config: pytest.Config) -> None:
 def _start(config: pytest.Config) -> BenchRun:
     """Plan the run of a controller (or of a process without workers).
 
-    :raises pytest.UsageError: if the command line or ini has wrong values.
+    :raises pytest.UsageError: if settings are wrong.
     """
-    resolution = options.resolve(config, os.environ)
+    try:
+        resolution = resolve.resolve(config, os.environ)
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from error
     settings = resolution.settings
     results, resolution = _results(config, resolution)
     end = time.time() + settings.run_timeout if settings.run_timeout else None
@@ -119,7 +122,7 @@ def _start(config: pytest.Config) -> BenchRun:
         _conceal(config, run)
         files.read_files(run, config.invocation_params.dir)
     if plan.asked and run.plan.problems:
-        raise pytest.UsageError(options.usage_text(run.plan.problems))
+        raise pytest.UsageError(resolve.usage_text(run.plan.problems))
     if takes_part:
         _take_part(config, run)
     else:
@@ -127,19 +130,19 @@ def _start(config: pytest.Config) -> BenchRun:
     return run
 
 
-def _results(config: pytest.Config, resolution: options.Resolution) -> tuple[Path, options.Resolution]:
+def _results(config: pytest.Config, resolution: resolve.Resolution) -> tuple[Path, resolve.Resolution]:
     """Return the directory of result files; of a run that wants them at a URL, one that stands for it."""
     settings = resolution.settings
     unused = not settings.endpoint or resolution.problems or state.nothing_will_run(config)
     if "://" not in settings.results or unused:
-        return options.results_directory(settings, config), resolution
+        return resolve.results_directory(settings, config), resolution
     from pytest_a2a_bench.results import remote  # few runs have a URL, and this needs an extra
 
     try:
         directory = remote.opened(settings.results, bring=settings.resume or settings.missed)
     except ConfigurationError as error:
         wrong = (*resolution.problems, f"--a2a-results={error}")
-        return options.results_directory(settings, config), dataclasses.replace(resolution, problems=wrong)
+        return resolve.results_directory(settings, config), dataclasses.replace(resolution, problems=wrong)
     config.add_cleanup(partial(remote.closed, directory))
     return directory, resolution
 
@@ -170,7 +173,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(env_file.lend(run.services.variables, os.environ))
     if wrong := (*root_directory.problems(config), *_removed_assertions(config)):
-        raise pytest.UsageError(options.usage_text(wrong))
+        raise pytest.UsageError(resolve.usage_text(wrong))
     named = selection.is_named(config, run.settings)
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
     if chosen.candidates:

@@ -13,6 +13,7 @@ import pytest
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface, parse_card
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.cassettes import library
+from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.plugin.conformance import verdicts
 from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
@@ -26,8 +27,8 @@ from pytest_a2a_bench.trials import further, models, stopping
 def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None:
     """Find the agent when the session starts, if that is the time.
 
-    An endpoint on the command line must be there. One that the environment or ini mentions only matters once an item
-    uses it; with workers, who cannot wait for that, it is looked for now and missed later.
+    An endpoint on the command line must be there. One that the environment or the table mentions only matters once an
+    item uses it; with workers, who cannot wait for that, it is looked for now and missed later.
 
     :raises pytest.UsageError: if an endpoint on the command line does not answer.
     """
@@ -65,7 +66,8 @@ def find_agent(run: BenchRun) -> None:
         if not run.plan.selection.only_conformance:
             further.meet(run.settings, os.environ)
             for player, problem in models.find_problems(run.settings):
-                raise ConfigurationError(f"--a2a-{player}-llm: {problem}")
+                option = "--a2a-judge-llm" if player == "judge" else "--a2a-user"
+                raise ConfigurationError(f"{option}: {problem}")
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
             run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()
@@ -156,9 +158,10 @@ def _look(run: BenchRun) -> Endpoint:
 def _problem(run: BenchRun, error: A2ABenchError) -> str:
     if isinstance(error, StoreError | CassetteError):  # says itself which file, and it is not the endpoint's fault
         return str(error)
-    if error.party is not None or str(error).startswith("--a2a-"):
+    first = str(error).partition(" ")[0].rstrip(":")
+    if error.party is not None or first.startswith("--a2a-") or first.replace("-", "_") in CORE:
         return f"{_option_of(error.party, run.settings)}{error}"
-    where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
+    where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "table": "endpoint"}[run.settings.endpoint_source]
     return without_query(f"{where}={run.plan.shown_endpoint}: {error}", run.settings.endpoint)
 
 
@@ -169,4 +172,4 @@ def _option_of(party: str | None, settings: Settings) -> str:
     if party == "user":
         return without_query(f"--a2a-user={settings.user}: ", settings.user_endpoint)
     url = settings.colleague[party]
-    return without_query(f"--a2a-colleague={party}={url}: ", url)
+    return without_query(f"--a2a-set colleague={party}={url}: ", url)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from pytest_a2a_bench.configuration.rates import split_tier
+from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates.terms import groups_of_result
 from pytest_a2a_bench.model import TrialKey, TrialResult

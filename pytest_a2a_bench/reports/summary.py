@@ -148,7 +148,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         many = sum(bool(r.held_again) for r in results)
         what = "1 conversation was" if many == 1 else f"{many} conversations were"
         counted = ", ".join(f"{n}x {one_line(reason, 60)}" for reason, n in again.most_common())
-        yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
+        yield f"{what} held again, because a message may have arrived or not (redeliver): {counted}"
     yield from _user_faults(results)
     yield from party_lines(results)
     yield from _cost(results)
@@ -163,7 +163,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
             f"trials ({', '.join(sorted(others))})"
         )
     if any(r.provenance.get("tagged") for r in results):
-        yield "the agent was told the name of each task (--a2a-tag-trials)"
+        yield "the agent was told the name of each task (--a2a-set tag-trials=on)"
     if results and not any(r.status == "evaluated" for r in results):
         yield NOTHING_MEASURED + _skipped(results)
 
@@ -181,7 +181,7 @@ def _cost(results: Sequence[TrialResult]) -> Iterator[str]:
     known = " and ".join(f"from {source} in {n} of {len(results)} trials" for n, source in sources if n)
     total = f"cost {cost.words}; " if cost.total is not None else ""
     models = _counted(_values(guessed, "agent_model"))
-    yield f"{total}~ is estimated {known}, for {models} (--a2a-agent-model)"
+    yield f"{total}~ is estimated {known}, for {models} (agent-model)"
 
 
 NOTHING_MEASURED = "no trial was evaluated: these results say nothing about the agent"
@@ -200,9 +200,9 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
     faults = Counter(r.user_fault.kind for r in results if r.user_fault)
     if faults:
         again = set(faults) - {"not_understood"} and not any(r.user_retries for r in results)
-        remedy = "; --a2a-user-retry N holds such trials again" if again else ""
+        remedy = "; --a2a-set user-retry=N holds such trials again" if again else ""
         if "not_understood" in faults:
-            remedy += "; a model as the user (--a2a-user-llm) understands more than a script"
+            remedy += "; a model as the user (--a2a-user llm:MODEL) understands more than a script"
         yield (
             f"the user, not the agent, was at fault in {faults.total()} of {len(results)} trials, which count as they "
             f"came out: {', '.join(f'{n}x {kind}' for kind, n in faults.most_common())}{remedy}"
@@ -212,7 +212,7 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
         many = sum(bool(r.user_retries) for r in results)
         what = "1 trial was" if many == 1 else f"{many} trials were"
         counted = ", ".join(f"{n}x {kind}" for kind, n in before.most_common())
-        yield f"{what} held again, because the user was at fault (--a2a-user-retry): {counted}"
+        yield f"{what} held again, because the user was at fault (user-retry): {counted}"
     vain = Counter(r.retry_error.partition(":")[0] for r in results if r.retry_error)
     if vain:
         kinds = ", ".join(f"{n}x {name}" for name, n in vain.most_common())
@@ -220,7 +220,7 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
 
 
 _DOING = {
-    "transfer": "took over (--a2a-transfer)",
+    "transfer": "took over (transfer)",
     "user": "played the user in",
     "colleague": "was asked in",
 }

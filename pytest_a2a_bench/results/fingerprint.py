@@ -39,6 +39,7 @@ WITHOUT_EFFECT = frozenset(
         "conformance_profile",
         "durations",
         "endpoint",  # is in the agent's identity
+        "acts_source",
         "endpoint_source",
         "env_file",  # how a model's provider is reached, as the rest of the environment
         "github",
@@ -82,11 +83,11 @@ WITHOUT_EFFECT = frozenset(
         "shard",
         "stall_timeout",
         "strict",
-        "suites",
+        "suite",
         "timeout",
         "trial_timeout",
         "trials",  # each trial has a key and a seed of its own
-        "user",  # user_kind says what it came to
+        "user",  # its kind and its model are named apart; an agent is among the parties
         "user_auth_env",
         "verify_ssl",
         "wait",
@@ -116,7 +117,8 @@ def fingerprint(
     """
     values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
     values = {k: v for k, v in values.items() if v != _DEFAULTS[k] or k not in WITHOUT_EFFECT_BY_DEFAULT}
-    values |= {"user_kind": settings.user_kind, "where": where(settings.endpoint or ""), "agent": agent, "data": data}
+    values |= {"user_kind": settings.user_kind, "user_llm": settings.user_llm}
+    values |= {"where": where(settings.endpoint or ""), "agent": agent, "data": data}
     values |= {"told": dict(told or {}), "package": package}
     # default=str: an unknown type makes a difference rather than an exception.
     text = json.dumps(values, sort_keys=True, default=str)

@@ -7,19 +7,20 @@ from one that is missing.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.store import Store, StoreError, save
-from pytest_a2a_bench.results.stored import StoredForm, adapter_of, explain
+from pytest_a2a_bench.results.stored import StoredForm, explain
 from pytest_a2a_bench.secret import dump_json
-from pytest_a2a_bench.settings import Settings
 
 SCHEMA_VERSION = 1
 NAME = "run.json"
@@ -84,10 +85,19 @@ def _wrong(run: Manifest) -> str | None:
     if twice:
         return f"keys: {twice[0]} is there more than once"
     try:
-        adapter_of(Settings).validate_json(json.dumps(run.settings), strict=True)
+        _settings_model().model_validate_json(json.dumps(run.settings), strict=True)
     except ValidationError as error:
         return f"settings.{explain(error)}"
     return None
+
+
+@functools.cache
+def _settings_model() -> Any:
+    """Return a model of the settings' types; their readers look at this machine, and a run may be of another one."""
+    from pydantic import create_model
+
+    types: dict[str, Any] = {name: (get_args(one.annotation)[0], one.default) for name, one in CORE.items()}
+    return create_model("Settings", **types)
 
 
 RUN = StoredForm(

@@ -1,4 +1,4 @@
-"""Tests that others have declared in ACTS files (``--a2a-acts``): one item per test and declared binding."""
+"""Tests that others have declared in ACTS files (``acts``): one item per test and declared binding."""
 
 from __future__ import annotations
 

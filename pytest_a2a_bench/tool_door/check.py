@@ -34,7 +34,7 @@ def problems(settings: Settings, processes: bool = False) -> Iterator[str]:
     """
     if settings.tools != "mcp":
         if settings.mcp_bind or settings.mcp_url:
-            yield "--a2a-mcp-bind and --a2a-mcp-url say where --a2a-tools mcp listens: add --a2a-tools mcp"
+            yield "mcp-bind and mcp-url say where --a2a-tools mcp listens: add --a2a-tools mcp"
         return
     if missing := missing_modules():
         yield f"--a2a-tools=mcp needs {', '.join(missing)}; run: pip install 'pytest-a2a-bench[mcp]'"
@@ -52,10 +52,10 @@ def problems(settings: Settings, processes: bool = False) -> Iterator[str]:
     try:
         place = place_of(settings)
     except ConfigurationError as error:
-        yield f"{error} (--a2a-mcp-bind, --a2a-mcp-url)"
+        yield f"{error} (mcp-bind, mcp-url)"
         return
     if processes and place.port:
         yield (
-            f"--a2a-mcp-bind={settings.mcp_bind} is one port, and -n starts several processes, each with a server: "
-            "use --a2a-concurrency instead of -n, or give port 0 without --a2a-mcp-url"
+            f"--a2a-set mcp-bind={settings.mcp_bind} is one port, and -n starts several processes, each with a server: "
+            "use --a2a-concurrency instead of -n, or give port 0 without mcp-url"
         )

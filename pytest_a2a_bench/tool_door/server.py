@@ -165,7 +165,7 @@ class ToolServer:
         except OSError as error:
             raise ConfigurationError(
                 f"the tools' server cannot listen on {authority(host)}:{port}: {error.strerror or error}; "
-                "name an address of this machine and a free port (--a2a-mcp-bind)"
+                "name an address of this machine and a free port (mcp-bind)"
             ) from error
         port = listener.getsockname()[1]
         self.url = self._place.url_at(port)

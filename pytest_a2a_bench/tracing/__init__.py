@@ -125,7 +125,7 @@ def is_installed() -> bool:
 
 
 def is_wanted(otel: str, environ: Mapping[str, str]) -> bool:
-    """Tell whether to trace: as ``--a2a-otel`` says, for ``auto`` where OpenTelemetry is configured and installed."""
+    """Tell whether to trace: as ``otel`` says, for ``auto`` where OpenTelemetry is configured and installed."""
     if otel == "auto":
         return is_configured(environ) and is_installed()
     return otel == "on"

@@ -2,7 +2,7 @@
 
 A call in a text is carried out unless it stands in the agent's thinking, is quoted, or stands beside words that ask
 the user something or wait for an answer; ``docs/explanations/calls.md`` has the table. What exceeds
-``--a2a-reply-limits`` is cut off, and a finding says so. Pure; time is linear in the text.
+``reply-limits`` is cut off, and a finding says so. Pure; time is linear in the text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an agent that reports no usage is reckoned to have used (``--a2a-agent-model``).
+"""What an agent that reports no usage is reckoned to have used (``agent-model``).
 
 Tokens are those of the messages, as the model's tokenizer counts them: what the agent's model read and wrote beside
 them (its own prompt, earlier turns again, thoughts) nobody outside knows, so an estimate is the least that it can be.

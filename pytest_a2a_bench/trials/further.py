@@ -24,11 +24,11 @@ def configs(settings: Settings, environ: Mapping[str, str]) -> list[tuple[PartyR
     """
     found: list[tuple[PartyRole, str, ClientConfig]] = []
     if settings.user_endpoint:
-        option = "--a2a-user-auth-env"
+        option = "user-auth-env"
         config = party_config(settings, environ, settings.user_endpoint, settings.user_auth_env, option)
         found.append(("user", "user", config))
     for name, url in settings.colleague.items():
-        option, variable = "--a2a-colleague-auth-env", settings.variable_of_colleague(name)
+        option, variable = "colleague-auth-env", settings.variable_of_colleague(name)
         # One of several need not want any.
         token = variable if len(settings.colleague) == 1 or environ.get(variable or "", "").strip() else None
         found.append(("colleague", name, party_config(settings, environ, url, token, option)))

@@ -4,7 +4,7 @@ A conversation in which a message may have been delivered without an answer is w
 on it once, twice or not at all. What is evaluated instead is another one, in a new context, a new environment and with
 the same seed, so that the agent is neither blamed nor helped.
 
-One whose simulated user was at fault says little about the agent. Where that is asked for (``--a2a-user-retry``) it is
+One whose simulated user was at fault says little about the agent. Where that is asked for (``user-retry``) it is
 held again too, with another seed: the user of the same seed would do the same again. It was evaluated, though: where
 the other conversation comes to nothing, it is still what the trial came to.
 """
@@ -148,8 +148,8 @@ def _deliver_again(
 
 
 def _given_up(error: DeliveryUncertain, abandoned: Abandoned, settings: Settings) -> str:
-    remedy = "see what answers between here and the agent, or raise --a2a-redeliver"
+    remedy = "see what answers between here and the agent, or raise redeliver"
     if not abandoned.reasons:
-        return f"the conversation was not held again (--a2a-redeliver {settings.redeliver}); {remedy}"
+        return f"the conversation was not held again (--a2a-set redeliver={settings.redeliver}); {remedy}"
     every = ", ".join((*abandoned.reasons, error.reason))
     return f"the conversation was held {len(abandoned.reasons) + 1} times, and none came to its end ({every}); {remedy}"

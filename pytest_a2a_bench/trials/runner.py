@@ -57,7 +57,7 @@ def trial_seed(seed: int, trial: int, again: int = 0) -> int:
 
 
 def trial_metadata(key: TrialKey) -> dict[str, Any]:
-    """Return the message metadata that names the trial to the agent (``--a2a-tag-trials``)."""
+    """Return the message metadata that names the trial to the agent (``--a2a-set tag-trials=on``)."""
     return {"a2a_bench": {"task": key.task_key, "trial": key.trial}}
 
 

@@ -134,7 +134,7 @@ def of_pytest(
     pytester: pytest.Pytester, agent: str, suite: str, ids: list[str], *more: str
 ) -> dict[str, tuple[Any, ...]]:
     run = pytester.runpytest_subprocess(
-        f"--a2a-endpoint={agent}", "--a2a-tag-trials", f"--a2a-suite={suite}", *more,
+        f"--a2a-endpoint={agent}", "--a2a-set=tag-trials=on", f"--a2a-suite={suite}", *more,
         "--a2a-results=direct", "--a2a-concurrency=4", "-k", " or ".join(f"{task}-t0" for task in ids),
     )  # fmt: skip
     assert run.ret == 0, run.stdout.str()
@@ -174,7 +174,7 @@ class AdksServer:
 
 
 DOMAINS = pytest.mark.parametrize(
-    ("domain", "ids", "options"), [("airline", AIRLINE, ("--a2a-max-steps=30",)), ("mini", MINI, ())]
+    ("domain", "ids", "options"), [("airline", AIRLINE, ("--a2a-set=max-steps=30",)), ("mini", MINI, ())]
 )
 
 

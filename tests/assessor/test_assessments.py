@@ -68,7 +68,7 @@ def test_its_numbers_are_those_of_pytest(
 ) -> None:
     ids = finished.result["task_rewards"]
     run = pytester.runpytest_subprocess(
-        f"--a2a-endpoint={oracle_url}", "--a2a-tag-trials", "--a2a-suite=mock", "--a2a-results=direct",
+        f"--a2a-endpoint={oracle_url}", "--a2a-set=tag-trials=on", "--a2a-suite=mock", "--a2a-results=direct",
         "--a2a-dialect=agentbeats", "-k",
         " or ".join(f"{task}-t0" for task in ids),
     )  # fmt: skip

@@ -52,7 +52,7 @@ def run_directly(pytester: pytest.Pytester, agent: str, config: Mapping[str, Any
     domain = config["domain"]
     chosen = " or ".join(f"[{key.split('/', 2)[2].replace('#', '-t')}]" for key in keys)
     pytester.runpytest_subprocess(
-        f"--a2a-endpoint={agent}", "--a2a-tag-trials", f"--a2a-suite={domain}", f"--a2a-results={name}",
+        f"--a2a-endpoint={agent}", "--a2a-set=tag-trials=on", f"--a2a-suite={domain}", f"--a2a-results={name}",
         f"--a2a-trials={config.get('num_trials', 1)}", "--a2a-concurrency=4",
         *SPOKEN.get(domain, ()), "-k", chosen, "-q", timeout=540,
     )  # fmt: skip

@@ -306,7 +306,7 @@ def test_what_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -
     found = judged(url, files, tests, "--binding", "JSONRPC")
     assert {name.split()[0]: r["reason"] for name, r in found.items() if r["status"] == "skipped"} == {
         "MINE-DONE": "the agent is not said to know the behavior tck-nobody: say that the agent knows it "
-        "(--a2a-acts-behaviors; a2a-bench conformance: --acts-behaviors)",
+        "(acts-behaviors; a2a-bench conformance: --acts-behaviors)",
         "MINE-CLIENT": "it is about how a client reads answers, and not about an agent",
         "MINE-GUARDED": "the card demands no credentials",
         "MINE-VARIABLE": "nothing gives {{nobodyKnows}} a value; give it in the environment, under that name",

@@ -185,7 +185,7 @@ def test_a_judge_that_fails_is_trouble_of_the_infrastructure(run_trials: RunTria
 
 def playing(steps: list[Step]) -> Callable[[FakeLLM], Settings]:
     return lambda llm: settings(
-        concurrency=1, user_llm="openai/user", user_llm_args={"api_base": llm.api_base, "num_retries": 0}
+        concurrency=1, user="llm:openai/user", user_llm_args={"api_base": llm.api_base, "num_retries": 0}
     )
 
 

@@ -1,4 +1,4 @@
-"""Upstream's agents besides ReAct: ``--a2a-crm-official DIR:AGENT`` (``perf/crm_official.py --strategy`` compares)."""
+"""Upstream's agents besides ReAct: ``crm-official=DIR:AGENT`` (``perf/crm_official.py --strategy`` compares)."""
 
 from __future__ import annotations
 

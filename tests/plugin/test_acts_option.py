@@ -54,7 +54,12 @@ def options(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """The files, as options name them."""
     (tmp_path / "mine.acts.yaml").write_text(FILE)
     (tmp_path / "known.yaml").write_text(BEHAVIORS)
-    yield ("--a2a-acts", str(tmp_path / "mine.acts.yaml"), "--a2a-acts-behaviors", str(tmp_path / "known.yaml"))
+    yield (
+        "--a2a-set",
+        f"acts={tmp_path / 'mine.acts.yaml'!s}",
+        "--a2a-set",
+        f"acts-behaviors={tmp_path / 'known.yaml'!s}",
+    )
     ADDED.clear()
 
 
@@ -99,7 +104,7 @@ def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[st
 def test_in_ini_they_choose_nothing(
     bench: Bench, url: str, options: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:
-    pytester.makeini(f"[pytest]\na2a_acts = {options[1]}\n")
+    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nacts = '{options[1]}'\n")
     pytester.makepyfile("def test_own(): pass")
     bench("--a2a-endpoint", url).assert_outcomes(passed=1)
 
@@ -109,13 +114,13 @@ def test_in_ini_they_choose_nothing(
     [
         pytest.param(
             ("--a2a-suite", "acts"),
-            "*a2a/acts has the tests of ACTS files: name them with --a2a-acts PATH*",
+            "*a2a/acts has the tests of ACTS files: name them with --a2a-set acts=PATH*",
             marks=pytest.mark.slow,
         ),
-        (("--a2a-acts", "/no/such.yaml"), "ERROR: */no/such.yaml: it cannot be read: No such file or directory*"),
+        (("--a2a-set", "acts=/no/such.yaml"), "ERROR: */no/such.yaml: it cannot be read: No such file or directory*"),
         pytest.param(
-            ("--a2a-suite", "card", "--a2a-acts-behaviors", "x"),
-            "ERROR: --a2a-acts-behaviors: give --a2a-acts PATH*",
+            ("--a2a-suite", "card", "--a2a-set", "acts-behaviors=x"),
+            "ERROR: acts-behaviors: give --a2a-set acts=PATH*",
             marks=pytest.mark.slow,
         ),
     ],

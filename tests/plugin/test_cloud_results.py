@@ -93,7 +93,7 @@ def test_a_run_is_resumed_from_another_machine(
     assert not list(pytester.path.rglob("trials"))
 
     (pytester.path / "log.txt").unlink()
-    again = desk.popen(f"--a2a-results={url}", "--a2a-resume", "--a2a-min-pass=0.1", "--a2a-inconclusive=pass")
+    again = desk.popen(f"--a2a-results={url}", "--a2a-resume", "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
     said = again.communicate()[0].decode()
     assert "pass" in said
     assert again.returncode == 0, said
@@ -131,9 +131,9 @@ def test_shards_merge_without_a_disk_in_common(
     assert "is not empty" in capsys.readouterr().err
     later = desk.popen(
         f"--a2a-baseline={whole}",
-        f"--a2a-durations={whole}",
+        f"--a2a-set=durations={whole}",
         "--a2a-shard=1/1",
-        "--a2a-inconclusive=pass",
+        "--a2a-set=inconclusive=pass",
         f"--a2a-results={bucket}/later",
     )
     said = later.communicate()[0].decode()

@@ -168,7 +168,7 @@ def test_pasted_ids_run_alone_beside_any_suite(bench: Bench, suite: str, count: 
 
 
 def test_pasted_ids_run_alone_beside_a_suite_of_the_ini_file(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makeini("[pytest]\na2a_suite = tau2")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'tau2'\n")
     assert ids(bench("--co", "-q", *ORACLE, PASTED[0])) == [PASTED[0]]
     assert len(ids(bench("--co", "-q", *ORACLE))) == 287
 

@@ -219,15 +219,15 @@ def test_a_bad_file_is_a_usage_error(
 
 
 def test_all_bad_files_are_told_at_once(bench: Bench, good_url: str) -> None:
-    files = ("--a2a-waivers", "/no/waivers", "--a2a-scenarios", "/no/scenarios", "--a2a-card-jwks", "/no/keys")
-    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", *files, "--a2a-webhook-bind", "8.8.8.8:99")
+    files = ("--a2a-waivers", "/no/waivers", "--a2a-scenarios", "/no/scenarios", "--a2a-set", "card-jwks=/no/keys")
+    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", *files, "--a2a-set", "webhook-bind=8.8.8.8:99")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *8.8.8.8:99*/no/keys*/no/waivers*/no/scenarios*"])
 
 
 def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
     (pytester.path / "prompts.toml").write_text('message = "hello"\n')
-    pytester.makeini("[pytest]\na2a_scenarios = prompts.toml\n")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\nscenarios = 'prompts.toml'\n")
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-006 and JSONRPC")
     assert "no prompt for the scenario 'message'" not in result.stdout.str()
 

@@ -33,7 +33,7 @@ def keys(signed_url: str, tmp_path: Path) -> Path:
 
 def test_signatures_are_verified_with_keys_from_a_file_or_a_url(bench: Bench, signed_url: str, keys: Path) -> None:
     for source in (keys, signed_url + KEYS):
-        run = ("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "--a2a-card-jwks", source)
+        run = ("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "--a2a-set", f"card-jwks={source}")
         bench.apart(*run).assert_outcomes(passed=8)
 
 
@@ -41,20 +41,20 @@ def test_a_relative_file_of_the_ini_is_below_the_root(
     pytester: pytest.Pytester, bench: Bench, signed_url: str, keys: Path
 ) -> None:
     (pytester.path / "keys.json").write_text(keys.read_text())
-    (pytester.path / "pytest.ini").write_text("[pytest]\na2a_card_jwks = keys.json\n")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\ncard-jwks = 'keys.json'\n")
     bench.apart("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN-004").assert_outcomes(passed=1)
 
 
 def test_without_keys_nothing_is_said_about_what_they_prove(bench: Bench, signed_url: str) -> None:
     result = bench.apart("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "-rs")
     result.assert_outcomes(passed=5, skipped=3)
-    result.stdout.fnmatch_lines(["*no keys to verify the signatures with; give --a2a-card-jwks*"])
+    result.stdout.fnmatch_lines(["*no keys to verify the signatures with; give card-jwks*"])
 
 
 def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> None:
     with start_faulty("sign-stale") as agent:
         url = agent.url.rstrip("/")
-        run = ("--a2a-suite", "card", "-k", "SIGN-004", "--a2a-card-jwks", url + KEYS)
+        run = ("--a2a-suite", "card", "-k", "SIGN-004", "--a2a-set", f"card-jwks={url}{KEYS}")
         result = bench.apart("--a2a-endpoint", url, *run)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*SIGN-004* it does not match the card*"])
@@ -74,10 +74,10 @@ def test_the_command_line_verifies_too(signed_url: str, keys: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [
-        (("--a2a-card-jwks", "none.json"), "key set *none.json: No such file"),
-        (("--a2a-webhook-bind", "here"), "the webhook is to listen on 'here'; give HOST:PORT"),
-        (("--a2a-webhook-bind", "0.0.0.0:8099"), "no address to call; give its URL too"),
-        (("--a2a-webhook-url", "https://t.example"), "nothing says where it listens"),
+        (("--a2a-set", "card-jwks=none.json"), "key set *none.json: No such file"),
+        (("--a2a-set", "webhook-bind=here"), "the webhook is to listen on 'here'; give HOST:PORT"),
+        (("--a2a-set", "webhook-bind=0.0.0.0:8099"), "no address to call; give its URL too"),
+        (("--a2a-set", "webhook-url=https://t.example"), "nothing says where it listens"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
@@ -98,7 +98,12 @@ def test_wrong_options_of_the_command_line(signed_url: str, capsys: pytest.Captu
 def test_push_notifications_come_to_the_place_that_was_named(
     bench: Bench, signed_url: str, unused_port: int, workers: tuple[str, ...]
 ) -> None:
-    place = ("--a2a-webhook-bind", f"127.0.0.1:{unused_port}", "--a2a-webhook-url", f"http://localhost:{unused_port}/a")
+    place = (
+        "--a2a-set",
+        f"webhook-bind=127.0.0.1:{unused_port}",
+        "--a2a-set",
+        f"webhook-url=http://localhost:{unused_port}/a",
+    )
     run = ("--a2a-suite", "protocol", "-k", "PUSH-016 or PUSH-013", *place)
     result = bench.apart("--a2a-endpoint", signed_url, *run, *workers)
     result.assert_outcomes(passed=6)

@@ -52,7 +52,7 @@ def test_a_kill_with_several_trials_in_flight(
     monkeypatch.setenv("DESK_TASKS", "crash-0.4 " + " ".join(f"ok-0.2-{i}" for i in range(11)))
     result = desk.apart(
         *("-n2", "--a2a-concurrency=8", f"--max-worker-restart={restart}"),
-        *("--a2a-min-pass=0.1", "--a2a-inconclusive=pass", "--junitxml=j.xml"),
+        *("--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass", "--junitxml=j.xml"),
     )
     assert result.ret not in (0, 5)
     told = outcomes_of(pytester, 12)

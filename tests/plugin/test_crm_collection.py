@@ -115,7 +115,7 @@ def test_data_is_relative_to_where_pytest_starts_or_to_the_ini_file(
     monkeypatch.setenv("A2A_CRM_DATA", "mine")
     assert len(ids(bench("--co", "-q", "--a2a-suite", "b2b"))) == 4
     monkeypatch.delenv("A2A_CRM_DATA")
-    pytester.makeini("[pytest]\na2a_crm_data = mine")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\ncrm-data = 'mine'\n")
     monkeypatch.chdir(pytester.mkdir("sub"))
     assert len(ids(bench("--co", "-q", "--a2a-suite", "b2b"))) == 4
 
@@ -129,15 +129,15 @@ def test_data_is_relative_to_where_pytest_starts_or_to_the_ini_file(
         (("--a2a-suite", "airline,crmarena", "--a2a-split", "test"), "ERROR: mini has no split 'test'; it has: base"),
         (("--a2a-crm-data", "nowhere"), "*--a2a-crm-data: *nowhere is not a directory*"),
         (("--a2a-crm-data", "hub@"), "*--a2a-crm-data: 'hub@' is no source on the hub; expected hub, *"),
-        (("--a2a-crm-drift", "much"), "*--a2a-crm-drift: 'much' is not one of none, low, medium, high"),
+        (("--a2a-set", "crm-drift=much"), "*--a2a-set crm-drift: 'much' is not one of none, low, medium, high"),
         (
-            ("--a2a-crm-scoring=x", "--a2a-crm-max-turns=0", "--a2a-crm-threshold=2"),
-            "*--a2a-crm-scoring: *; --a2a-crm-max-turns: *; --a2a-crm-threshold: '2' is not a number above 0 and *",
+            ("--a2a-set=crm-scoring=x", "--a2a-set=crm-max-turns=0", "--a2a-set=crm-threshold=2"),
+            "*set crm-scoring: *; *set crm-max-turns: *; *set crm-threshold: '2': input should be less than or equal*",
         ),
-        (("--a2a-crm-org=salesforce",), "*--a2a-crm-org=salesforce has rows and no tasks: add --a2a-crm-data*"),
+        (("--a2a-set=crm-org=salesforce",), "*crm-org=salesforce has rows and no tasks: add --a2a-crm-data*"),
         (
-            ("--a2a-crm-org=salesforce", "--a2a-crm-data=hub", "--a2a-crm-drift=low"),
-            "*of a local org only; leave out --a2a-crm-org=salesforce",
+            ("--a2a-set=crm-org=salesforce", "--a2a-crm-data=hub", "--a2a-set=crm-drift=low"),
+            "*of a local org only; leave out crm-org=salesforce",
         ),
         (
             ("a2a/crmarena_mini::test_mini[handle_time-99-t0]",),
@@ -168,7 +168,7 @@ def test_what_lacks_rows_is_one_usage_error(bench: Bench, data: Path) -> None:
     result.stderr.fnmatch_lines(
         [
             "ERROR: * does not have what the domain 'b2b' needs:*",
-            "*the org's rows: no crmarenapro_b2b_data.db*--a2a-crm-org salesforce*",
+            "*the org's rows: no crmarenapro_b2b_data.db*--a2a-set crm-org=salesforce*",
         ]
     )
     assert result.stderr.str().count("'b2b_interactive' needs") == 1
@@ -204,7 +204,7 @@ def test_a_live_org_without_a_login_is_one_usage_error(
         monkeypatch.delenv(name)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    given = ("--a2a-crm-data", str(data), "--a2a-crm-org", "salesforce", "-k", "b2b")
+    given = ("--a2a-crm-data", str(data), "--a2a-set", "crm-org=salesforce", "-k", "b2b")
     result = bench(*ORACLE, *given)
     assert result.ret == 4
     result.stderr.fnmatch_lines([problem])

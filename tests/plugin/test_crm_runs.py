@@ -33,7 +33,7 @@ def pytest_a2a_bench_agents():
 @pytest.fixture
 def oracle(bench: Bench, oracle_url: str) -> tuple[str, ...]:
     """Options that name an oracle which runs already."""
-    return ("--a2a-endpoint", oracle_url, "--a2a-tag-trials")
+    return ("--a2a-endpoint", oracle_url, "--a2a-set=tag-trials=on")
 
 
 def counts(result: pytest.RunResult) -> dict[str, int]:
@@ -85,7 +85,7 @@ def test_leaks_and_refusals_are_gates(
     pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...], noop_url: str
 ) -> None:
     items = [f"private_customer_information-0{n}" for n in (0, 1)]
-    gates = ("--a2a-max-metric=leak=0!,over_refusal=0.5", "--a2a-min-pass=private_customer_information=0.9")
+    gates = ("--a2a-set=max-metric=leak=0!,over_refusal=0.5", "--a2a-min-pass=private_customer_information=0.9")
     chosen = ("-k", f"crmarena_mini and ({' or '.join(items)})", *gates)
     good = bench(*oracle, *chosen, "--junitxml=j.xml")
     assert (good.ret, counts(good)["passed"]) == (0, 5)
@@ -106,7 +106,12 @@ def test_leaks_and_refusals_are_gates(
 
 @pytest.mark.slow
 def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]) -> None:
-    changed = ("--a2a-crm-drift=low", "--a2a-crm-rot", "--a2a-crm-aided", "--a2a-crm-scoring=fixed")
+    changed = (
+        "--a2a-set=crm-drift=low",
+        "--a2a-set=crm-rot=on",
+        "--a2a-set=crm-aided=on",
+        "--a2a-set=crm-scoring=fixed",
+    )
     item = "a2a/crmarena_mini::test_mini[handle_time-00-t0]"
     result = bench(*oracle, *changed, "--junitxml=j.xml", item)
     assert counts(result) == {"passed": 1}
@@ -115,7 +120,7 @@ def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: B
             "a2a: *; *scoring fixed, answers read by rules; *CRMArena's org changed: drift low, rot",
             "crmarena/mini (drift low, rot) *",
             "scoring: fixed (without upstream's bugs); *",
-            "the agent was shown the general domain details too (--a2a-crm-aided)",
+            "the agent was shown the general domain details too (--a2a-set crm-aided=on)",
             "the org was changed: drift low, rot; these are not results of the plain benchmark",
         ]
     )
@@ -236,7 +241,7 @@ def test_a_live_org_answers_the_agents_queries(
     mini: MiniOrg = build()
     (published / "crmarenapro_b2b_data.db").unlink()
     org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
-    live = ("--a2a-crm-org=salesforce", "--a2a-crm-data", str(published))
+    live = ("--a2a-set=crm-org=salesforce", "--a2a-crm-data", str(published))
     pytester.makeconftest(SOLVER)
     with serve(org, page_size=50) as server:
         for name, value in server.environ.items():
@@ -269,7 +274,7 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
         for name, value in {"USERNAME": "ann", "PASSWORD": PASSWORD, "SECURITY_TOKEN": TOKEN}.items():
             monkeypatch.setenv(f"SALESFORCE_{name}", value)
         monkeypatch.setenv("SALESFORCE_TEST_SERVER", server.url)
-        result = bench.apart(*solver, "-n2", "--a2a-crm-org=salesforce", *data)
+        result = bench.apart(*solver, "-n2", "--a2a-set=crm-org=salesforce", *data)
         assert counts(result) == {"passed": 20}
         assert 1 <= server.logins <= 2
         assert server.attempts == server.logins
@@ -281,7 +286,7 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
 
 @pytest.mark.slow
 def test_a_live_org_without_credentials_names_the_variables(bench: Bench, published: Path) -> None:
-    live = ("--a2a-crm-org=salesforce", "--a2a-crm-data", str(published))
+    live = ("--a2a-set=crm-org=salesforce", "--a2a-crm-data", str(published))
     result = bench.apart(*ORACLE, "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *credentials in the environment: SALESFORCE_INSTANCE_URL and*"])

@@ -174,9 +174,9 @@ def test_stopping_needs_a_gate(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> 
         assert result.ret == 4
         result.stderr.fnmatch_lines(["*needs a gate that can be decided: add --a2a-min-pass RATE or --a2a-baseline*"])
         # The leaks of a run are those of all its trials.
-        result = desk(option, "--a2a-min-pass=0.5", "--a2a-max-metric=leak=0!")
+        result = desk(option, "--a2a-min-pass=0.5", "--a2a-set=max-metric=leak=0!")
         assert result.ret == 4
-        result.stderr.fnmatch_lines(["*--a2a-max-metric and --a2a-trials auto exclude each other*leave one*"])
+        result.stderr.fnmatch_lines(["*max-metric and --a2a-trials auto exclude each other*leave one*"])
 
 
 def test_files_of_trials_that_were_left_out_say_so(

@@ -11,7 +11,7 @@ import pytest
 from harness import Bench
 
 from pytest_a2a_bench import extensions
-from pytest_a2a_bench.configuration.readers import one_of_kind, read_reports
+from pytest_a2a_bench.config.values import one_of_kind, read_reports
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.own_models import read_model
@@ -150,9 +150,9 @@ def test_reports_and_models_of_no_extension_are_refused(site: Path) -> None:
 
 @pytest.mark.slow
 def test_own_agent_user_judge_reporter_and_store(pytester: pytest.Pytester, own: Bench) -> None:
-    models = ("--a2a-user-llm=a2a-user/hurried", "--a2a-judge-llm=a2a-judge/polite")
+    models = ("--a2a-user=llm:a2a-user/hurried", "--a2a-judge-llm=a2a-judge/polite")
     result = own.apart(
-        "--a2a-endpoint=builtin:clerk", *models, "--a2a-report=csv=out/trials.csv", "--a2a-results=shelf://run",
+        "--a2a-endpoint=builtin:clerk", *models, "--a2a-set=report=csv=out/trials.csv", "--a2a-results=shelf://run",
         "test_shop.py", "-k=hurried",
     )  # fmt: skip
     result.assert_outcomes(passed=1, deselected=2)
@@ -170,8 +170,8 @@ def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(pytester: pyte
         "def hurried(messages, **arguments):\n    open('asked', 'a').write('x')\n    return messages[-1]['words']\n"
     )
     result = own.apart(
-        "-ppytest_rerunfailures", "--reruns=1", "--a2a-endpoint=builtin:clerk", "--a2a-user-llm=a2a-user/hurried",
-        "--a2a-judge-llm=a2a-judge/polite", "--a2a-breaker=1", "test_shop.py", "-k=hurried",
+        "-ppytest_rerunfailures", "--reruns=1", "--a2a-endpoint=builtin:clerk", "--a2a-user=llm:a2a-user/hurried",
+        "--a2a-judge-llm=a2a-judge/polite", "--a2a-set=breaker=1", "test_shop.py", "-k=hurried",
     )  # fmt: skip
     assert (result.ret, result.parseoutcomes()) == (1, {"errors": 1, "rerun": 1, "deselected": 2})
     result.stdout.fnmatch_lines(
@@ -221,7 +221,15 @@ def test_a_reporter_does_not_end_a_run_well(pytester: pytest.Pytester, bench: Be
     pytester.syspathinsert()
     pytester.makeconftest("def pytest_a2a_bench_reporters(): return {'mine': 'mine_here:write'}")
     result = bench(
-        *("--a2a-endpoint", "builtin:noop", "--a2a-suite", "mock", "-k", "create_task_1", "--a2a-report=mine=out.txt")
+        *(
+            "--a2a-endpoint",
+            "builtin:noop",
+            "--a2a-suite",
+            "mock",
+            "-k",
+            "create_task_1",
+            "--a2a-set=report=mine=out.txt",
+        )
     )
     assert result.ret not in (0, 5)
     (result.stderr if "loaded" in said else result.stdout).fnmatch_lines([f"*{said}*"])

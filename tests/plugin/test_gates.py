@@ -359,7 +359,7 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(
     assert verdict_of(pytester)["verdict"] == "inconclusive"
     found = kinds(pytester.path / "j.xml")
     assert [name for name, tags in found.items() if "failure" in tags] == ["min_pass", "baseline"]
-    assert desk("--a2a-min-pass=0.5", "--a2a-inconclusive=pass").ret == 0
+    assert desk("--a2a-min-pass=0.5", "--a2a-set=inconclusive=pass").ret == 0
     result = desk.apart(*workers)
     assert result.ret == 0
     assert "a2a verdict" not in result.stdout.str()
@@ -485,7 +485,7 @@ def test_a_joined_directory_is_judged_without_a_run(
     monkeypatch.setenv("A2A_MIN_PASS", "0.72")
     assert main(["gate", "whole"]) == 1, "as pytest reads the environment"
     assert "below the floor" in capsys.readouterr().out
-    assert main(["gate", "whole", "--a2a-min-pass", "frnt=0.5"]) == 2
+    assert main(["gate", "whole", "--min-pass", "frnt=0.5"]) == 2
     next((pytester.path / "whole" / "trials").glob("*ok-a*")).unlink()
     assert main(["gate", "whole", "--min-pass", "0.1"]) == 1, "what is missing is an error"
 
@@ -530,7 +530,7 @@ def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
 def test_what_cannot_be_told_passes_only_if_that_is_asked_for(pytester: pytest.Pytester, desk: Bench) -> None:
     latency = ("--a2a-min-pass=0.5", "--a2a-max-latency=p95=10")
     assert desk(*latency).ret == 1
-    result = desk(*latency, "--a2a-inconclusive=pass", "-rs", "--junitxml=j.xml")
+    result = desk(*latency, "--a2a-set=inconclusive=pass", "-rs", "--junitxml=j.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*", "SKIPPED*a2a/gate*inconclusive: the agent answered*"])
     assert kinds(pytester.path / "j.xml")["max_latency[p95]"] == ["skipped"]
@@ -604,13 +604,13 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-min-pass=1.5",
         "--a2a-min-pass-k=4",
         "--a2a-max-drop=0",
-        "--a2a-inconclusive=maybe",
+        "--a2a-set=inconclusive=maybe",
         "--a2a-max-cost=-1",
         "--a2a-max-latency=95=3",
         "--a2a-max-infra-errors=2.5",
         "--a2a-baseline=b.json",
         "--a2a-quarantine=q.toml",
-        "--a2a-durations=nowhere",
+        "--a2a-set=durations=nowhere",
         "--a2a-replay=nowhere-else",
     )
     assert result.ret == 4
@@ -620,13 +620,13 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-min-pass: '1.5' is not a rate between 0 and 1",
         "--a2a-min-pass-k: ",
         "--a2a-max-drop: ",
-        "--a2a-inconclusive: 'maybe' is not one of signs, fail, pass",
+        "--a2a-set inconclusive: 'maybe' is not one of signs, fail, pass",
         "--a2a-max-cost: ",
         "--a2a-max-latency: 95=3 is not a percentile",
         "--a2a-max-infra-errors: '2.5' is not",
         "--a2a-baseline: baseline *b.json is not a baseline that this version reads: its schema is null",
         "--a2a-quarantine: quarantine *q.toml: entry 1: reason is missing",
-        "--a2a-durations=*nowhere: no such file or directory",
+        "--a2a-set=durations=*nowhere: no such file or directory",
         "--a2a-replay: *nowhere-else holds no cassettes",
     ):
         assert all(part in text for part in word.split("*")), word
@@ -682,7 +682,7 @@ class TestBaseline:
     @pytest.mark.slow
     def test_too_few_trials_say_how_many_would_be_enough(self, pytester: pytest.Pytester, desk: Bench) -> None:
         write_baseline(pytester, {f"desk/front/ok-{c}": [1] for c in "abcdefg"})
-        result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=fail")
+        result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-set=inconclusive=fail")
         assert result.ret == 1
         assert_says(
             result,
@@ -691,7 +691,7 @@ class TestBaseline:
             "too few trials to tell: about",
         )
         assert_says(result, "trials of each task in both runs would be enough (there is 1)")
-        assert desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=pass").ret == 0
+        assert desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-set=inconclusive=pass").ret == 0
         assert desk("--a2a-baseline=b.json", "-k", "ok").ret == 0, "there is no sign of a drop, and there could be one"
         some = desk("--a2a-baseline=b.json", "-k", "ok-a or ok-b")
         assert some.ret == 1, "two trials could not show a drop of any size"
@@ -700,7 +700,7 @@ class TestBaseline:
     def test_what_was_measured_otherwise_is_refused(self, pytester: pytest.Pytester, desk: Bench) -> None:
         tasks = {f"desk/front/ok-{c}": [1] for c in "abcdefg"}
         write_baseline(pytester, tasks, benchmark=["desk 0"])
-        result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=pass", "--a2a-max-drop=0.5")
+        result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-set=inconclusive=pass", "--a2a-max-drop=0.5")
         assert result.ret == 1
         assert_says(
             result, "not comparable with", "desk/front: benchmark was desk 0 and is desk 1; promote a new baseline"

@@ -102,7 +102,7 @@ def test_only_looking_writes_no_page(desk: Bench, pytester: pytest.Pytester) -> 
 
 
 def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench, pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\na2a_html = pages/run.html\n")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\nhtml = 'pages/run.html'\n")
     desk().assert_outcomes(passed=1)
     assert pytester.path.joinpath("pages/run.html").is_file()
 

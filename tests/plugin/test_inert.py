@@ -18,7 +18,7 @@ OURS = tuple(
         "benchmarks.crmarena.sources",
         "benchmarks.tau2.benchmark",
         "benchmarks.tau2.index",
-        "configuration",
+        "config",
         "conformance",
         "gates",
         "model.results",
@@ -28,7 +28,7 @@ OURS = tuple(
         "plugin.lifecycle",
         "plugin.preflight",
         "plugin.report",
-        "plugin.run.options",
+        "plugin.run.resolve",
         "plugin.run.state",
         "plugin.trials.misses",
         "plugin.trials.outcome",
@@ -48,7 +48,7 @@ def test_loading_the_plugin_imports_only_pytest_and_the_standard_library() -> No
         "if m.partition('.')[0] not in sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['pytest_a2a_bench', 'pytest_a2a_bench']"
+    assert done.stdout.strip() == "['pytest_a2a_bench', 'pytest_a2a_bench', 'pytest_a2a_bench']"
 
 
 def test_a_whole_run_without_us_imports_nothing_heavy(pytester: pytest.Pytester, bench: Bench) -> None:
@@ -133,11 +133,31 @@ def test_showing_something_needs_no_agent(bench: Bench, arguments: list[str]) ->
     assert result.ret == 0
 
 
-def test_help_lists_every_option_in_its_three_spellings(bench: Bench) -> None:
-    text = " ".join(bench("--help").stdout.str().split())
+def test_help_has_the_options_in_groups(bench: Bench) -> None:
+    shown = bench("--help").stdout
+    text = " ".join(shown.str().split())
     assert "--a2a-endpoint=[NAME=]URL|builtin:NAME" in text
-    assert "default: 300; env A2A_TIMEOUT; ini a2a_timeout" in text
-    assert "--a2a-no-verify-ssl" in text
+    assert "Timeout of one turn of the agent (default: 300)" in text
+    groups = ("agent", "tasks", "users and judges", "run", "gates", "reports", "protocol")
+    shown.fnmatch_lines([f"a2a: {name}:" for name in groups])
+    assert "auth-token" not in text
+
+
+@pytest.mark.parametrize("arguments", [["--a2a-auth-token", "s3cret"], ["--a2a-auth-token=s3cret"]])
+def test_a_token_in_the_command_line_is_refused_and_not_repeated(bench: Bench, arguments: list[str]) -> None:
+    result = bench(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "put it into the environment variable A2A_AUTH_TOKEN" in result.stderr.str()
+    assert "s3cret" not in result.stderr.str() + result.stdout.str()
+
+
+def test_a_wrong_name_is_one_line(bench: Bench, pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml("[tool.a2a-bench]\nmax-stps = 3\n")
+    result = bench("--a2a-set=timeot=4")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line.strip()]
+    assert "pyproject.toml: max-stps: there is no such setting; did you mean 'max-steps'?" in line
+    assert "--a2a-set timeot: there is no such setting; did you mean 'timeout'?" in line
 
 
 def test_fixtures_are_documented(bench: Bench) -> None:
@@ -168,12 +188,12 @@ def test_it_begins_when_a_test_asks_for_a_fixture_of_ours(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*no agent to test; pass --a2a-endpoint URL*"])
 
 
-def test_an_option_of_the_ini_file_is_read(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_the_table_is_read(pytester: pytest.Pytester, bench: Bench) -> None:
     pytester.makepyfile("def test_mine(): pass")
-    pytester.makeini("[pytest]\na2a_timeout = nonsense")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\ntimeout = 'nonsense'\n")
     result = bench()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*ini a2a_timeout: 'nonsense' is not a positive number of seconds*"])
+    result.stderr.fnmatch_lines(["*pyproject.toml: timeout: 'nonsense': input should be a valid number*"])
 
 
 def test_markers_are_registered_once(pytester: pytest.Pytester, bench: Bench) -> None:

@@ -22,7 +22,7 @@ from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 
-KEYS = {"a2a_endpoint": "http://127.0.0.1:1", "a2a_history_file": "a2a-history.jsonl"}
+KEYS = {"endpoint": "http://127.0.0.1:1", "history-file": "a2a-history.jsonl"}
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
         "agent_tests/agent_checks.py",
         "pyproject.toml",
     ]
-    ini = tomllib.loads(first["pyproject.toml"])["tool"]["pytest"]["ini_options"]
-    assert ini["a2a_endpoint"] == "https://agent.example"
-    assert "a2a_suite" not in ini  # plain pytest goes on running the project's own tests
+    table = tomllib.loads(first["pyproject.toml"])["tool"]["a2a-bench"]
+    assert table["endpoint"] == "https://agent.example"
+    assert "suite" not in table  # plain pytest goes on running the project's own tests
     steps = yaml.safe_load(first[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
     assert any(step.get("run") == "sh a2a-gate.sh" for step in steps)
     assert '@pytest.mark.tau2("retail", tasks=["0", "1"], label="starter")' in first["agent_tests/agent_checks.py"]
@@ -77,8 +77,8 @@ def test_a_gate_of_the_protocol_has_no_tasks(project: Path, capsys: pytest.Captu
     found, told = everything(project), capsys.readouterr().out
 
     assert sorted(found) == [".github/workflows/a2a.yml", "a2a-gate.sh", "a2a-waivers.toml", "pyproject.toml"]
-    ini = tomllib.loads(found["pyproject.toml"])["tool"]["pytest"]["ini_options"]
-    assert ini == {"a2a_endpoint": "https://agent.example", "a2a_waivers": "a2a-waivers.toml"}
+    table = tomllib.loads(found["pyproject.toml"])["tool"]["a2a-bench"]
+    assert table == {"endpoint": "https://agent.example", "waivers": "a2a-waivers.toml"}
     assert "--a2a-suite conformance" in found["a2a-gate.sh"]
     assert "min-pass" not in found["a2a-gate.sh"]
     assert read_waivers(project / "a2a-waivers.toml") == ()
@@ -98,7 +98,7 @@ def test_who_plays_given_tasks_is_not_asked_about_others(project: Path, capsys: 
 
 
 def test_gitlab_and_dry_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["http://127.0.0.1:1", "--offline", "--ci", "gitlab", "--auth-env", "SHOP_TOKEN"]
+    arguments = ["http://127.0.0.1:1", "--offline", "--ci", "gitlab", "--set", "auth-env=SHOP_TOKEN"]
 
     assert init(*arguments, "--dry-run") == 0
     assert everything(project) == {}
@@ -107,7 +107,7 @@ def test_gitlab_and_dry_run(project: Path, capsys: pytest.CaptureFixture[str]) -
     assert init(*arguments) == 0
     found = everything(project)
     assert yaml.safe_load(found["a2a.gitlab-ci.yml"])["a2a-gate"]["script"][-1] == "sh a2a-gate.sh"
-    assert 'a2a_auth_env = "SHOP_TOKEN"' in found["pyproject.toml"]
+    assert 'auth-env = "SHOP_TOKEN"' in found["pyproject.toml"]
 
 
 def test_who_cannot_be_met_gets_no_files(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,10 +143,10 @@ def test_a_wrong_argument_is_one_line(
     [
         "",
         "[project]\nname = 'x'",
-        "[tool.pytest.ini_options]\naddopts = '-q'\n\n[tool.ruff]\nline-length = 3\n",
-        "[tool.pytest.ini_options]  # ours",
+        "[tool.a2a-bench]\ntrials = 2\n\n[tool.ruff]\nline-length = 3\n",
+        "[tool.a2a-bench]  # ours",
         "[tool.pytest]\nminversion = '9.0'\n",
-        "[tool.other]\ntext = '''\n[tool.pytest.ini_options]\n'''\n[tool.pytest.ini_options]\na2a_endpoint = 'mine'\n",
+        "[tool.other]\ntext = '''\n[tool.a2a-bench]\n'''\n[tool.a2a-bench]\nendpoint = 'mine'\n",
     ],
 )
 def test_a_section_is_added_to_whatever_there_is(before: str) -> None:
@@ -156,25 +156,22 @@ def test_a_section_is_added_to_whatever_there_is(before: str) -> None:
         assert "'''" in before  # a header inside of a text
         assert "cannot be changed safely" in str(error)  # noqa: PT017
         return
-    own = after["tool"]["pytest"]
-    place = own.get("ini_options", own)
-    old = tomllib.loads(before).get("tool", {}).get("pytest", {})
-    assert place == {**KEYS, **old.get("ini_options", old)}
+    assert after["tool"]["a2a-bench"] == {**KEYS, **tomllib.loads(before).get("tool", {}).get("a2a-bench", {})}
     assert _starter.with_section(_starter.with_section(before, KEYS), KEYS) == _starter.with_section(before, KEYS)
 
 
 @given(st.text(max_size=60))
-@example('[tool.pytest.ini_options]\n"a\\"b" = "\\\\"')
-@example("tool.pytest.ini_options.addopts = '-q'")
+@example('[tool.a2a-bench]\n"a\\"b" = "\\\\"')
+@example("tool.a2a-bench.trials = 2")
 @example("tool = 3")
-@example("[tool]\npytest = 'x'")
+@example("[tool]\na2a-bench = 'x'")
 def test_any_text_is_changed_safely_or_refused(text: str) -> None:
     try:
         after = _starter.with_section(text, KEYS)
     except ConfigurationError as error:
         assert "pyproject.toml" in str(error)  # noqa: PT017
         return
-    assert tomllib.loads(after)["tool"]["pytest"]
+    assert tomllib.loads(after)["tool"]["a2a-bench"]
 
 
 @pytest.mark.slow
@@ -223,19 +220,3 @@ def test_the_gate_of_the_protocol_works(project: Path, monkeypatch: pytest.Monke
         assert (project / "a2a-results" / "report.html").is_file()
         assert code(*cli, "conformance", agent.url, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
         assert code("sh", "a2a-gate.sh") == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("tox.ini", "[pytest]\naddopts = -q\n"), ("setup.cfg", "[tool:pytest]\n"), ("pytest.ini", "")]
-)
-def test_configuration_that_is_elsewhere_stays_in_force(
-    project: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (project / name).write_text(text, encoding="utf-8")
-
-    assert init("http://127.0.0.1:1", "--offline", "--ci", "script") == 0
-
-    assert not (project / "pyproject.toml").exists()
-    told = capsys.readouterr().out
-    assert f"pytest's configuration is in {name}" in told
-    assert "a2a_endpoint = http://127.0.0.1:1" in told

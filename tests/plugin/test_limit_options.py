@@ -1,4 +1,4 @@
-"""``--a2a-reply-limits`` and ``--a2a-env-file`` on the command line: refused in one line, or in force."""
+"""``reply-limits`` and ``env-file`` on the command line: refused in one line, or in force."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from raw_agent import Request, raw_agent, rpc
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [
-        ("--a2a-reply-limits=calls=none", "--a2a-reply-limits: 'none' is not a number*"),
-        ("--a2a-reply-limits=rows=3", "--a2a-reply-limits: 'rows' is no limit of a reply; the limits are calls, *"),
-        ("--a2a-env-file=absent.env", "--a2a-env-file=*absent.env: No such file or directory"),
-        ("--a2a-env-file=wrong.env", "--a2a-env-file=*wrong.env, line 2: expected NAME=VALUE, as OPENAI_API_KEY=..."),
+        ("--a2a-set=reply-limits=calls=none", "--a2a-set reply-limits: 'none' is not a number*"),
+        (
+            "--a2a-set=reply-limits=rows=3",
+            "--a2a-set reply-limits: 'rows' is no limit of a reply; the limits are calls, *",
+        ),
+        ("--a2a-set=env-file=absent.env", "--a2a-set env-file=*absent.env: No such file or directory"),
+        (
+            "--a2a-set=env-file=wrong.env",
+            "--a2a-set env-file=*wrong.env, line 2: expected NAME=VALUE, as OPENAI_API_KEY=...",
+        ),
     ],
 )
 def test_wrong_values_are_usage_errors(pytester: pytest.Pytester, desk: Bench, option: str, complaint: str) -> None:
@@ -42,7 +48,7 @@ def test_variables_of_the_file_are_there_for_the_run(
                 assert (os.environ["A2A_CANARY_KEY"], os.environ["A2A_CANARY_KEPT"]) == ("sung", "mine")
         """
     )
-    desk("--a2a-env-file=canary.env", *workers).assert_outcomes(passed=2)
+    desk("--a2a-set=env-file=canary.env", *workers).assert_outcomes(passed=2)
     assert "A2A_CANARY_KEY" not in os.environ
 
 
@@ -78,7 +84,7 @@ def test_the_agents_token_may_come_from_the_file_and_is_hidden(
     with raw_agent(repeat) as agent:
         agent.card["securitySchemes"] = {"s": {"type": "http", "scheme": "bearer"}}
         agent.card["security"] = [{"s": []}]
-        result = bench("--a2a-endpoint", agent.url, "--a2a-env-file=song.env", "test_asks.py", *named, *workers)
+        result = bench("--a2a-endpoint", agent.url, "--a2a-set=env-file=song.env", "test_asks.py", *named, *workers)
     result.assert_outcomes(failed=2)
     assert {m.headers["authorization"] for m in agent.messages} == {f"Bearer {TOKEN}"}
     shown = result.stdout.str() + result.stderr.str()
@@ -88,6 +94,8 @@ def test_the_agents_token_may_come_from_the_file_and_is_hidden(
 
 def test_a_token_that_neither_has_is_a_usage_error(pytester: pytest.Pytester, bench: Bench) -> None:
     pytester.makefile(".env", song="OTHER=x\n")
-    result = bench("--a2a-endpoint=http://127.0.0.1:9", "--a2a-env-file=song.env", "--a2a-auth-env=SONGBIRD", "-k=mock")
+    result = bench(
+        "--a2a-endpoint=http://127.0.0.1:9", "--a2a-set=env-file=song.env", "--a2a-auth-env=SONGBIRD", "-k=mock"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *--a2a-auth-env*SONGBIRD*not set*"])

@@ -68,7 +68,7 @@ def test_a_run_that_holds_nothing_leaves_another_runs_conversations(pytester: py
     directory = pytester.path / "a2a-results"
     held = lock.take(directory, "pytest")
     conversation = Growing(directory, TrialKey.parse("made/even/1#0"), "run")
-    result = bench("-oa2a_endpoint=http://127.0.0.1:9/", "--a2a-live")
+    result = bench("--a2a-live")
     result.assert_outcomes(passed=1)
     assert len(list((directory / "live").iterdir())) == 1
     conversation.end()

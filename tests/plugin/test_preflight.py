@@ -54,7 +54,7 @@ def test_an_endpoint_from_environment_or_ini_serves_tests(
     if source == "env":
         monkeypatch.setenv("A2A_ENDPOINT", noop_url)
     else:
-        pytester.makeini(f"[pytest]\na2a_endpoint = {noop_url}")
+        pytester.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\n")
     result = bench.apart(*workers)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*a2a benchmark summary*"])

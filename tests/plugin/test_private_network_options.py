@@ -41,7 +41,7 @@ def test_a_run_behind_mutual_tls(
 ) -> None:
     monkeypatch.setenv("THE_KEY", place.key.read_text())
     pytester.makepyfile(TEST)
-    pytester.makeini(f"[pytest]\na2a_ca = {place.ca}\na2a_client_key_env = THE_KEY")
+    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nca = '{place.ca}'\nclient-key-env = 'THE_KEY'\n")
     where = ("--a2a-endpoint", agent.url, f"--a2a-client-cert={place.cert}")
     bench.apart(*where, *workers).assert_outcomes(passed=1)
     written = [p for p in pytester.path.rglob("*") if p.is_file() and p.suffix in (".json", ".jsonl")]
@@ -54,7 +54,7 @@ def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, pytester: py
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.startswith("ERROR:")]
     assert "is not trusted" in line
-    assert line.index("--a2a-ca") < line.index("--a2a-no-verify-ssl")
+    assert line.index("--a2a-ca") < line.index("--a2a-set verify-ssl=off")
 
 
 def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester) -> None:
@@ -63,7 +63,7 @@ def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester)
         "--a2a-endpoint=https://127.0.0.1:9",
         "--a2a-auth-env=NOT_SET_HERE",
         "--a2a-ca=nowhere.pem",
-        "--a2a-client-key-env=NEITHER_THIS",
+        "--a2a-set=client-key-env=NEITHER_THIS",
         "--a2a-trials=0",
         "--a2a-proxy=ftp://proxy",
     )
@@ -72,7 +72,7 @@ def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester)
     for part in (
         "--a2a-auth-env names NOT_SET_HERE, which is not set",
         "nowhere.pem: cannot be read",
-        "--a2a-client-key-env belongs to a certificate",
+        "client-key-env belongs to a certificate",
         "'0' is not a whole number",
         "'ftp://proxy' is not a URL",
     ):
@@ -83,7 +83,7 @@ def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester)
 def test_a_variable_that_ini_names_matters_once_the_agent_is_used(
     bench: Bench, pytester: pytest.Pytester, noop_url: str, workers: tuple[str, ...]
 ) -> None:
-    pytester.makeini(f"[pytest]\na2a_endpoint = {noop_url}\na2a_auth_env = NOT_SET_HERE")
+    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\nauth-env = 'NOT_SET_HERE'\n")
     pytester.makepyfile("def test_one(): pass")
     if not workers:
         assert bench().ret == 0
@@ -112,23 +112,26 @@ def test_a_run_with_oauth(
     assert "another-secret-entirely" not in told
 
 
-@pytest.mark.parametrize("prefix", ["--", "--a2a-"])
-def test_commands_take_the_same_options(
-    place: Place, agent: RawAgent, prefix: str, capsys: pytest.CaptureFixture[str]
+def test_commands_read_the_same_settings(
+    place: Place, agent: RawAgent, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = [f"{prefix}ca", str(place.ca), f"{prefix}client-cert", str(place.cert), f"{prefix}client-key"]
-    assert main.main(["conformance", agent.url, *shown, str(place.key), "--id", "CARD-001"]) in (0, 1)
+    given = ["--set", f"ca={place.ca}", "--set", f"client-cert={place.cert}"]
+    key = ["--set", f"client-key={place.key}"]
+    assert main.main(["conformance", agent.url, *given, *key, "--id", "CARD-001"]) in (0, 1)
     assert "card   1/1" in capsys.readouterr().out
-    assert main.main(["card", agent.url, *shown, str(place.key)]) in (0, 1)
+    monkeypatch.setenv("A2A_CLIENT_KEY", str(place.key))
+    assert main.main(["card", agent.url, *given]) in (0, 1)
     assert "unreachable" not in capsys.readouterr().out
+    monkeypatch.delenv("A2A_CLIENT_KEY")
     assert main.main(["card", agent.url]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "give the authority that signed it with --a2a-ca FILE" in told
-    assert main.main(["conformance", agent.url, *shown, "nowhere.key", f"{prefix}auth-env", "NOT_SET_HERE"]) == 2
-    told = capsys.readouterr().err
-    assert "--a2a-client-key" in told
-    assert "NOT_SET_HERE, which is not set" in told
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "give the authority that signed it with --set ca=FILE" in said
+    wrong = ["--set", "client-key=nowhere.key", "--set", "auth-env=NOT_SET_HERE"]
+    assert main.main(["conformance", agent.url, *given, *wrong]) == 2
+    said = capsys.readouterr().err
+    assert "client-key" in said
+    assert "NOT_SET_HERE, which is not set" in said
 
 
 def test_doctor_says_how_requests_travel(
@@ -141,5 +144,5 @@ def test_doctor_says_how_requests_travel(
     assert "and 1 of --a2a-ca" in told
     assert "http://proxy.internal:3128 for " in told
     assert "pass-word-1" not in told
-    assert main.main(["doctor", "--ca", "nowhere.pem"]) == 0
+    assert main.main(["doctor", "--set", "ca=nowhere.pem"]) == 0
     assert "nowhere.pem: cannot be read" in capsys.readouterr().out

@@ -72,13 +72,13 @@ def test_elsewhere_nothing_is_said(desk: Bench, job_summary: Path, monkeypatch: 
     result = desk()
     assert not any(line.startswith("::") for line in result.outlines)
     assert not job_summary.exists()
-    result = desk("--a2a-github=on")
+    result = desk("--a2a-set=github=on")
     assert any(line.startswith("::error") for line in result.outlines)
     assert job_summary.exists()
 
 
 def test_it_can_be_switched_off(desk: Bench, job_summary: Path) -> None:
-    result = desk("--a2a-github=off")
+    result = desk("--a2a-set=github=off")
     assert not any(line.startswith("::") for line in result.outlines)
     assert not job_summary.exists()
 

@@ -78,8 +78,8 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
     pytester: pytest.Pytester, desk: Bench, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A busy machine takes its time for a placement, and only what will never be placed has to be given up soon.
-    options = ["--a2a-ray", nodes.address, "--a2a-ray-cpus=1", "--a2a-ray-wait=300", "-n4"]
-    variables = "--a2a-ray-env=DESK_TASKS,PYTHONPATH,PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+    options = ["--a2a-ray", nodes.address, "--a2a-set=ray-cpus=1", "--a2a-set=ray-wait=300", "-n4"]
+    variables = "--a2a-set=ray-env=DESK_TASKS,PYTHONPATH,PYTEST_DISABLE_PLUGIN_AUTOLOAD"
     monkeypatch.setenv("DESK_TASKS", " ".join(f"{'bad' if i % 3 else 'ok'}-0-{i}" for i in range(500)))
     here = desk.popen("-n2", "--a2a-results=here")
     here.communicate()
@@ -92,7 +92,7 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
     assert set(Counter(c["a2a.key"] for c in cases if "a2a.key" in c).values()) == {1}
 
     monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-0.5-{i}" for i in range(48)))
-    gates = ("--a2a-min-pass=0.01", "--a2a-ray-wait=30", "--max-worker-restart=2")
+    gates = ("--a2a-min-pass=0.01", "--a2a-set=ray-wait=30", "--max-worker-restart=2")
     run = desk.popen(*options, variables, "--a2a-results=killed", "--junitxml=k.xml", *gates)
     trials = pytester.path / "killed" / "trials"
     while run.poll() is None and len(list(trials.glob("*.json")) if trials.is_dir() else ()) < 8:
@@ -127,8 +127,8 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
     ("arguments", "problem"),
     [
         (["--a2a-ray=auto"], "add -n N"),
-        (["--a2a-ray=auto", "-n2", "--a2a-ray-runtime-env=no.json"], "no.json: cannot be read"),
-        (["--a2a-ray=auto", "-n2", "--a2a-ray-cpus=0"], "'0' is not a number above 0"),
+        (["--a2a-ray=auto", "-n2", "--a2a-set=ray-runtime-env=no.json"], "no.json: cannot be read"),
+        (["--a2a-ray=auto", "-n2", "--a2a-set=ray-cpus=0"], "'0' is not a number above 0"),
         (["--a2a-ray=auto", "-n2", "--a2a-endpoint=builtin:noop"], "listens on this machine only"),
     ],
 )

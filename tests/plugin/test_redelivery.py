@@ -14,7 +14,7 @@ from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials import redelivery
 
-LINE = "2 conversations were held again, because a message may have arrived or not (--a2a-redeliver): "
+LINE = "2 conversations were held again, because a message may have arrived or not (redeliver): "
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +53,9 @@ def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
 def test_the_number_is_an_option_in_three_spellings(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk("--a2a-redeliver=0").assert_outcomes(passed=1, errors=2)
+    desk("--a2a-set=redeliver=0").assert_outcomes(passed=1, errors=2)
     assert len(log_of(pytester)) == 3
-    pytester.makeini("[pytest]\na2a_redeliver = 3\n")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\nredeliver = '3'\n")
     desk().assert_outcomes(passed=2, errors=1)
     monkeypatch.setenv("A2A_REDELIVER", "-1")
     result = desk()

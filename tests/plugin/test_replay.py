@@ -67,7 +67,7 @@ def test_airline_is_replayed_to_the_same_rewards(pytester: pytest.Pytester, benc
 def test_a_changed_request_is_an_error_with_the_difference(pytester: pytest.Pytester, bench: Bench) -> None:
     only = "a2a/mock::test_mock[create_task_1-t0]"
     bench.apart("--a2a-endpoint=builtin:oracle", only, "--a2a-record=tapes").assert_outcomes(passed=1)
-    result = bench.apart("--a2a-replay=tapes", only, "--a2a-history=full")
+    result = bench.apart("--a2a-replay=tapes", only, "--a2a-set=history=full")
     result.assert_outcomes(errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(

@@ -44,7 +44,7 @@ def test_the_example_passes_alone_and_with_workers(pytester: pytest.Pytester, sh
     result = shop.apart("-n2", "--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
 
     result.assert_outcomes(passed=7, skipped=2)  # the gate is one
-    result.stdout.fnmatch_lines(["*a scenario with a goal needs a model that plays its user: --a2a-user-llm*"])
+    result.stdout.fnmatch_lines(["*a scenario with a goal needs a model that plays its user: --a2a-user llm:MODEL*"])
     assert "leaderboard" not in result.stdout.str().partition("summary")[2]
     assert {r["dialect"] for r in stored(pytester) if r["status"] == "evaluated"} == {None, "tool_call"}
 
@@ -198,7 +198,7 @@ def test_a_model_plays_the_user_and_another_judges(
     with FakeLLM(answer) as llm:
         reach = json.dumps({"api_base": llm.api_base, "num_retries": 0})
         result = shop.apart(
-            "--a2a-user-llm=openai/user", f"--a2a-user-llm-args={reach}", "--a2a-judge-llm=openai/judge"
+            "--a2a-user=llm:openai/user", f"--a2a-set=user-llm-args={reach}", "--a2a-judge-llm=openai/judge"
         )
 
     result.assert_outcomes(failed=1)
@@ -218,9 +218,9 @@ def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(
     write(pytester, '@pytest.mark.a2a_scenario("Hello")\ndef test_it(trial):\n    assert trial.turns\n')
     rejecting = Bench(pytester, "--a2a-endpoint=builtin:oracle")
 
-    rejected = rejecting("--a2a-no-tag-trials")
+    rejected = rejecting("--a2a-set=tag-trials=off")
     rejected.assert_outcomes(failed=1)
     rejected.stdout.fnmatch_lines(["*the agent ended the conversation: *rejected*"])
     with harried({"500-late": 1.0}, "noop") as agent:
-        failing = Bench(pytester, f"--a2a-endpoint={agent.url}", "--a2a-redeliver=0")
+        failing = Bench(pytester, f"--a2a-endpoint={agent.url}", "--a2a-set=redeliver=0")
         failing.apart().assert_outcomes(errors=1)

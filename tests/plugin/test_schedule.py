@@ -81,7 +81,7 @@ def test_what_took_longest_begins_first(
         "desk/front/meet-2-e#0": 8.0,
     }
     (pytester.path / "took.json").write_text(json.dumps(took))
-    desk("--a2a-concurrency=2", "--a2a-durations=took.json").assert_outcomes(passed=5)
+    desk("--a2a-concurrency=2", "--a2a-set=durations=took.json").assert_outcomes(passed=5)
     assert set(log_of(pytester)[:2]) == {"meet-2-d", "meet-2-e"}
 
 

@@ -161,7 +161,7 @@ Run = Callable[..., pytest.RunResult]
 EVERY_REPORT = (
     *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
     *("--json-report", "--report-log=log.jsonl", "--junitxml=junit.xml", "-ojunit_logging=all"),
-    *("--a2a-html=page.html", "--a2a-markdown=run.md", "--a2a-github=on"),
+    *("--a2a-html=page.html", "--a2a-markdown=run.md", "--a2a-set=github=on"),
     *("-l", "--full-trace", "-vv", "--log-level=DEBUG", "--log-file=run.log", "-rA"),
 )
 

@@ -138,7 +138,7 @@ def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
 
 def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench, pytester: pytest.Pytester) -> None:
     """As VS Code does: what it collected is run by the path of the file and the name in it."""
-    ini = pytester.makeini("[pytest]\na2a_suite = mock\n")
+    ini = pytester.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'mock'\n")
     listed = bench("--co", "-q")
     assert "a2a/mock::test_mock[create_task_1-t0]" in listed.outlines
     file = Path(suites.__file__).with_name("test_mock.py")

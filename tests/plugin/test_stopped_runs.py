@@ -73,7 +73,7 @@ def test_the_rest_is_run_by_a_resumed_run(
     seconds = 0.7 if options else 0
     tasks = ["ok-0-a", "refused", *(f"ok-{seconds}-{c}" for c in "bcdefgh")]
     monkeypatch.setenv("DESK_TASKS", " ".join(tasks))
-    first = desk(*options, "--junitxml=j.xml", "--a2a-min-pass=0.1", "--a2a-inconclusive=pass")
+    first = desk(*options, "--junitxml=j.xml", "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
     assert first.ret == 1
     cases = junit_cases(pytester.path / "j.xml")
     not_run = [n for n, c in cases.items() if junit_properties(c).get("a2a.status") == "not_run"]
@@ -139,12 +139,12 @@ def test_trouble_of_an_agent_that_is_there_is_told_of_each_trial(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, option: str, held: int
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", " ".join(f"down-0-{i}" for i in range(held)))
-    desk(f"--a2a-breaker={option}").assert_outcomes(errors=held)
+    desk(f"--a2a-set=breaker={option}").assert_outcomes(errors=held)
 
 
 def test_it_can_be_switched_off(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "refused ok")
-    desk("--a2a-breaker=off").assert_outcomes(errors=1, passed=1)
+    desk("--a2a-set=breaker=off").assert_outcomes(errors=1, passed=1)
 
 
 def test_a_rerun_holds_nothing_more(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,8 +184,8 @@ def test_a_user_model_that_is_refused(
             "--a2a-endpoint",
             noop_url,
             "--a2a-suite=mock",
-            "--a2a-user-llm=openai/user",
-            f"--a2a-user-llm-args={arguments}",
+            "--a2a-user=llm:openai/user",
+            f"--a2a-set=user-llm-args={arguments}",
             "--junitxml=j.xml",
         )
     assert result.ret == 1
@@ -220,7 +220,7 @@ def test_a_model_that_cannot_be_used_stops_the_run_before_the_first_trial(
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
         result = bench.apart(
             *("--a2a-endpoint", noop_url, "--a2a-suite=mock", f"--a2a-{player}-llm={model}"),
-            *(f"--a2a-user-llm-args={arguments}", *workers),
+            *(f"--a2a-set=user-llm-args={arguments}", *workers),
         )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in result.errlines if line.strip()]
@@ -239,8 +239,8 @@ def test_a_model_that_is_busy_stops_no_run(
     with FakeLLM(lambda request: next(steps), greets=False) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0, "max_retries": 0})
         result = bench.apart(
-            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0", "--a2a-user-llm=openai/user"),
-            f"--a2a-user-llm-args={arguments}",
+            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0", "--a2a-user=llm:openai/user"),
+            f"--a2a-set=user-llm-args={arguments}",
         )
     result.assert_outcomes(failed=1)
 
@@ -269,8 +269,8 @@ def test_a_model_that_never_answers_costs_its_trial_alone(
     with FakeLLM(lambda request: say("too late", delay=600)) as llm:
         result = bench.apart(
             *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0 or update_task_1-t0"),
-            *("--a2a-user-llm=openai/user", "--a2a-trial-timeout=3"),
-            f"--a2a-user-llm-args={json.dumps({'api_base': llm.api_base, 'num_retries': 0})}",
+            *("--a2a-user=llm:openai/user", "--a2a-trial-timeout=3"),
+            f"--a2a-set=user-llm-args={json.dumps({'api_base': llm.api_base, 'num_retries': 0})}",
         )
     result.assert_outcomes(errors=2)
     # Where nothing cuts the short summary to the terminal's width, it says the same again.

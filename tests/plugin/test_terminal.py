@@ -60,7 +60,7 @@ def test_the_llm_user_and_judge_are_named(desk: Bench, monkeypatch: pytest.Monke
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     with FakeLLM([]) as llm:
         reach = json.dumps({"api_base": llm.api_base})
-        result = desk("--a2a-user-llm=openai/a", "--a2a-judge-llm=openai/b", f"--a2a-user-llm-args={reach}")
+        result = desk("--a2a-user=llm:openai/a", "--a2a-judge-llm=openai/b", f"--a2a-set=user-llm-args={reach}")
     result.stdout.fnmatch_lines(["a2a: *; user openai/a; judge openai/b"])
     assert "not leaderboard numbers" not in result.outlines[2]
 
@@ -126,7 +126,7 @@ def test_quiet_has_a_line_a_minute(pytester: pytest.Pytester, desk: Bench, monke
 
 
 def test_results_directory_from_ini_is_beside_the_ini_file(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makeini("[pytest]\na2a_results = out/here")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\nresults = 'out/here'\n")
     desk()
     assert len(list((pytester.path / "out" / "here" / "trials").glob("*.json"))) == 2
 

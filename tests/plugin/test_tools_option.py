@@ -16,16 +16,19 @@ ORACLE = ("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "upda
     ("options", "says"),
     [
         (("--a2a-tools", "native"), "--a2a-tools: 'native' is not one of text, mcp"),
-        (("--a2a-mcp-bind", "127.0.0.1:1"), "add --a2a-tools mcp"),
+        (("--a2a-set", "mcp-bind=127.0.0.1:1"), "add --a2a-tools mcp"),
         (("--a2a-tools=mcp", "--a2a-dialect=sierra"), "--a2a-dialect=sierra says how calls are written in messages"),
         (("--a2a-tools=mcp", "--a2a-record=tapes"), "--a2a-record and --a2a-tools=mcp exclude each other"),
         (
-            ("--a2a-tools=mcp", "--a2a-mcp-url=http://x"),
-            "says where it listens; give HOST:PORT (--a2a-mcp-bind",
+            ("--a2a-tools=mcp", "--a2a-set=mcp-url=http://x"),
+            "says where it listens; give HOST:PORT (mcp-bind",
         ),
-        (("--a2a-tools=mcp", "--a2a-mcp-bind=0.0.0.0:80"), "which is no address to call; give its URL too"),
-        (("--a2a-tools=mcp", "--a2a-mcp-bind=here"), "is to listen on 'here'; give HOST:PORT"),
-        (("--a2a-tools=mcp", "--a2a-mcp-bind=127.0.0.1:81", "-n2"), "-n starts several processes, each with a server"),
+        (("--a2a-tools=mcp", "--a2a-set=mcp-bind=0.0.0.0:80"), "which is no address to call; give its URL too"),
+        (("--a2a-tools=mcp", "--a2a-set=mcp-bind=here"), "is to listen on 'here'; give HOST:PORT"),
+        (
+            ("--a2a-tools=mcp", "--a2a-set=mcp-bind=127.0.0.1:81", "-n2"),
+            "-n starts several processes, each with a server",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_told_at_once(bench: Bench, options: tuple[str, ...], says: str) -> None:

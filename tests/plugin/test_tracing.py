@@ -104,7 +104,7 @@ def test_without_configuration_nothing_is_imported_or_sent(
     pytester.makepyfile(
         test_last="import sys\n\ndef test_modules():\n    assert 'opentelemetry.sdk' not in sys.modules\n"
     )
-    off = ("--a2a-otel=off",) if case == "off" else ()
+    off = ("--a2a-set=otel=off",) if case == "off" else ()
     desk.fresh(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
     assert receiver.spans == []
 
@@ -113,12 +113,12 @@ def test_a_receiver_that_is_not_there_changes_no_result(desk: Bench, monkeypatch
     monkeypatch.setenv("DESK_TASKS", "ok-a")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    desk.apart("--a2a-otel=on").assert_outcomes(passed=1)
+    desk.apart("--a2a-set=otel=on").assert_outcomes(passed=1)
 
 
 def test_it_must_be_installed_to_be_switched_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_a2a_bench.tracing._NEEDED", ("no_such_package.here",))
-    result = bench("--a2a-otel=on", "--a2a-endpoint=builtin:noop", "--a2a-suite=mock")
+    result = bench("--a2a-set=otel=on", "--a2a-endpoint=builtin:noop", "--a2a-suite=mock")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[[]otel]'*"])
+    result.stderr.fnmatch_lines(["*otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[[]otel]'*"])
     assert sys.modules.get("no_such_package") is None

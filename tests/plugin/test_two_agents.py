@@ -35,10 +35,10 @@ def two(pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pyt
         (("a=URL", "URL"), "some endpoints have a name and some have none"),
         (("a=URL", "A=URL"), "two endpoints have one name (a, A)"),
         (("a=URL", "b=nowhere"), "b: 'nowhere' is not an endpoint"),
-        (("URL", "--a2a-transfer=b"), "--a2a-transfer b: the endpoints have no names"),
-        (("a=URL", "c=URL", "--a2a-transfer=b"), "--a2a-transfer b: the endpoints are a, c"),
-        (("b=URL", "--a2a-transfer=b"), "there is no other agent that could transfer to it"),
-        (("a=URL", "b=URL", "--a2a-transfer=b", "--a2a-tools=mcp"), "in the middle of its turn when it transfers"),
+        (("URL", "--a2a-set=transfer=b"), "--a2a-set transfer=b: the endpoints have no names"),
+        (("a=URL", "c=URL", "--a2a-set=transfer=b"), "--a2a-set transfer=b: the endpoints are a, c"),
+        (("b=URL", "--a2a-set=transfer=b"), "there is no other agent that could transfer to it"),
+        (("a=URL", "b=URL", "--a2a-set=transfer=b", "--a2a-tools=mcp"), "in the middle of its turn when it transfers"),
         (("a=URL", "b=URL", "--a2a-record=tapes"), "--a2a-record has the conversations of one agent"),
         (("a=URL", "b=URL", "--a2a-baseline=c=x"), "--a2a-baseline c=...: no agent under test is called c"),
         (("a=URL", "b=URL", "--a2a-suite=card"), "the protocol is judged on one agent"),
@@ -118,7 +118,7 @@ def test_results_are_of_an_agent_whoever_takes_them_up(pytester: pytest.Pytester
     assert main(["promote", str(folder), "-o", str(file), "--agent", "b"]) == 0
     assert main(["promote", str(folder), "-o", str(file), "--agent", "c"]) == 2
     # As good as it was, which no comparison with the first one excuses.
-    two("-q", f"--a2a-baseline=b={file}", "--a2a-max-drop=1", "--a2a-inconclusive=pass", "--a2a-resume")
+    two("-q", f"--a2a-baseline=b={file}", "--a2a-max-drop=1", "--a2a-set=inconclusive=pass", "--a2a-resume")
     gates = {g["name"]: g for g in verdict_of(pytester)["gates"]}
     assert set(gates) == {"baseline:b", "compare:b"}
     assert gates["baseline:b"]["numbers"]["drop"] == 0
@@ -129,7 +129,7 @@ def test_results_are_of_an_agent_whoever_takes_them_up(pytester: pytest.Pytester
 
 def test_a_pair_stays_in_one_shard(pytester: pytest.Pytester, two: Bench) -> None:
     for part in ("1", "2"):
-        two("-q", f"--a2a-shard={part}/2", f"--a2a-results=part{part}", "--a2a-inconclusive=pass")
+        two("-q", f"--a2a-shard={part}/2", f"--a2a-results=part{part}", "--a2a-set=inconclusive=pass")
     keys = [{r.key for r in Store(pytester.path / f"part{part}").read_all()} for part in ("1", "2")]
     assert [len({k.of_any_agent for k in part}) * 2 for part in keys] == [len(part) for part in keys]
     assert sum(map(len, keys)) == 20
@@ -210,13 +210,13 @@ def test_a_transfer_to_a_built_in_agent(pytester: pytest.Pytester, bench: Bench)
     agents = (
         "--a2a-endpoint=a=builtin:oracle",
         "--a2a-endpoint=b=builtin:noop",
-        "--a2a-transfer=b",
+        "--a2a-set=transfer=b",
         "--a2a-suite=mock",
     )
     result = bench.fresh(*agents, "-k", "impossible_task_1")
     result.assert_outcomes(passed=1)
     assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
-    result.stdout.fnmatch_lines(["b took over (--a2a-transfer) 1 of 1 conversation:*turn*request*p50*"])
+    result.stdout.fnmatch_lines(["b took over (transfer) 1 of 1 conversation:*turn*request*p50*"])
     (trial,) = Path(pytester.path, "a2a-results", "trials").glob("*.json")
     assert {turn.get("party") for turn in json.loads(trial.read_text())["transcript"] if turn["role"] == "agent"} == {
         None,

@@ -13,7 +13,7 @@ from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 
 AT_FAULT = "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x stopped-early"
-AGAIN = "2 trials were held again, because the user was at fault (--a2a-user-retry): "
+AGAIN = "2 trials were held again, because the user was at fault (user-retry): "
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
     result.assert_outcomes(passed=1, failed=3)
     told = AT_FAULT.format(2, 2)
     shown = result.stdout.str()
-    assert f"{told}; --a2a-user-retry N holds such trials again" in shown
+    assert f"{told}; --a2a-set user-retry=N holds such trials again" in shown
     assert "reward 0 = DB 0, ended by user_stop, user at fault: stopped-early" in shown
     assert "the user was at fault (stopped-early): it stopped before it had what it wants" in shown
     assert "the agent asked whether to go on" in shown
@@ -52,7 +52,7 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
 def test_they_are_held_again_where_that_is_asked_for(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
-    options = (*workers, "--a2a-user-retry=2", "--a2a-html=page.html", "--junitxml=junit.xml")
+    options = (*workers, "--a2a-set=user-retry=2", "--a2a-html=page.html", "--junitxml=junit.xml")
     result = desk.apart(*options) if workers else desk(*options)
     result.assert_outcomes(passed=2, failed=2)
     shown = result.stdout.str()
@@ -79,10 +79,10 @@ def test_another_try_that_breaks_costs_no_result_and_is_told(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok vain")
-    result = desk("--a2a-user-retry=1", "--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
+    result = desk("--a2a-set=user-retry=1", "--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=1)
     shown = result.stdout.str()
-    assert "1 trial was held again, because the user was at fault (--a2a-user-retry): 1x stopped-early" in shown
+    assert "1 trial was held again, because the user was at fault (user-retry): 1x stopped-early" in shown
     in_vain = "1 of them in vain (1x TransportError): what was evaluated before it counts"
     assert in_vain in shown
     broke = "held again in vain, so that the conversation before it counts: TransportError: connection reset by peer"
@@ -97,7 +97,7 @@ def test_another_try_that_breaks_costs_no_result_and_is_told(
 
 
 def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
-    result = desk("-q", "--a2a-user-retry=1")
+    result = desk("-q", "--a2a-set=user-retry=1")
     assert AT_FAULT.format(1, 1) in result.stdout.str()
     assert AGAIN + "2x stopped-early" in result.stdout.str()
 
@@ -105,7 +105,7 @@ def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
 def test_the_number_is_an_option_in_three_spellings(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.makeini("[pytest]\na2a_user_retry = 1\n")
+    pytester.makepyprojecttoml("[tool.a2a-bench]\nuser-retry = '1'\n")
     desk().assert_outcomes(passed=2, failed=2)
     monkeypatch.setenv("A2A_USER_RETRY", "-1")
     result = desk()
@@ -117,7 +117,7 @@ def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "lost left")
-    result = desk("--a2a-user-retry=1", "--a2a-redeliver=0")
+    result = desk("--a2a-set=user-retry=1", "--a2a-set=redeliver=0")
     result.assert_outcomes(passed=1, errors=1)
     assert sorted(log_of(pytester)) == ["left", "left", "lost"]
 

@@ -42,7 +42,7 @@ def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench)
     "option",
     [
         "--a2a-user=a2a:http://127.0.0.1:9",
-        pytest.param("--a2a-colleague=ann=http://127.0.0.1:9", marks=pytest.mark.slow),
+        pytest.param("--a2a-set=colleague=ann=http://127.0.0.1:9", marks=pytest.mark.slow),
     ],
 )
 def test_an_agent_that_is_not_there_is_missed_before_the_first_item(bench: Bench, noop_url: str, option: str) -> None:
@@ -53,26 +53,29 @@ def test_an_agent_that_is_not_there_is_missed_before_the_first_item(bench: Bench
 
 def test_a_variable_that_is_not_set_is_named(bench: Bench, noop_url: str) -> None:
     result = bench(
-        "--a2a-endpoint", noop_url, TASK, "--a2a-user=a2a:http://127.0.0.1:9", "--a2a-user-auth-env=NOBODYS_TOKEN"
+        "--a2a-endpoint", noop_url, TASK, "--a2a-user=a2a:http://127.0.0.1:9", "--a2a-set=user-auth-env=NOBODYS_TOKEN"
     )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --a2a-user-auth-env*NOBODYS_TOKEN*"])
+    result.stderr.fnmatch_lines(["ERROR: user-auth-env*NOBODYS_TOKEN*"])
     assert "--a2a-endpoint" not in result.stderr.str()
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--a2a-user=somebody",), "'somebody' is not one of auto, scripted, llm, a2a:URL"),
+        (("--a2a-user=somebody",), "'somebody' is not one of scripted, llm:MODEL, a2a:URL"),
         (("--a2a-user=a2a:ftp://x",), "is not an endpoint"),
         (("--a2a-user=a2a:builtin:oracle",), "no built-in agent plays a user"),
-        (("--a2a-user-auth-env=TOKEN",), "--a2a-user-auth-env is for an agent that plays the user"),
-        (("--a2a-colleague=http://x",), "expected NAME=URL"),
-        (("--a2a-colleague=user=http://x",), "expected NAME=URL"),
-        (("--a2a-colleague=ann=builtin:oracle",), "no built-in agent is a colleague"),
-        (("--a2a-colleague=ann=http://x", "--a2a-colleague=Ann=http://y"), "two colleagues have one name (ann, Ann)"),
-        (("--a2a-colleague-auth-env=TOKEN",), "--a2a-colleague-auth-env is for an agent that may be asked"),
-        (("--a2a-colleague=ann=http://x", "--a2a-dialect=crm_action"), "no word for --a2a-colleague"),
+        (("--a2a-set=user-auth-env=TOKEN",), "user-auth-env is for an agent that plays the user"),
+        (("--a2a-set=colleague=http://x",), "expected NAME=URL"),
+        (("--a2a-set=colleague=user=http://x",), "expected NAME=URL"),
+        (("--a2a-set=colleague=ann=builtin:oracle",), "no built-in agent is a colleague"),
+        (
+            ("--a2a-set=colleague=ann=http://x", "--a2a-set=colleague=Ann=http://y"),
+            "two colleagues have one name (ann, Ann)",
+        ),
+        (("--a2a-set=colleague-auth-env=TOKEN",), "colleague-auth-env is for an agent that may be asked"),
+        (("--a2a-set=colleague=ann=http://x", "--a2a-dialect=crm_action"), "no word for a colleague"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(bench: Bench, options: tuple[str, ...], told: str) -> None:

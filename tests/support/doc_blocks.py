@@ -23,8 +23,10 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli.main import make_parser
-from pytest_a2a_bench.plugin.run.options import every_option
+from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.setting import Setting
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "example_suites").rglob("*.md")))
@@ -42,8 +44,8 @@ STANDS_FOR = {
 }
 """Words that stand for a value in our examples; so do shell variables, whatever they are called."""
 
-OF_EXAMPLES = {"--a2a-shop-patience"}
-"""Options that an example's own suite brings."""
+SETTINGS_OF_EXAMPLES = {"shop_patience": CORE["max_steps"]}
+"""Settings of an example's own benchmark, and one of ours that takes the same values."""
 
 OF_SHELL = frozenset(
     "cd cp echo export . mkdir cat exec set shift test for do done if then fi trap wait sleep kill".split()
@@ -223,16 +225,30 @@ def pytest_problems(words: list[str], config: pytest.Config) -> Iterator[str]:
     except (SystemExit, pytest.UsageError) as error:
         yield f"pytest refuses it: {error}"
         return
-    yield from (f"there is no option {word}" for word in unknown if word.partition("=")[0] not in OF_EXAMPLES | {"x"})
-    for option in every_option():
-        given = getattr(options, option.dest, None)
+    yield from (f"there is no option {word}" for word in unknown if word != "x")
+    for name, setting in registry.every_setting().items():
+        given = getattr(options, f"a2a_{name}", None)
         # Which part a CI system's job is, it says in its own variables.
-        if given is None or given == "auto":
-            continue
-        try:
-            option.read("\n".join(given) if isinstance(given, list) else str(given))
-        except ValueError as error:
-            yield f"{option.cli}: {error}"
+        if given is not None and given != "auto":
+            yield from _value_problems(f"--a2a-{setting.key}", setting, given)
+    for assignment in getattr(options, "a2a_set", None) or ():
+        key, _, value = assignment.partition("=")
+        yield from _assignment_problems(f"--a2a-set {key}", key, value)
+
+
+def _value_problems(where: str, setting: Setting, given: Any) -> Iterator[str]:
+    try:
+        setting.read("\n".join(given) if isinstance(given, list) else given)
+    except ValueError as error:
+        yield f"{where}: {error}"
+
+
+def _assignment_problems(where: str, key: str, value: Any) -> Iterator[str]:
+    setting = {**registry.every_setting(), **SETTINGS_OF_EXAMPLES}.get(key.replace("-", "_"))
+    if setting is None:
+        yield f"{where}: there is no setting {key}"
+    else:
+        yield from _value_problems(where, setting, _meant(value) if isinstance(value, str) else value)
 
 
 def command_problems(words: list[str], config: pytest.Config) -> Iterator[str]:
@@ -280,17 +296,8 @@ def _toml_problems(text: str) -> Iterator[str]:
     except tomllib.TOMLDecodeError as error:
         yield f"it is not TOML: {error}"
         return
-    keys = {option.ini: option for option in every_option()}
-    for key, value in found.get("tool", {}).get("pytest", {}).get("ini_options", {}).items():
-        if not key.startswith("a2a_"):
-            continue
-        if key not in keys:
-            yield f"there is no ini key {key}"
-            continue
-        try:
-            keys[key].read(_meant(str(value)))
-        except ValueError as error:
-            yield f"{key}: {error}"
+    for key, value in found.get("tool", {}).get("a2a-bench", {}).items():
+        yield from _assignment_problems(key, key, value)
 
 
 def _yaml_problems(text: str, config: pytest.Config) -> Iterator[str]:

@@ -20,7 +20,7 @@ from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks.player import Gold
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failing-merge.md"
-_RUN = "pytest --a2a-endpoint $AGENT_URL --a2a-tag-trials"
+_RUN = "pytest --a2a-endpoint $AGENT_URL --a2a-set tag-trials=on"
 
 
 class Helpdesk(Oracle):

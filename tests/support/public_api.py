@@ -19,16 +19,15 @@ import pytest_a2a_bench
 from pytest_a2a_bench import errors, schemas
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import main as cli
-from pytest_a2a_bench.configuration import table
-from pytest_a2a_bench.configuration.option import describe_default
+from pytest_a2a_bench.config.setting import Setting
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.plugin import hookspecs
 from pytest_a2a_bench.plugin.collect import markers
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
-from pytest_a2a_bench.plugin.run.options import every_option
 from pytest_a2a_bench.plugin.trials import fixtures, outcome
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
+from pytest_a2a_bench.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "unit" / "public_api.json"
@@ -43,7 +42,7 @@ def gather() -> dict[str, Any]:
         "names": {name: _members(getattr(pytest_a2a_bench, name)) for name in sorted(pytest_a2a_bench.__all__)},
         "documented": _documented(),
         "errors": {name: _bases(getattr(errors, name)) for name in sorted(errors.__all__)},
-        "options": {o.cli: _option(o) for o in every_option()},
+        "settings": {setting.key: _setting(setting) for setting in registry.every_setting().values()},
         "commands": {name: _command(name) for name in cli.COMMANDS},
         "exit codes": {name: _exit_codes(name) for name in ("main", *cli.COMMANDS)},
         "markers": [line.partition(":")[0] for line in markers.lines(registry.built_in())],
@@ -63,7 +62,8 @@ def _members(value: Any) -> Any:
     if isinstance(value, type):
         members = {n: _signature(getattr(value, n)) for n in dir(value) if not n.startswith("_")}
         inherited = {n for base in value.__mro__[1:] if base.__module__ == "builtins" for n in dir(base)}
-        return {"": _signature(value), **{n: text for n, text in sorted(members.items()) if n not in inherited}}
+        signature = "" if value is Settings else _signature(value)  # "settings" has its fields
+        return {"": signature, **{n: text for n, text in sorted(members.items()) if n not in inherited}}
     return _signature(value) if callable(value) else type(value).__name__
 
 
@@ -92,13 +92,8 @@ def _bases(error: type) -> list[str]:
     return [base.__name__ for base in error.__bases__]
 
 
-def _option(option: Any) -> dict[str, Any]:
-    return {
-        "takes": "nothing" if option.flag else option.metavar,
-        "default": describe_default(option, table.DEFAULTS),
-        "env": option.env,
-        "ini": option.ini,
-    }
+def _setting(setting: Setting) -> dict[str, Any]:
+    return {"takes": setting.metavar, "default": setting.shown_default}
 
 
 def _command(name: str) -> dict[str, str]:

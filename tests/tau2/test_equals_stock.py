@@ -209,7 +209,7 @@ def test_long_texts_are_shown_where_they_begin_to_differ() -> None:
 
 def llm_settings(model: FakeLLM) -> Settings:
     args = {"api_base": model.api_base, "num_retries": 1, "max_tokens": 77}
-    return Settings(user="llm", user_llm="openai/fake", user_llm_args=args, tag_trials=True)
+    return Settings(user="llm:openai/fake", user_llm_args=args, tag_trials=True)
 
 
 @pytest.fixture

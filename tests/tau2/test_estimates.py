@@ -139,7 +139,7 @@ def test_a_run_has_one_cost_and_says_what_is_estimated(held: TrialResult) -> Non
     assert shown["cost"] == str(domain.cost) == f"~${0.25 + e.cost_usd:#.2g}"
     told = [line for line in summary.caveats([held, reporting]) if "~" in line]
     assert told == [
-        f"cost {domain.cost}; ~ is estimated from the messages alone in 1 of 2 trials, for gpt-4 (--a2a-agent-model)"
+        f"cost {domain.cost}; ~ is estimated from the messages alone in 1 of 2 trials, for gpt-4 (agent-model)"
     ]
 
 
@@ -159,7 +159,7 @@ def test_the_same_cost_stands_everywhere() -> None:
     [line] = [line for line in summary.caveats(results) if line.startswith("cost ")]
     assert line == (
         f"cost {whole}; ~ is estimated from the tokens that the agent reported in 2 of 2 trials, for gpt-4.1 "
-        "(--a2a-agent-model)"
+        "(agent-model)"
     )
     [titles, cells] = summary.rows(results)
     assert dict(zip(titles, cells, strict=True))["cost"] == "~$131.18"
@@ -184,7 +184,7 @@ def test_a_model_without_litellm_is_a_usage_error(monkeypatch: pytest.MonkeyPatc
         raise ImportError("no module named litellm")
 
     monkeypatch.setattr(language_models, "load_litellm", missing)
-    with pytest.raises(MissingExtraError, match="--a2a-agent-model"):
+    with pytest.raises(MissingExtraError, match="agent-model"):
         PriceList("m").tokens("x")
 
 

@@ -109,7 +109,7 @@ def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
     result = hold(tmp_path, [text_part("hello")], metadata=nested(900, kind="{}"))
     assert (result.status, result.termination_reason, rules(result)) == ("evaluated", "agent_error", {"limit-depth"})
     [finding] = result.findings
-    assert "--a2a-reply-limits depth=64" in finding.message
+    assert "--a2a-set reply-limits=depth=64" in finding.message
 
 
 def create(title: str) -> str:
@@ -147,6 +147,6 @@ def test_not_more_calls_than_allowed_are_carried_out(tmp_path: Path) -> None:
     assert {len(t.calls) for t in result.transcript if t.role == "agent"} <= {0, 3}
     [finding] = [f for f in result.findings if f.rule == "limit-calls"][:1]
     assert finding.message == (
-        "the reply has 1000 calls; only the first 3 are carried out (--a2a-reply-limits calls=3)"
+        "the reply has 1000 calls; only the first 3 are carried out (--a2a-set reply-limits=calls=3)"
     )
     assert (result.status, result.error) == ("evaluated", None)

@@ -45,7 +45,7 @@ def playing(actions: list[tuple[str, dict[str, Any]]], before: list[str], after:
 
 def llm_settings(llm: FakeLLM, **options: Any) -> Settings:
     args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
-    return Settings(user="llm", user_llm="openai/fake", user_llm_args=args, tag_trials=True, **options)
+    return Settings(user="llm:openai/fake", user_llm_args=args, tag_trials=True, **options)
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def told_of_broken(kind: str) -> str:
 @pytest.mark.usefixtures("own_functions")
 def test_a_user_that_raises_is_its_own_trouble_and_is_asked_once(run_trials: RunTrials) -> None:
     again = {"num_retries": 2}
-    user = Settings(user="llm", user_llm="a2a-user/broken", user_llm_args=again, tag_trials=True)
+    user = Settings(user="llm:a2a-user/broken", user_llm_args=again, tag_trials=True)
     [result] = run_trials("noop", user, [index.load_tasks("mock")[0].key()])
     assert (result.status, result.error_type) == ("infrastructure_error", "OwnFunctionError")
     assert (result.error, ASKED) == (told_of_broken("user"), ["broken"])

@@ -1,4 +1,4 @@
-"""``--a2a-transfer``: a conversation goes on with another agent, whose doing is told apart, over real HTTP."""
+"""``transfer``: a conversation goes on with another agent, whose doing is told apart, over real HTTP."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_a_missing_package_is_a_skip_and_no_reason_to_skip_by_default(
 
 def test_an_unknown_configuration_is_a_usage_error() -> None:
     [problem] = retrieval.find_problems([BANKING], settings(retrieval="bm52"), {})
-    assert problem.startswith("--a2a-retrieval=bm52: tau2 1.")
+    assert problem.startswith("--a2a-set=retrieval=bm52: tau2 1.")
     assert "it has: alltools, " in problem
 
 
@@ -397,7 +397,7 @@ def test_an_llm_user_has_tools_and_one_task_of_mock_contradicts_itself(run_trial
     key = TrialKey("tau2", "mock", "update_task_with_user_tools")
     with FakeLLM(user_of_its_own_accord) as llm:
         args = {"api_base": llm.api_base, "api_key": "scripted", "num_retries": 0}
-        wanted = settings(user="llm", user_llm="openai/user", user_llm_args=args)
+        wanted = settings(user="llm:openai/user", user_llm_args=args)
         [result] = run_trials("oracle", wanted, [key])
     assert result.reward_info is not None, result.error
     assert result.reward_info.breakdown == {"DB": 0.0, "ENV_ASSERTION": 1.0, "ACTION": 1.0}

@@ -148,5 +148,5 @@ def test_the_users_agent_gets_its_own_token_and_no_other(
         (refused,) = run_trials("noop", played_by(url), keys("mock", 1))
         (result,) = run_trials("noop", played_by(url, user_auth_env="USERS_TOKEN"), keys("mock", 1))
     assert (refused.error_type, refused.blame) == ("AuthenticationError", "user")
-    assert "--a2a-user-auth-env" in str(refused.error)
+    assert "user-auth-env" in str(refused.error)
     assert result.status == "evaluated"

@@ -49,7 +49,7 @@ def hold(
     steps = iter([step for user in users for step in user])
     with FakeLLM(lambda request: next(steps, status(500))) as llm:
         args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
-        settings = Settings(user="llm", user_llm="openai/fake", user_llm_args=args, **options)
+        settings = Settings(user="llm:openai/fake", user_llm_args=args, **options)
         [result] = run_trials(agents_model().spec, settings, [KEY])
     return result, llm
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_type
+from dataclasses import dataclass
+from typing import Annotated, Any, assert_type
 
 import pytest
+from pydantic import Field
 
 from pytest_a2a_bench import (
     A2ABenchError,
+    About,
     AgentConnection,
     AgentOutcomeError,
     AgentSession,
@@ -18,7 +21,6 @@ from pytest_a2a_bench import (
     ClientConfig,
     Conversation,
     Gold,
-    Option,
     Outcome,
     Part,
     Player,
@@ -39,7 +41,7 @@ from pytest_a2a_bench import (
 from pytest_a2a_bench.agents.brain import Brain, BrainReply
 from pytest_a2a_bench.agents.brain import Conversation as AgentsConversation
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.configuration.readers import one_of, whole
+from pytest_a2a_bench.config.setting import choice
 from pytest_a2a_bench.conformance.card.judge import check_card
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Finding, Requirement
@@ -129,10 +131,14 @@ def load_tasks(domain: str, split: str) -> list[BenchTask]:
 
 
 PLAYER = Player(read_gold=read_gold, writing=lambda domain: frozenset({"cancel"}))
-OPTIONS = (
-    Option("shop_patience", "N", "Turns after which the shop's user gives up", whole(1), default=5),
-    Option("shop_mood", "MOOD", "How the user is", one_of("good", "bad"), default="good"),
-)
+
+
+@dataclass(frozen=True)
+class ShopSettings:
+    patience: Annotated[int, Field(ge=1), About("Turns after which the shop's user gives up", "N")] = 5
+    mood: Annotated[str, *choice("good", "bad"), About("How the user is")] = "good"
+
+
 SUITE = Suite(
     name="shop",
     domains=("orders",),
@@ -141,7 +147,8 @@ SUITE = Suite(
     load_tasks=load_tasks,
     benchmark="shop",
     player="golds",
-    options=OPTIONS,
+    settings=ShopSettings,
+    settings_prefix="shop_",
 )
 
 

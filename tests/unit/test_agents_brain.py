@@ -195,7 +195,7 @@ class TestOracle:
         assert [c.name for c in next_line(self.GOLD, conversation).calls] == ["book"]
 
     def test_without_a_tag_it_refuses_and_says_what_to_do(self) -> None:
-        with pytest.raises(RefusalError, match="--a2a-tag-trials"):
+        with pytest.raises(RefusalError, match="--a2a-set tag-trials=on"):
             asyncio.run(Oracle().reply(Conversation()))
 
     @pytest.mark.parametrize("key", ["tau2/airline/999999", "tau2/nowhere/1", "crm/x/1"])

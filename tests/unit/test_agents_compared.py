@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.configuration.readers import read_endpoints
+from pytest_a2a_bench.config.values import read_endpoints
 from pytest_a2a_bench.model import Party, Reward, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.model.parties import with_abandoned
 from pytest_a2a_bench.results.baseline import Baseline

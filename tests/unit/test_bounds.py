@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS as ORG
-from pytest_a2a_bench.configuration.rates import read_reply_limits
+from pytest_a2a_bench.config.rates import read_reply_limits
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.results.fingerprint import fingerprint
@@ -80,9 +80,11 @@ def test_names_defaults_and_how_they_are_shown() -> None:
     assert set(LARGEST) == {f.name for f in dataclasses.fields(Bounds)}
     assert Bounds.of({}) == DEFAULT_BOUNDS
     assert Bounds.of({"calls": 3.0, "cpu": 2}) == Bounds(calls=3, cpu=2)
-    shown = [DEFAULT_BOUNDS.show(name).removeprefix("--a2a-reply-limits ") for name in LARGEST]
+    shown = [DEFAULT_BOUNDS.show(name).removeprefix("--a2a-set reply-limits=") for name in LARGEST]
     assert shown == ["calls=64", "parts=4096", "bytes=16M", "depth=64", "cpu=5", "total=256M"]
-    assert read_reply_limits(Bounds(bytes=1_000_001).show("bytes").split()[1]) == {"bytes": 1_000_001}
+    assert read_reply_limits(Bounds(bytes=1_000_001).show("bytes").split()[1].removeprefix("reply-limits=")) == {
+        "bytes": 1_000_001
+    }
 
 
 def test_default_limits_leave_stored_results_good(monkeypatch: pytest.MonkeyPatch) -> None:

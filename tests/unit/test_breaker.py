@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.configuration.readers import read_breaker
+from pytest_a2a_bench.config.values import read_breaker
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     CassetteError,

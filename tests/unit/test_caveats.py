@@ -28,13 +28,13 @@ def test_everything_that_is_changed_is_told() -> None:
     ]
     assert list(summary.benchmark_notes(trials)) == [
         "the mini org is our own: its numbers are not comparable with CRMArena's",
-        "the agent was shown the general domain details too (--a2a-crm-aided)",
+        "the agent was shown the general domain details too (--a2a-set crm-aided=on)",
         "the org was changed: drift low (1), rot (1); these are not results of the plain benchmark",
     ]
     assert list(summary.caveats(trials)) == [
         "replayed from cassettes, the agent was not asked (--a2a-replay): 1 of 2 trials",
         "reused, not held again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
-        "the agent was told the name of each task (--a2a-tag-trials)",
+        "the agent was told the name of each task (--a2a-set tag-trials=on)",
     ]
 
 

@@ -149,7 +149,7 @@ class TestAgent:
 
         assert card["name"] == "pytest-a2a-bench oracle"
         assert f"card {url}.well-known/agent-card.json" in first
-        assert second == f"try: pytest --a2a-endpoint {url} --a2a-tag-trials -k airline\n"
+        assert second == f"try: pytest --a2a-endpoint {url} --a2a-set tag-trials=on -k airline\n"
         assert (code, errors) == (0, "stopped\n")
 
     def test_a_port_in_use_is_one_line(self) -> None:

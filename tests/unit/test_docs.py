@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -11,23 +12,22 @@ import pytest
 import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import conformance, main
+from pytest_a2a_bench.plugin import options
 from pytest_a2a_bench.plugin.collect import markers
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
-from pytest_a2a_bench.plugin.run.options import every_option
 from pytest_a2a_bench.plugin.trials import fixtures
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
-def test_every_option_is_in_the_reference() -> None:
-    text = (DOCS / "reference" / "options.md").read_text(encoding="utf-8")
-    rows = [r for r in text.splitlines() if r.startswith("| `--a2a-")]
-    options = every_option()
-    assert len(rows) == len(options)
-    for option, row in zip(options, rows, strict=True):
-        assert row.startswith((f"| `{option.cli} ", f"| `{option.cli}`"))
-        assert f"| `{option.env}` | `{option.ini}` | {option.help} |" in row
+def test_the_reference_of_settings_is_written_from_the_model() -> None:
+    spec = importlib.util.spec_from_file_location("settings_reference", ROOT / "tools" / "settings_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run: python tools/settings_reference.py"
 
 
 def test_every_property_is_in_the_reference() -> None:
@@ -56,8 +56,9 @@ def test_exit_codes_of_the_commands_are_in_the_reference() -> None:
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda p: p.stem)
 def test_options_in_the_text_exist(page: Path) -> None:
-    known = {"--a2a-shop-patience"}  # of the example of a benchmark of one's own
-    known |= {o.cli for o in every_option()} | {f"--a2a-no-{o.cli_stem}" for o in every_option() if o.flag}
+    parser = pytest.Parser(_ispytest=True)
+    options.add_options(parser)
+    known = {name for group in parser._groups for option in group.options for name in option.names()}
     named = set(re.findall(r"--a2a-[a-z0-9-]*[a-z0-9]", page.read_text(encoding="utf-8")))
     assert named <= known
 

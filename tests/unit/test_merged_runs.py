@@ -40,7 +40,7 @@ def test_a_trial_that_got_lost_counts_in_its_category(merged: Path, capsys: pyte
     (lost,) = (path for path in (merged / "trials").iterdir() if json.loads(path.read_text())["key"] == KEYS[1])
     lost.unlink()
 
-    main(["gate", str(merged), "--a2a-min-pass", "crmarena/mini/handle_time=0.9"])
+    main(["gate", str(merged), "--min-pass", "crmarena/mini/handle_time=0.9"])
 
     assert "1 of 2 trials succeeded" in capsys.readouterr().out
 

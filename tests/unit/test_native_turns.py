@@ -242,9 +242,9 @@ def test_the_bounds_of_a_reply_are_those_of_a_turn() -> None:
     assert stage.conversation.ask([UserSaid("x")]) == AgentSaid("Done.")
     assert [f.rule for f in stage.conversation.findings] == ["limit-depth", "limit-calls"]
     assert [text.split(" (")[1] for text, *_ in refused] == [
-        "--a2a-reply-limits depth=4)",
-        "--a2a-reply-limits calls=2)",
-        "--a2a-reply-limits calls=2)",
+        "--a2a-set reply-limits=depth=4)",
+        "--a2a-set reply-limits=calls=2)",
+        "--a2a-set reply-limits=calls=2)",
     ]
 
 

@@ -17,7 +17,7 @@ from private_network import Place
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.a2a.transport import explain
-from pytest_a2a_bench.configuration.table import CONNECTION
+from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
@@ -225,7 +225,7 @@ def test_all_that_is_wrong_with_a_connection_is_told_together() -> None:
         ca="/nowhere-at-all.pem",
     )
     told = "; ".join(connection_problems(settings, {"A2A_OAUTH_CLIENT_SECRET": "s3cret"}))
-    for part in ("--a2a-auth-env names NO_TOKEN", "--a2a-oauth-client-id-env names NO_ID", "--a2a-ca /nowhere"):
+    for part in ("--a2a-auth-env names NO_TOKEN", "oauth-client-id-env names NO_ID", "--a2a-ca /nowhere"):
         assert part in told
     replayed = dataclasses.replace(settings, replay="cassettes")
     assert ClientConfig.from_settings(replayed, {}).network == Network()
@@ -243,7 +243,7 @@ def test_half_an_oauth_client_is_told() -> None:
 
 @pytest.mark.parametrize("name", ["ca", "client_cert", "client_key"])
 def test_a_key_in_place_of_a_file_is_not_repeated(name: str, place: Place) -> None:
-    (option,) = (o for o in CONNECTION if o.name == name)
+    option = CORE[name]
     with pytest.raises(ValueError, match="not the name of a file") as caught:
         option.read(place.key.read_text())
     assert "BEGIN" not in str(caught.value)
@@ -251,7 +251,7 @@ def test_a_key_in_place_of_a_file_is_not_repeated(name: str, place: Place) -> No
 
 @pytest.mark.parametrize("name", ["proxy", "oauth_token_url"])
 def test_urls_with_credentials_are_refused_and_not_repeated(name: str) -> None:
-    (option,) = (o for o in CONNECTION if o.name == name)
+    option = CORE[name]
     assert option.read("http://host:1") == "http://host:1"
     for wrong in ("http://me:s3cret@host", "ftp://host", "http://", "host:1", "http://host:port", "http://a b"):
         with pytest.raises(ValueError, match="URL") as caught:

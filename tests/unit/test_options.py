@@ -2,62 +2,91 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import resolved_settings
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.plugin.run.options import Resolution, every_option, resolve
-from pytest_a2a_bench.settings import Settings, without_query
+from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.plugin import options
+from pytest_a2a_bench.plugin.collect import markers
+from pytest_a2a_bench.plugin.run.resolve import Resolution
+from pytest_a2a_bench.settings import GROUPS, Settings, without_query
+
+Resolve = Callable[..., Resolution]
 
 
-def resolved(
-    cli: dict[str, Any] | None = None, env: dict[str, str] | None = None, ini: dict[str, Any] | None = None
-) -> Resolution:
-    """Resolve options as pytest hands them over."""
-    cli, ini = cli or {}, ini or {}
-
-    def getini(name: str) -> Any:
-        if isinstance(ini.get(name), int):
-            raise TypeError(f"{name} expects a string, got int")
-        return ini.get(name)
-
-    config: Any = SimpleNamespace(
-        getoption=lambda name, default=None: cli.get(name, default), getini=getini, rootpath=Path("/project")
-    )
-    return resolve(config, env or {})
+@pytest.fixture
+def resolved(tmp_path: Path) -> Resolve:
+    """Resolve settings in an empty project."""
+    return partial(resolved_settings.resolved, tmp_path)
 
 
-def test_every_setting_has_an_option() -> None:
+def test_every_setting_is_described() -> None:
     core = {f.name for f in dataclasses.fields(Settings)}
-    core -= {"endpoint_source", "benchmark_options", "agents", "agent", "auto"}
-    assert {o.name for o in every_option()} == core | set(resolved().settings.benchmark_options)
+    assert set(CORE) == core - {"endpoint_source", "acts_source", "benchmark_options", "agents", "agent", "auto"}
+    assert all(
+        setting.help[0].isupper() or setting.name == "tau2_data" for setting in registry.every_setting().values()
+    )
 
 
-def test_nothing_given_is_nothing_asked() -> None:
+def test_options_repeat_the_settings() -> None:
+    """The literal table of options says exactly what the model says, in the model's groups and order."""
+    parser = pytest.Parser(_ispytest=True)
+    options.add_options(parser)
+    known = registry.every_setting()
+    groups: dict[str, list[str]] = {}
+    for group in parser._groups:
+        for option in group.options:
+            name = option.attrs().get("dest", "")
+            if not name.startswith("a2a_") or name in ("a2a_set", "a2a_config", "a2a_auth_token"):
+                continue
+            setting, attributes = known[name.removeprefix("a2a_")], option.attrs()
+            default = "" if setting.shown_default in ("none", "off") else f" (default: {setting.shown_default})"
+            assert option.names() == [f"--a2a-{setting.key}"]
+            assert attributes["help"] == setting.help + default
+            if attributes.get("metavar") is not None or not isinstance(setting.default, bool):
+                assert attributes["metavar"] == setting.metavar
+            groups.setdefault(str(group._arggroup.title), []).append(setting.name)
+    assert list(groups) == list(GROUPS.values())
+    positions = [list(CORE).index(name) for names in groups.values() for name in names if name in CORE]
+    assert positions == sorted(positions)
+    assert 40 <= len([name for names in groups.values() for name in names]) <= 50
+
+
+def test_markers_repeat_the_suites() -> None:
+    assert options.markers() == markers.lines(registry.built_in())
+
+
+def test_nothing_given_is_nothing_asked(resolved: Resolve) -> None:
     found = resolved()
     own = {option.name: option.default for suite in registry.known() for option in suite.options}
     assert found == Resolution(Settings(benchmark_options=own))
 
 
-def test_command_line_over_environment_over_ini_over_default() -> None:
-    ini, env, cli = {"a2a_timeout": "1"}, {"A2A_TIMEOUT": "2"}, {"a2a_timeout": "3"}
-    assert resolved(cli, env, ini).settings.timeout == 3
-    assert resolved({}, env, ini).settings.timeout == 2
-    assert resolved({}, {}, ini).settings.timeout == 1
+def test_command_line_over_environment_over_ini_over_default(resolved: Resolve) -> None:
+    ini, env, cli = {"timeout": 1}, {"A2A_TIMEOUT": "2"}, {"a2a_timeout": "3"}
+    assert resolved(cli, environ=env, table=ini).settings.timeout == 3
+    assert resolved({}, environ=env, table=ini).settings.timeout == 2
+    assert resolved({}, table=ini).settings.timeout == 1
+
+
+def test_a_default(resolved: Resolve) -> None:
     assert resolved().settings.timeout == 300
 
 
-@pytest.mark.parametrize(("source", "asked"), [("cli", True), ("env", False), ("ini", True)])
-def test_where_the_endpoint_comes_from(source: str, asked: bool) -> None:
+@pytest.mark.parametrize(("source", "asked"), [("cli", True), ("env", False), ("table", True)])
+def test_where_the_endpoint_comes_from(resolved: Resolve, source: str, asked: bool) -> None:
     given = {
-        "cli": ({"a2a_endpoint": "http://x"}, {}, {}),
-        "env": ({}, {"A2A_ENDPOINT": "http://x"}, {}),
-        "ini": ({}, {}, {"a2a_endpoint": "http://x"}),
+        "cli": {"options": {"a2a_endpoint": "http://x"}},
+        "env": {"environ": {"A2A_ENDPOINT": "http://x"}},
+        "table": {"table": {"endpoint": "http://x"}},
     }[source]
-    found = resolved(*given)
+    found = resolved(**given)
     assert (found.settings.endpoint, found.settings.endpoint_source, found.asked) == ("http://x", source, asked)
 
 
@@ -78,7 +107,7 @@ def test_where_the_endpoint_comes_from(source: str, asked: bool) -> None:
         ("results", "out", "out"),
     ],
 )
-def test_good_values(name: str, text: str, value: Any) -> None:
+def test_good_values(resolved: Resolve, name: str, text: str, value: Any) -> None:
     found = resolved({f"a2a_{name}": text})
     assert found.problems == ()
     assert getattr(found.settings, name) == value
@@ -92,20 +121,20 @@ def test_good_values(name: str, text: str, value: Any) -> None:
         ("endpoint", "http://", "expected an http(s):// URL"),
         ("endpoint", "http://host:port", "not a URL"),
         ("endpoint", "builtin:orcale", "no built-in agent is called 'orcale'; expected an http(s):// URL or one of"),
-        ("timeout", "soon", "'soon' is not a positive number of seconds"),
-        ("timeout", "0", "'0' is not a positive number"),
-        ("timeout", "nan", "'nan' is not a positive number"),
-        ("timeout", "inf", "'inf' is not a positive number"),
-        ("wait", "-1", "'-1' is not a number of seconds, 0 or more"),
+        ("timeout", "soon", "'soon': input should be a valid number"),
+        ("timeout", "0", "'0': input should be greater than 0"),
+        ("timeout", "nan", "'nan': input should be"),
+        ("timeout", "inf", "'inf': input should be"),
+        ("wait", "-1", "'-1': input should be greater than or equal to 0"),
         ("trials", "0", "'0' is not a whole number of at least 1"),
         ("trials", "1.5", "'1.5' is not a whole number"),
         ("trials", "²", "is not a whole number"),
-        ("concurrency", "many", "'many' is not a whole number"),
+        ("concurrency", "many", "'many': input should be a valid integer"),
         ("protocol", "2.0", "'2.0' is not one of auto, 1.0, 0.3"),
         ("transport", "ws", "'ws' is not one of auto, jsonrpc, rest, grpc"),
         ("split", "dev", "'dev' is not one of base, train, test, full, small"),
         ("dialect", "x", "'x' is not one of auto, tool_call, agentbeats, sierra, data"),
-        ("verify_ssl", "maybe", "'maybe' is not one of on, off"),
+        ("verify_ssl", "maybe", "'maybe': input should be a valid boolean"),
         ("user_llm_args", "{", "not JSON"),
         ("user_llm_args", "[1]", "'[1]' is not a JSON object"),
         ("results", " ", "the value is empty"),
@@ -118,26 +147,30 @@ def test_good_values(name: str, text: str, value: Any) -> None:
         ),
     ],
 )
-def test_wrong_values_say_what_is_valid(name: str, text: Any, problem: str) -> None:
+def test_wrong_values_say_what_is_valid(resolved: Resolve, name: str, text: Any, problem: str) -> None:
     (found,) = resolved({f"a2a_{name}": text}).problems
     assert found.startswith(f"--a2a-{name.replace('_', '-')}: ")
     assert problem in found
 
 
-def test_all_wrong_values_are_reported_together() -> None:
-    found = resolved({"a2a_timeout": "x", "a2a_trials": "y"}, {"A2A_SEED": "z"}, {"a2a_history": "w", "a2a_wait": 5})
-    starts = [p.partition(": ")[0] for p in found.problems]
-    assert starts == [
+def test_all_wrong_values_are_reported_together(resolved: Resolve) -> None:
+    options = {"a2a_timeout": "x", "a2a_trials": "y", "a2a_set": ["max-steps=0", "max-stps=1", "breaker"]}
+    table = {"history": "w", "wait": True, "timout": 3}
+    found = resolved(options, environ={"A2A_SEED": "z"}, table=table)
+    assert sorted(problem.partition(": '")[0].partition("; did")[0] for problem in found.problems) == [
+        "--a2a-set breaker: expected KEY=VALUE, such as --a2a-set max-steps=50",
+        "--a2a-set max-steps",
+        "--a2a-set max-stps: there is no such setting",
         "--a2a-timeout",
-        "ini a2a_history",
         "--a2a-trials",
-        "environment variable A2A_SEED",
-        "ini a2a_wait",
+        "A2A_SEED",
+        "pyproject.toml: history",
+        "pyproject.toml: timout: there is no such setting",
     ]
 
 
 @pytest.mark.parametrize("given", ["http://me:s3cret@host", "https://s3cret@host"])
-def test_a_secret_in_a_url_is_refused_and_not_repeated(given: str) -> None:
+def test_a_secret_in_a_url_is_refused_and_not_repeated(resolved: Resolve, given: str) -> None:
     found = resolved({"a2a_endpoint": given})
     assert found.settings.endpoint is None
     assert "credentials" in found.problems[0]
@@ -156,7 +189,9 @@ def test_a_secret_in_a_url_is_refused_and_not_repeated(given: str) -> None:
         {"fallbacks": [{"model": "m", "apiKey": "s3cret"}]},
     ],
 )
-def test_a_secret_among_a_models_arguments_is_refused_and_not_repeated(arguments: dict[str, Any]) -> None:
+def test_a_secret_among_a_models_arguments_is_refused_and_not_repeated(
+    resolved: Resolve, arguments: dict[str, Any]
+) -> None:
     found = resolved({"a2a_user_llm_args": json.dumps(arguments)})
     assert found.settings.user_llm_args == {}
     (problem,) = found.problems
@@ -165,12 +200,12 @@ def test_a_secret_among_a_models_arguments_is_refused_and_not_repeated(arguments
     assert "s3cret" not in repr(found)
 
 
-def test_arguments_that_only_sound_secret_are_taken() -> None:
+def test_arguments_that_only_sound_secret_are_taken(resolved: Resolve) -> None:
     arguments = {"max_tokens": 5, "max_completion_tokens": 5, "logit_bias": {"12": 1}, "extra_headers": {"X-Team": "k"}}
     assert resolved({"a2a_user_llm_args": json.dumps(arguments)}).settings.user_llm_args == arguments
 
 
-def test_an_endpoints_query_is_not_repeated() -> None:
+def test_an_endpoints_query_is_not_repeated(resolved: Resolve) -> None:
     assert "s3cret" not in resolved({"a2a_endpoint": "ftp://host/?key=s3cret"}).problems[0]
     text = "https://host/a?key=s3cret: GET https://host/a/card?key=s3cret failed"
     shown = without_query(text, "https://host/a?key=s3cret")
@@ -178,40 +213,95 @@ def test_an_endpoints_query_is_not_repeated() -> None:
     assert without_query("builtin:oracle?latency=1", "builtin:oracle?latency=1") == "builtin:oracle?latency=1"
 
 
-def test_a_token_given_as_the_name_of_a_variable_is_not_repeated() -> None:
+def test_a_token_given_as_the_name_of_a_variable_is_not_repeated(resolved: Resolve) -> None:
     assert "sk-12345" not in repr(resolved({"a2a_auth_env": "sk-12345"}))
 
 
-def test_an_llm_user_needs_a_model() -> None:
-    assert resolved({"a2a_user": "llm"}).problems == (
-        "--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)",
-    )
-    assert resolved({"a2a_user": "llm", "a2a_user_llm": "m"}).settings.user_kind == "llm"
+def test_who_plays_the_user(resolved: Resolve) -> None:
+    (problem,) = resolved({"a2a_user": "llm"}).problems
+    assert problem == "--a2a-user: 'llm' is not one of scripted, llm:MODEL, a2a:URL"
+    found = resolved({"a2a_user": "llm:m"}).settings
+    assert (found.user_kind, found.user_llm) == ("llm", "m")
+    assert resolved().settings.user_kind == "scripted"
 
 
 @pytest.mark.parametrize("name", ["oracle", "readonly"])
-def test_agents_that_need_the_trial_are_told(name: str) -> None:
+def test_agents_that_need_the_trial_are_told(resolved: Resolve, name: str) -> None:
     assert resolved({"a2a_endpoint": f"builtin:{name}"}).settings.tag_trials
     assert not resolved({"a2a_endpoint": "builtin:noop"}).settings.tag_trials
 
 
 @pytest.mark.parametrize("tx", ["ssh=host//python=python3", "2*socket=10.0.0.1:8888", "popen//ssh=host"])
-def test_a_built_in_agent_cannot_be_reached_from_other_machines(tx: str) -> None:
+def test_a_built_in_agent_cannot_be_reached_from_other_machines(resolved: Resolve, tx: str) -> None:
     (found,) = resolved({"a2a_endpoint": "builtin:oracle", "tx": ["popen", tx]}).problems
     assert "a2a-bench agent" in found
     assert not resolved({"a2a_endpoint": "builtin:oracle", "tx": ["2*popen//python=python3.12"]}).problems
 
 
-def test_suites_are_a_list_and_asked_for_wherever_they_come_from() -> None:
-    assert resolved({"a2a_suite": ["airline,mock", "airline"]}).settings.suites == ("airline", "mock")
-    assert resolved(env={"A2A_SUITE": "tau2"}).asked
+def test_suites_are_a_list_and_asked_for_wherever_they_come_from(resolved: Resolve) -> None:
+    assert resolved({"a2a_suite": ["airline,mock", "airline"]}).settings.suite == ("airline", "mock")
+    assert resolved(environ={"A2A_SUITE": "tau2"}).asked
 
 
-def test_results_in_ini_are_beside_it() -> None:
-    assert resolved(ini={"a2a_results": "out"}).settings.results == "/project/out"
+def test_several_assignments(resolved: Resolve) -> None:
+    given = ["colleague=a=http://x", "colleague=b=http://y", "max-steps=3", "max-steps=4"]
+    found = resolved({"a2a_set": given}).settings
+    assert found.colleague == {"a": "http://x", "b": "http://y"}
+    assert found.max_steps == 4
 
 
-def test_settings_survive_the_way_to_a_worker() -> None:
+def test_paths_in_a_table_are_beside_it(resolved: Resolve, tmp_path: Path) -> None:
+    assert resolved(table={"results": "out"}).settings.results == str(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("min-pass", 0.6, {"": 0.6}),
+        ("suite", ["airline", "mock"], ("airline", "mock")),
+        ("strict", True, True),
+        ("breaker", False, 0),
+        ("user-llm-args", '{"temperature": 0}', {"temperature": 0}),
+        ("max-infra-errors", 3, 3),
+    ],
+)
+def test_native_values_of_a_table(resolved: Resolve, key: str, value: Any, expected: Any) -> None:
+    found = resolved(table={key: value})
+    assert found.problems == ()
+    assert getattr(found.settings, key.replace("-", "_")) == expected
+
+
+def test_tables_within_the_table(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.a2a-bench.endpoint]\na = "http://a"\nb = "http://b"\n'
+        '[tool.a2a-bench.min-pass]\nairline = "0.8!"\n[tool.a2a-bench.user-llm-args]\ntemperature = 0\n'
+    )
+    found = resolved_settings.resolved(tmp_path)
+    assert found.problems == ()
+    assert found.settings.agents == {"a": "http://a", "b": "http://b"}
+    assert found.settings.min_pass == {"airline!": 0.8}
+    assert found.settings.user_llm_args == {"temperature": 0}
+
+
+@pytest.mark.parametrize("content", ["max-steps = 7", "[tool.a2a-bench]\nmax-steps = 7"])
+def test_a_file_that_an_option_names(tmp_path: Path, content: str) -> None:
+    (tmp_path / "bench.toml").write_text(content)
+    (tmp_path / "pyproject.toml").write_text("[tool.a2a-bench]\nmax-steps = 9")
+    assert resolved_settings.resolved(tmp_path, {"a2a_config": "bench.toml"}).settings.max_steps == 7
+    assert resolved_settings.resolved(tmp_path, environ={"A2A_CONFIG": "bench.toml"}).settings.max_steps == 7
+    (problem,) = resolved_settings.resolved(tmp_path, {"a2a_config": "no.toml"}).problems
+    assert "no such file" in problem
+
+
+def test_a_token_in_a_table_is_refused_and_not_repeated(resolved: Resolve) -> None:
+    (problem,) = resolved(table={"auth-token": "s3cret"}).problems
+    assert problem == (
+        "pyproject.toml: auth-token: there is no such setting; a token belongs into the environment variable "
+        "A2A_AUTH_TOKEN, or into one that auth-env names"
+    )
+
+
+def test_settings_survive_the_way_to_a_worker(resolved: Resolve) -> None:
     settings = resolved(
         {"a2a_suite": ["mock"], "a2a_user_llm_args": '{"a": [1]}', "a2a_endpoint": "builtin:noop"}
     ).settings

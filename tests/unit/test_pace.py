@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.a2a.pace import Pace
-from pytest_a2a_bench.configuration.readers import read_pace
+from pytest_a2a_bench.config.values import read_pace
 
 
 class Clock:

@@ -27,7 +27,7 @@ def test_the_public_api_is_what_it_was(found: dict[str, Any]) -> None:
 def test_everything_is_looked_at(found: dict[str, Any]) -> None:
     assert all(found.values()), [part for part, value in found.items() if not value]
     assert found["names"]["TrialResult"]["success"] == "attribute"
-    assert found["options"]["--a2a-endpoint"]["env"] == "A2A_ENDPOINT"
+    assert found["settings"]["max-steps"] == {"takes": "N", "default": "200"}
     assert found["fixtures"]["trial"] == "function"
     assert found["fixtures"]["a2a_client_config"] == "session"
     assert "a2a.reward" in found["properties"]

@@ -131,7 +131,7 @@ def test_a_key_of_many_lines_is_hidden_line_by_line() -> None:
         "Zm9vYmFyYmF6cXV4MTIz",
         "-----END PRIVATE KEY-----",
     ]
-    known.remember([KnownSecret("--a2a-client-key", "\n".join(lines))])
+    known.remember([KnownSecret("--a2a-set", "client-key=\n".join(lines))])
     assert not [line for line in lines if line in known.hide(json.dumps("\n".join(lines)))]
     assert lines[1] not in known.hide(f"one line: {lines[1]}")
 

@@ -71,7 +71,7 @@ def test_so_often_and_no_more() -> None:
     assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, answer broken off)" in str(error)
     never = DeliveryUncertain("lost", retry_after=0)
     assert not again(never, redeliver=0)
-    assert "not held again (--a2a-redeliver 0)" in str(never)
+    assert "not held again (--a2a-set redeliver=0)" in str(never)
 
 
 @pytest.mark.parametrize("options", [{"timeout": 60.0}, {"deadline": 60.0}])

@@ -173,7 +173,7 @@ def test_after_so_many_times_it_is_an_error_of_its_own(hold: Hold, agent: Script
     assert result.reward_info is None
     assert len(agent.executor.received) == held
     assert "the agent may have worked on the message" in str(result.error)
-    assert "--a2a-redeliver" in str(result.error)
+    assert "redeliver" in str(result.error)
     assert len(result.metrics) == held
 
 

@@ -111,7 +111,7 @@ def test_a_refusal_of_the_token_endpoint_says_what_it_answered() -> None:
         trouble = refused(config_of(url), TransportError)
     assert "/token: HTTP 401, saying invalid_client" in told
     assert "check A2A_OAUTH_CLIENT_ID and A2A_OAUTH_CLIENT_SECRET" in told
-    assert "--a2a-oauth-method post" in told
+    assert "--a2a-set oauth-method=post" in told
     assert "saying invalid_client: not ***" in echoed
     assert "expected an access_token" in nothing
     assert "HTTP 503" in trouble
@@ -122,7 +122,7 @@ def test_a_token_url_elsewhere_needs_the_users_word() -> None:
     with raw_agent(thief.serve, {}) as elsewhere, guarded_agent(authority, lambda _: f"{elsewhere.url}/token") as url:
         told = refused(config_of(url))
         assert thief.asked == []
-        assert f"--a2a-oauth-token-url {elsewhere.url}/token" in told
+        assert f"--a2a-set oauth-token-url={elsewhere.url}/token" in told
         authority.valid = thief.valid
         assert say(config_of(url, oauth_token_url=f"{elsewhere.url}/token")) == ["fine"]
         assert say(config_of(url, {"A2A_ALLOWED_ORIGINS": elsewhere.url})) == ["fine"]
@@ -144,7 +144,7 @@ def test_a_card_that_offers_no_flow_says_what_to_do() -> None:
         assert authority.agent is not None
         token_url = f"{url}/token"
         del authority.agent.card["securitySchemes"]
-        assert "--a2a-oauth-token-url" in refused(config_of(url))
+        assert "oauth-token-url" in refused(config_of(url))
         assert say(config_of(url, oauth_token_url=token_url)) == ["fine"]
 
 

@@ -1,4 +1,4 @@
-"""Answers beyond ``--a2a-reply-limits``: the agent's doing, with a finding that names the limit."""
+"""Answers beyond ``reply-limits``: the agent's doing, with a finding that names the limit."""
 
 from __future__ import annotations
 
@@ -50,14 +50,16 @@ def test_nested_too_deeply(connect: Connect, depth: int) -> None:
     with raw_agent(answer) as agent:
         bounds = Bounds(depth=32)
         said = refused(connect(agent.url, bounds=bounds).session(), "depth")
-        assert "nested too deeply (--a2a-reply-limits depth=32)" in said
+        assert "nested too deeply (--a2a-set reply-limits=depth=32)" in said
         if depth == 60:
             assert ask(connect(agent.url).session()).parts[0].kind == "data"
 
 
 def test_too_much_to_read(connect: Connect) -> None:
     with raw_agent(lambda request: rpc(message([{"text": "hi"}] * 1_000), request)) as agent:
-        assert "--a2a-reply-limits cpu=1e-06" in refused(connect(agent.url, bounds=Bounds(cpu=1e-6)).session(), "cpu")
+        assert "--a2a-set reply-limits=cpu=1e-06" in refused(
+            connect(agent.url, bounds=Bounds(cpu=1e-6)).session(), "cpu"
+        )
         assert len(ask(connect(agent.url).session()).parts) == 1_000
 
 
@@ -78,7 +80,7 @@ def test_answers_of_one_conversation_together(connect: Connect) -> None:
         session = connect(agent.url, bounds=Bounds(total=25_000)).session()
         ask(session)
         ask(session)
-        assert "larger than 25000 bytes together (--a2a-reply-limits total=25000)" in refused(session, "total")
+        assert "larger than 25000 bytes together (--a2a-set reply-limits=total=25000)" in refused(session, "total")
         ask(connect(agent.url, bounds=Bounds(total=25_000)).session())
 
 

@@ -286,5 +286,5 @@ def test_an_agent_elsewhere_calls_it_by_the_name_it_was_given() -> None:
         for passed in (path, path.removeprefix("/tools")):
             inside = ToolAccess(f"http://127.0.0.1:{port}{passed}", access.token)
             assert post(inside, Host="bench.example").status_code == 200
-        with pytest.raises(ConfigurationError, match=rf"cannot listen on 127.0.0.1:{port}: .*--a2a-mcp-bind"):
+        with pytest.raises(ConfigurationError, match=rf"cannot listen on 127.0.0.1:{port}: .*mcp-bind"):
             open_desk(BindAddress("127.0.0.1", port), Bounds())

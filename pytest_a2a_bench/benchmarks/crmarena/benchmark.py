@@ -42,7 +42,6 @@ from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
-    ConfigurationError,
     EvaluatorError,
     InfrastructureError,
     JudgeMissingError,
@@ -342,14 +341,11 @@ def make_user(
     """Make the user of an interactive task.
 
     :param texts: upstream's own, by which a model plays the user; None for ours.
-    :raises ConfigurationError: if a model is to play it and none is named.
     """
-    if settings.user_kind == "scripted":
-        return ScriptedUser(task)
     if settings.user_kind == "a2a":
         return AgentUser(task, context.parties.seat("user"), context.checkpoint, Bounds.of(settings.reply_limits))
-    if not settings.user_llm:
-        raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
+    if settings.user_llm is None:
+        return ScriptedUser(task)
     if texts is not None:
         return official_user(task, texts, settings.user_llm, settings.user_llm_args, context.checkpoint)
     # Temperature 0 unless the user says otherwise, so that users differ as little as possible.

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pytest_a2a_bench.configuration.option import Option
-from pytest_a2a_bench.configuration.readers import one_of, read_share, read_switch, read_text, whole
+from pydantic import Field
+
+from pytest_a2a_bench.config.setting import About, Located, choice, text
+from pytest_a2a_bench.config.values import one_of, read_text
 from pytest_a2a_bench.settings import Settings
 
 SCORINGS = ("compat", "fixed")
@@ -25,62 +27,6 @@ PREFIX = "crm_"
 
 # A revision holds no colon, so that what follows one is a directory.
 _HUB = re.compile(r"hub(?:@(?P<revision>[^:@\s]+))?(?::(?P<rows>.+))?", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class CrmOptions:
-    """The values of the options, by their names without ``crm_``.
-
-    :param data: where the published tasks and rows are; None for the mini org only.
-    :param org: what answers queries: ``local`` or ``salesforce``.
-    :param official: upstream's checkout, to do turn for turn what its code does, and behind a colon which of its agents
-        is followed; None for our own rules.
-    :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``; where none is named, the profile's.
-    :param aided: whether the agent is shown the general domain details too.
-    :param drift: how far columns are renamed: ``low``, ``medium``, ``high``; None for not at all.
-    :param rot: whether the mini org has its distractor rows.
-    :param max_turns: replies of the agent in one conversation with the org.
-    :param max_user_turns: messages of the user in an interactive conversation.
-    :param threshold: F1 from which a free-text answer counts as a success.
-    """
-
-    data: str | None = None
-    org: str = "local"
-    official: str | None = None
-    scoring: str = "fixed"
-    aided: bool = False
-    drift: str | None = None
-    rot: bool = False
-    max_turns: int = 20
-    max_user_turns: int = 10
-    threshold: float = 0.5
-
-    @classmethod
-    def of(cls, settings: Settings) -> CrmOptions:
-        """Return CRMArena's part of a run's settings."""
-        given = settings.benchmark_options
-        named = {f.name: given[PREFIX + f.name] for f in fields(cls) if given.get(PREFIX + f.name) is not None}
-        return cls(**{"scoring": "compat" if named.get("official") else "fixed", **named})
-
-    @property
-    def profile(self) -> str:
-        """Whose rules are followed: ``strict`` for ours, ``official`` for upstream's."""
-        return "official" if self.official else "strict"
-
-    @property
-    def checkout(self) -> str:
-        """The directory of upstream's checkout."""
-        return split_official(self.official or "")[0]
-
-    @property
-    def strategy(self) -> str:
-        """Which of upstream's agents is followed, by upstream's own name."""
-        return split_official(self.official or "")[1].removesuffix("+privacy")
-
-    @property
-    def privacy_prompt(self) -> bool:
-        """Whether agents that face customers get upstream's privacy-aware prompt."""
-        return split_official(self.official or "")[1] == PRIVACY_AWARE
 
 
 def split_official(text: str) -> tuple[str, str]:
@@ -106,15 +52,15 @@ class DataSpec(NamedTuple):
     revision: str | None = None
 
 
-def parse_data(text: str | None) -> DataSpec | None:
+def parse_data(given: str | None) -> DataSpec | None:
     """Read ``DIR``, ``hub``, ``hub@REVISION``, and ``hub:DIR`` or ``hub@REVISION:DIR`` with the rows in DIR.
 
     A directory that is really called ``hub`` is written ``./hub``.
     """
-    if not text:
+    if not given:
         return None
-    hub = _HUB.fullmatch(text)
-    directory = text if hub is None else hub["rows"]
+    hub = _HUB.fullmatch(given)
+    directory = given if hub is None else hub["rows"]
     found = Path(directory).expanduser() if directory else None
     return DataSpec(hub is not None, found, hub["revision"] if hub else None)
 
@@ -132,65 +78,82 @@ def _locate_data(source: str, base: Path) -> str:
     return (f"{source.partition(':')[0]}:" if where.hub else "") + str(base / where.directory)
 
 
-# "none" can be said on a command line, to undo what an ini file says.
+# "none" can be said on a command line, to undo what a table says.
 def _read_drift(text: str) -> str | None:
     level = one_of("none", *DRIFTS)(text)
     return None if level == "none" else level
 
 
-OPTIONS: tuple[Option, ...] = (
-    Option(
-        "crm_data",
-        "DIR|hub[@REV][:DIR]",
-        "CRMArena's tasks and rows: a directory, or tasks of the Hugging Face hub (at a revision) with rows in DIR",
-        _read_data,
-        locate=_locate_data,
-    ),
-    Option(
-        "crm_org",
-        "|".join(ORGS),
-        "What answers CRMArena's queries: the files of --a2a-crm-data, or your own Salesforce org",
-        one_of(*ORGS),
-        default="local",
-    ),
-    Option(
-        "crm_official",
-        "DIR[:AGENT]",
-        "Do turn for turn what CRMArena's published code does, of which DIR is a checkout; as its agent "
-        + ", ".join(AGENTS),
-        read_text,
-        locate=_locate_official,
-    ),
-    Option(
-        "crm_scoring",
-        "|".join(SCORINGS),
-        "CRMArena's scoring: upstream's bug for bug (compat, with --a2a-crm-official), or without its bugs (fixed)",
-        one_of(*SCORINGS),
-    ),
-    Option(
-        "crm_aided",
-        "",
-        "Show the general domain details in CRMArena's task message too",
-        read_switch,
-        flag=True,
-        default=False,
-    ),
-    Option("crm_drift", "none|" + "|".join(DRIFTS), "Rename columns of CRMArena's org", _read_drift),
-    Option("crm_rot", "", "Add its distractor rows to CRMArena's mini org", read_switch, flag=True, default=False),
-    Option(
-        "crm_max_turns", "N", "Turns of the agent after which a CRMArena conversation is ended", whole(1), default=20
-    ),
-    Option(
-        "crm_max_user_turns", "N", "Turns of the user in an interactive CRMArena conversation", whole(1), default=10
-    ),
-    Option("crm_threshold", "F1", "F1 from which a free-text CRMArena answer is a success", read_share, default=0.5),
-)
+@dataclass(frozen=True, slots=True)
+class CrmOptions:
+    """CRMArena's own settings; their names begin with ``crm_``."""
+
+    data: Annotated[
+        str | None,
+        text(_read_data),
+        Located(_locate_data),
+        About(
+            "CRMArena's tasks and data: a directory, or tasks of the Hugging Face hub with data in DIR",
+            "DIR|hub[@REV][:DIR]",
+        ),
+    ] = None
+    org: Annotated[
+        str, *choice(*ORGS), About("Org that answers queries: the files of crm-data, or your Salesforce org")
+    ] = "local"
+    official: Annotated[
+        str | None,
+        text(read_text),
+        Located(_locate_official),
+        About(
+            "Checkout of CRMArena's published code, whose rules are followed; AGENT is one of its agents", "DIR[:AGENT]"
+        ),
+    ] = None
+    scoring: Annotated[
+        str,
+        *choice("auto", *SCORINGS),
+        About("Scoring: upstream's with its bugs (compat; auto with crm-official) or without (fixed)"),
+    ] = "auto"
+    aided: Annotated[bool, About("Show the general domain details in the task message")] = False
+    drift: Annotated[str | None, text(_read_drift), About("Rename columns of the org", "none|low|medium|high")] = None
+    rot: Annotated[bool, About("Add distractor rows to the mini org")] = False
+    max_turns: Annotated[int, Field(ge=1), About("Turns of the agent after which a conversation ends", "N")] = 20
+    max_user_turns: Annotated[int, Field(ge=1), About("Turns of the user in an interactive conversation", "N")] = 10
+    threshold: Annotated[float, Field(gt=0, le=1), About("F1 from which a free-text answer is a success", "F1")] = 0.5
+
+    @classmethod
+    def of(cls, settings: Settings) -> CrmOptions:
+        """Return CRMArena's part of a run's settings."""
+        given = settings.benchmark_options
+        named = {f.name: given[PREFIX + f.name] for f in fields(cls) if given.get(PREFIX + f.name) is not None}
+        if named.get("scoring", "auto") == "auto":
+            named["scoring"] = "compat" if named.get("official") else "fixed"
+        return cls(**named)
+
+    @property
+    def profile(self) -> str:
+        """Whose rules are followed: ``strict`` for ours, ``official`` for upstream's."""
+        return "official" if self.official else "strict"
+
+    @property
+    def checkout(self) -> str:
+        """The directory of upstream's checkout."""
+        return split_official(self.official or "")[0]
+
+    @property
+    def strategy(self) -> str:
+        """Which of upstream's agents is followed, by upstream's own name."""
+        return split_official(self.official or "")[1].removesuffix("+privacy")
+
+    @property
+    def privacy_prompt(self) -> bool:
+        """Whether agents that face customers get upstream's privacy-aware prompt."""
+        return split_official(self.official or "")[1] == PRIVACY_AWARE
 
 
 def _check_official(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
     if not Path(chosen.checkout).is_dir():
         yield (
-            f"--a2a-crm-official: {chosen.checkout} is not a directory; it must be a checkout of "
+            f"crm-official: {chosen.checkout} is not a directory; it must be a checkout of "
             "https://github.com/SalesforceAIResearch/CRMArena, whose texts are not ours to ship; behind a colon "
             f"may stand one of {', '.join(AGENTS)}"
         )
@@ -198,22 +161,22 @@ def _check_official(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
     for name in ("scoring", "max_turns", "max_user_turns"):
         if getattr(chosen, name) != getattr(plain, name):
             spelt = name.replace("_", "-")
-            yield f"--a2a-crm-official has its own {spelt}: leave out one of it and --a2a-crm-{spelt}"
+            yield f"crm-official has its own {spelt}: leave out one of it and crm-{spelt}"
     if chosen.strategy not in TOOL_STRATEGIES:
         if settings.dialect not in ("auto", "execute_tags"):
-            yield f"--a2a-crm-official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
+            yield f"crm-official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
     elif settings.dialect in _org_dialects():
         yield (
-            f"--a2a-dialect={settings.dialect} has a query and an answer only, and no tools for --a2a-crm-official "
+            f"--a2a-dialect={settings.dialect} has a query and an answer only, and no tools for crm-official "
             f"DIR:{chosen.strategy}: choose tool_call or data"
         )
     elif chosen.strategy == "tool_call_flex" and settings.dialect == "auto":
         yield (
-            "--a2a-crm-official DIR:tool_call_flex describes no tools in words, neither here nor upstream: say in "
+            "crm-official DIR:tool_call_flex describes no tools in words, neither here nor upstream: say in "
             "which form the agent is offered them, with --a2a-dialect tool_call or data"
         )
     if settings.tools == "mcp" or settings.colleague:
-        yield "--a2a-crm-official knows neither --a2a-tools mcp nor --a2a-colleague"
+        yield "crm-official knows neither --a2a-tools mcp nor colleagues"
 
 
 def _org_dialects() -> tuple[str, ...]:
@@ -229,7 +192,7 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     :param listing: whether tasks are only to be listed, for which no rows are needed.
     """
     if settings.colleague and settings.dialect in _org_dialects():
-        yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for --a2a-colleague"
+        yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for a colleague"
     chosen = CrmOptions.of(settings)
     if chosen.official:
         yield from _check_official(settings, chosen)
@@ -240,13 +203,13 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     elif where is not None and where.directory is None and chosen.org == "local" and not listing:
         yield (
             f"--a2a-crm-data={chosen.data}: the hub has tasks but no rows of an org: pass {chosen.data}:DIR with "
-            "local_data/ of upstream's repository in DIR, or --a2a-crm-org salesforce"
+            "local_data/ of upstream's repository in DIR, or crm-org salesforce"
         )
     if chosen.org == "local":
         return
     if chosen.data is None:
         yield (
-            f"--a2a-crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
+            f"crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
         )
     if chosen.drift:
-        yield f"--a2a-crm-drift renames the columns of a local org only; leave out --a2a-crm-org={chosen.org}"
+        yield f"crm-drift renames the columns of a local org only; leave out crm-org={chosen.org}"

@@ -78,7 +78,7 @@ class PublishedSource:
             raise ConfigurationError(
                 f"the hub has the tasks and the schema of {domain!r}, but no rows of its org; download "
                 f"{_ROWS[org_of(domain)][0]} from local_data/ of upstream's repository and pass "
-                "--a2a-crm-data hub:DIR, or let a live org answer: --a2a-crm-org salesforce"
+                "--a2a-crm-data hub:DIR, or let a live org answer: --a2a-set crm-org=salesforce"
             )
         self._root = root
         self._rows = None if root is None else _find_rows(root, domain)
@@ -203,7 +203,7 @@ def _rows_problems(rows: Path | None, domain: str) -> list[str]:
     if rows is None:
         return [
             f"the org's rows: no {' or '.join(_ROWS[org_of(domain)])}, there or in local_data/ (upstream's repository "
-            "has it in local_data/); or let a live org answer: --a2a-crm-org salesforce"
+            "has it in local_data/); or let a live org answer: --a2a-set crm-org=salesforce"
         ]
     with rows.open("rb") as file:
         start = file.read(len(_POINTER))

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
-from pytest_a2a_bench.benchmarks.crmarena.options import OPTIONS, TOOL_STRATEGIES, CrmOptions, check_options
+from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, TOOL_STRATEGIES, CrmOptions, check_options
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
@@ -106,7 +106,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
         except ConfigurationError as error:
             problems.append(str(error))
     if published and CrmOptions.of(settings).rot:
-        problems.append(f"--a2a-crm-rot adds rows to the mini org only: leave it out, or {', '.join(published)}")
+        problems.append(f"--a2a-set crm-rot=on adds rows to the mini org only: leave it out, or {', '.join(published)}")
     if published and CrmOptions.of(settings).org == "salesforce":
         problems += _live_problems(environ)
     return problems
@@ -123,7 +123,7 @@ def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[s
     unfit = [d for d in domains if d.endswith(INTERACTIVE) or (has_tools and d not in (*MINI, "original"))]
     if unfit:
         made_for = "the original split (and the mini org)" if has_tools else "questions that nobody is asked back about"
-        yield f"--a2a-crm-official DIR:{chosen.strategy} is upstream's for {made_for}: leave out {', '.join(unfit)}"
+        yield f"--a2a-set crm-official=DIR:{chosen.strategy} is upstream's for {made_for}: leave out {', '.join(unfit)}"
     try:
         tools_of(chosen)
     except ConfigurationError as error:
@@ -234,12 +234,12 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     if any(source.get("source") != "mini" and not source.get("official") for source in sources):
         yield "not every data file is, byte for byte, one that CRMArena published"
     if any(p.get("aided") for p in told):
-        yield "the agent was shown the general domain details too (--a2a-crm-aided)"
+        yield "the agent was shown the general domain details too (--a2a-set crm-aided=on)"
     official = [p["official"] for p in told if isinstance(p.get("official"), Mapping)]
     if official:
-        yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-official)"
+        yield f"{len(official)} of these results are by upstream's own rules and texts (crm-official)"
     if any(not code.get("published") for code in official):
-        yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
+        yield "the code of crm-official is not, byte for byte, the one that the profile was certified against"
     if any(p.get("twins") for p in told):
         yield _show_twins(results)
     variants = Counter(str(p["variant"]) for p in told if p.get("variant"))
@@ -282,7 +282,8 @@ SUITE = Suite(
     offered=("mini",),
     bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.crmarena.benchmark",
-    options=OPTIONS,
+    settings=CrmOptions,
+    settings_prefix=PREFIX,
     check_options=check_options,
     preconditions=find_problems,
     variant=variant_of,

@@ -69,7 +69,9 @@ class ScenarioBenchmark:
         """Hold the conversation, then ask the test."""
         scenario, settings = get(context.key.task_id, context.key.label), context.settings
         if scenario.goal and not settings.user_llm:
-            raise PrerequisiteMissingError("a scenario with a goal needs a model that plays its user: --a2a-user-llm")
+            raise PrerequisiteMissingError(
+                "a scenario with a goal needs a model that plays its user: --a2a-user llm:MODEL"
+            )
         if scenario.criteria and not settings.judge_llm:
             raise JudgeMissingError("a scenario with criteria needs a model that judges: --a2a-judge-llm")
         return _Trial(scenario, context).run()

@@ -31,7 +31,7 @@ class Scenario:
     :param says: what the user says, in order.
     :param answers: regular expression -> what the user answers where the agent asks so, before it goes on.
     :param persona: who the user is, for a model that plays it.
-    :param goal: what the user wants, for a model that plays it (``--a2a-user-llm``).
+    :param goal: what the user wants, for a model that plays it (``--a2a-user llm:MODEL``).
     :param tools: makes an object for each trial whose public methods the agent may call; None for none.
     :param policy: what the agent is told beforehand; empty where it knows its job.
     :param criteria: sentences that a model judges to be true of the conversation (``--a2a-judge-llm``).

@@ -200,13 +200,11 @@ class _Simulation:
     def _make_user(self) -> Any:
         settings = self.context.settings
         tools = user_tools(self.environment, self.task)
-        if settings.user_kind == "scripted":
-            return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
         if settings.user_kind == "a2a":
             seat = self.context.parties.seat("user")
             return make_agent_user(self.tau2, self.task, tools, seat, self.context.checkpoint, settings)
-        if not settings.user_llm:
-            raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
+        if settings.user_llm is None:
+            return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
         args = llm.user_arguments(settings)
         return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.index import Stamp, stamp_of
-from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
@@ -110,7 +110,7 @@ def find_edition(settings: Settings) -> Edition:
 
     :raises ConfigurationError: if it is not there; the message says what to do.
     """
-    said = str(settings.benchmark_options.get(DATA_OPTION.name) or INSTALLED)
+    said = str(settings.benchmark_options.get(DATA) or INSTALLED)
     if said == INSTALLED:
         return Edition(index.find_installation().data)
     return Edition(data_directory(Path(said)), said)
@@ -122,17 +122,17 @@ def data_directory(checkout: Path) -> Path:
     :raises ConfigurationError: if there is none, or it has none of tau2's domains.
     """
     if not checkout.is_dir():
-        raise ConfigurationError(f"{DATA_OPTION.cli}: {checkout} is not a directory; name a checkout of tau2-bench")
+        raise ConfigurationError(f"--a2a-tau2-data: {checkout} is not a directory; name a checkout of tau2-bench")
     for data in (checkout / "data", checkout):
         if (data / "tau2" / "domains").is_dir():
             if index.available_domains(data):
                 return data
             raise ConfigurationError(
-                f"{DATA_OPTION.cli}: {data / 'tau2' / 'domains'} has tasks of no domain that the installed "
+                f"--a2a-tau2-data: {data / 'tau2' / 'domains'} has tasks of no domain that the installed "
                 f"{index.find_installation().distribution} knows"
             )
     raise ConfigurationError(
-        f"{DATA_OPTION.cli}: {checkout} has no data of tau2's (neither data/tau2/domains nor tau2/domains); "
+        f"--a2a-tau2-data: {checkout} has no data of tau2's (neither data/tau2/domains nor tau2/domains); "
         "name a checkout of tau2-bench"
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
-from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult, sum_usage
@@ -150,7 +150,7 @@ def edition_of(selected: SelectedResults, domain: str, results: Sequence[TrialRe
     said = {_edition_name(r) for r in results if r.status == "evaluated"}
     if len(said) > 1:
         raise ConfigurationError(f"these trials of {domain} are of several editions ({', '.join(sorted(said))})")
-    options = {DATA_OPTION.name: selected.manifest.settings.get(DATA_OPTION.name)}
+    options = {DATA: selected.manifest.settings.get(DATA)}
     edition = find_edition(Settings(benchmark_options=options))
     stated = next(iter(said), edition.name(domain))
     # What another tau2 came with has always been exported by this one; a checkout that was changed is no such thing.

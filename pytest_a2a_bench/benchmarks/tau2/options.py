@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pytest_a2a_bench.configuration.option import Option
-from pytest_a2a_bench.configuration.readers import read_text
+from pytest_a2a_bench.config.setting import About, Located, text
+from pytest_a2a_bench.config.values import read_text
 
 INSTALLED = "installed"
 
 
-def locate_data(text: str, base: Path) -> str:
-    """Return where tau2's data are: ``installed``, or a directory made absolute."""
-    return text if text == INSTALLED else str(base / Path(text).expanduser())
+def locate_data(given: str, base: Path) -> str:
+    """Return ``installed``, or a directory made absolute."""
+    return given if given == INSTALLED else str(base / Path(given).expanduser())
 
 
-DATA_OPTION = Option(
-    "tau2_data",
-    "installed|DIR",
-    "tau2's tasks, golds, policies and databases: the installed ones, or a checkout's",
-    read_text,
-    default=INSTALLED,
-    locate=locate_data,
-)
-RETRIEVAL = Option(
-    "retrieval",
-    "NAME",
-    "How banking_knowledge's agent finds documents: a retrieval configuration of upstream's (by default upstream's own "
-    "default, or the best that needs no key; offline: the best that runs no shell and asks no model)",
-    read_text,
-)
+@dataclass(frozen=True, slots=True)
+class Tau2Settings:
+    """tau2's own settings."""
 
-OPTIONS: tuple[Option, ...] = (DATA_OPTION, RETRIEVAL)
+    tau2_data: Annotated[
+        str,
+        text(read_text),
+        Located(locate_data),
+        About("tau2's tasks and data: of the installed package, or of a checkout", "installed|DIR"),
+    ] = INSTALLED
+    retrieval: Annotated[
+        str | None,
+        text(read_text),
+        About("Retrieval configuration of banking_knowledge's agent; by default the best that needs no key", "NAME"),
+    ] = None
+
+
+DATA = "tau2_data"
+RETRIEVAL = "retrieval"
 
 TRANSFER_TOOL = "transfer_to_human_agents"
 """The tool by which agents of every domain hand a conversation over."""

@@ -82,7 +82,7 @@ class Retrieval:
         if self.missing:
             raise PrerequisiteMissingError(
                 f"{task}: the retrieval configuration {self.name!r} needs {_and(self.missing)}; "
-                f"provide that, or choose another one (--a2a-retrieval {WITHOUT_DOCUMENTS} needs nothing)"
+                f"provide that, or choose another one (--a2a-set retrieval={WITHOUT_DOCUMENTS} needs nothing)"
             )
 
 
@@ -96,7 +96,7 @@ def choose(tau2: Tau2, domain: str, settings: Settings, environ: Mapping[str, st
         return None
     known = tau2.retrieval.RETRIEVAL_VARIANTS
     usable = [name for name in OFFLINE if name in known and not any(_missing(known[name], environ))]
-    given = settings.benchmark_options.get(RETRIEVAL.name)
+    given = settings.benchmark_options.get(RETRIEVAL)
     if given == BEST_OFFLINE:
         return Retrieval(str(_find(tau2, next(iter(usable), WITHOUT_DOCUMENTS)).name))
     if given is not None:
@@ -117,7 +117,7 @@ def _find(tau2: Tau2, name: str) -> Any:
     canonical = getattr(module, "RETRIEVAL_VARIANT_ALIASES", {}).get(name, name)
     if canonical not in known:
         raise ConfigurationError(
-            f"{RETRIEVAL.cli}={name}: {tau2.distribution} has no such retrieval configuration; "
+            f"retrieval={name}: {tau2.distribution} has no such retrieval configuration; "
             f"it has: {', '.join(sorted(known))}{did_you_mean(name, known)}"
         )
     return known[canonical]
@@ -257,7 +257,7 @@ def policy_of(tau2: Tau2, name: str) -> str:
 
 def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with the option, where a domain that has documents is to be run."""
-    if DOMAIN not in domains or settings.benchmark_options.get(RETRIEVAL.name) is None:
+    if DOMAIN not in domains or settings.benchmark_options.get(RETRIEVAL) is None:
         return
     try:
         choose(load(), DOMAIN, settings, environ)
@@ -294,4 +294,4 @@ def describe_results(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """
     reasons = {(str(p["retrieval"]), str(p["retrieval_why"])) for p in told if p.get("retrieval_why")}
     for name, why in sorted(reasons):
-        yield f"{DOMAIN}: retrieval {name}{_why(why)}; another one by {RETRIEVAL.cli}"
+        yield f"{DOMAIN}: retrieval {name}{_why(why)}; another one by --a2a-set retrieval=NAME"

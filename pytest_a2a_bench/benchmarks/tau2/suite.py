@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED, OPTIONS, TRANSFER_TOOL
+from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, TRANSFER_TOOL, Tau2Settings
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
 
@@ -66,7 +66,7 @@ def _why_absent(settings: Settings, domain: str) -> str:
 
 def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
     # The installed data are looked for where a domain joins: a run without tau2 needs none.
-    if settings.benchmark_options.get(DATA_OPTION.name, INSTALLED) == INSTALLED:
+    if settings.benchmark_options.get(DATA, INSTALLED) == INSTALLED:
         return
     from pytest_a2a_bench.benchmarks.tau2 import editions
 
@@ -142,7 +142,7 @@ SUITE = Suite(
     bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
-    options=OPTIONS,
+    settings=Tau2Settings,
     check_options=_check_options,
     preconditions=_preconditions,
     changes=_describe_changes,
@@ -158,7 +158,7 @@ SUITE = Suite(
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
     transfer_tool=TRANSFER_TOOL,
-    gold_options=(DATA_OPTION.name,),
+    gold_options=(DATA,),
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
     diagnoser="pytest_a2a_bench.benchmarks.tau2.diagnosis",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.

@@ -15,7 +15,7 @@ from pytest_a2a_bench.plugin.collect import floors, order, shards
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.modules import judge_protocol
-from pytest_a2a_bench.plugin.run.options import usage_text
+from pytest_a2a_bench.plugin.run.resolve import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
 from pytest_a2a_bench.settings import DIALECTS
@@ -115,7 +115,7 @@ def _transfers(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     """Tell of trials in which nothing is ever transferred."""
     for name, items in _by_suite(trials).items() if run.settings.transfer else ():
         if not registry.load(name, run.settings).transfer_tool:
-            yield f"{items[0].nodeid}: no agent of {name} transfers a conversation; run it without --a2a-transfer"
+            yield f"{items[0].nodeid}: no agent of {name} transfers a conversation; run it without transfer"
 
 
 def _by_suite(trials: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -141,7 +141,7 @@ def _no_endpoint(users: list[pytest.Item]) -> str:
     more = f" and {len(users) - 1} more" if len(users) > 1 else ""
     return (
         f"{users[0].nodeid}{more}: no agent to test; pass --a2a-endpoint URL (or builtin:NAME), "
-        "or set A2A_ENDPOINT or ini a2a_endpoint"
+        "or set A2A_ENDPOINT, or endpoint in [tool.a2a-bench]"
     )
 
 

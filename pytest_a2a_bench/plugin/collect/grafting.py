@@ -40,7 +40,7 @@ def _graft(session: pytest.Session, run: BenchRun) -> Iterator[SuiteModule]:
         if module.suite == CONFORMANCE:
             if selection.conformance:
                 yield SuiteModule.graft(session, module, () if whole else below)
-        elif _has_tasks(module, run, by_itself=module.domain in run.settings.suites or bool(below)):
+        elif _has_tasks(module, run, by_itself=module.domain in run.settings.suite or bool(below)):
             yield SuiteModule.graft(session, module, () if whole else below)
 
 
@@ -112,6 +112,6 @@ def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bo
 def _is_named_in_vain(suite: Suite, run: BenchRun) -> bool:
     """Tell whether ``--a2a-suite`` names a suite of which no domain has the split."""
     domains = [domain for domain in suite.available() if suite.joins(domain, "")]
-    return suite.name in run.settings.suites and not any(
+    return suite.name in run.settings.suite and not any(
         run.settings.split in suite.splits(domain) for domain in domains
     )

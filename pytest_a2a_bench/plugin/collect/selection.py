@@ -24,7 +24,7 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
 
     Only ``config.args`` changes, never argv: xdist's workers parse argv again and come to the same. Where an id names
     something inside a module, ``--a2a-suite`` adds nothing: whoever pastes the id of a trial wants that trial, and the
-    option may come from ini or environment, where it means a whole and perhaps paid run.
+    option may come from table or environment, where it means a whole and perhaps paid run.
 
     :param missed: trials that are to run again.
     """
@@ -41,11 +41,11 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
     if explicit:
         return Selection()
     by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
-    # An endpoint in ini or environment is there for the user's own tests, which an expression then means.
+    # An endpoint in table or environment is there for the user's own tests, which an expression then means.
     if settings.endpoint_source == "cli" and by_expression:
         return Selection(candidates=True)
-    if settings.endpoint_source == "cli" and config.getoption("a2a_acts", None) is not None:
-        # Whoever names an agent and ACTS files, and nothing else, wants to have these made. In ini they choose nothing.
+    if settings.endpoint_source == settings.acts_source == "cli":
+        # Whoever names an agent and ACTS files, and nothing else, wants to have these made. A table's choose nothing.
         config.args = []
         return Selection(modules=(ACTS.nodeid,), conformance=True)
     failed = _previously_failed(config, missed or ()) if settings.endpoint else ()
@@ -82,7 +82,7 @@ def _built_in_at(path: str) -> str | None:
 
 
 def _selected_modules(settings: Settings) -> tuple[str, ...]:
-    names = set(settings.suites)
+    names = set(settings.suite)
     if not names:
         return ()
     return tuple(m.nodeid for m in all_modules() if m.domain in names or (m.suite in names and joins(m, settings)))

@@ -93,7 +93,7 @@ def acts_of(run: BenchRun) -> ActsSuite:
     :raises ConfigurationError: naming all that is wrong with them, or that none are named.
     """
     if run.settings.acts is None:
-        raise ConfigurationError("a2a/acts has the tests of ACTS files: name them with --a2a-acts PATH")
+        raise ConfigurationError("a2a/acts has the tests of ACTS files: name them with --a2a-set acts=PATH")
     if run.services.acts is None:
         from pytest_a2a_bench.conformance.acts.suite import load_acts
 

@@ -217,7 +217,7 @@ def _check_acts(run: BenchRun) -> None:
     if run.settings.acts is not None:
         acts_of(run)
     elif run.settings.acts_behaviors is not None:
-        raise ConfigurationError("--a2a-acts-behaviors: give --a2a-acts PATH with it")
+        raise ConfigurationError("acts-behaviors: give --a2a-set acts=PATH with it")
 
 
 def _jwks(run: BenchRun) -> Any:

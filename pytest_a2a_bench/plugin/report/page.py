@@ -1,4 +1,4 @@
-"""The report page of a run (``--a2a-html``) and reports by others' reporters (``--a2a-report``).
+"""The report page of a run (``--a2a-html``) and reports by others' reporters (``report``).
 
 They are written on the controller when everything else is known.
 """

@@ -52,8 +52,8 @@ def header_lines(run: BenchRun) -> list[str]:
             used = f"; interface {found.interface} at {_shown_url(found.interface_url)}" if found.interface_url else ""
             which = f"{name}: {one_line(found.agent, 60)}, " if name is not None else ""
             lines.append(f"a2a: {which}card {_shown_url(found.card_url)}{used}")
-    if run.settings.suites and run.plan.selection.names_items:
-        suites = one_line(",".join(run.settings.suites), 100)
+    if run.settings.suite and run.plan.selection.names_items:
+        suites = one_line(",".join(run.settings.suite), 100)
         lines.append(f"a2a: node ids are given, so that only they run; --a2a-suite {suites} adds nothing")
     for suite, domains in _named_domains(run).items():
         found_suite = registry.find(suite)

@@ -25,7 +25,7 @@ def read_files(run: BenchRun, directory: Path) -> None:
     durations, wrong = read_durations(run.settings)
     run.services.variables, unread = read_variables(run.settings)
     if run.settings.endpoint_source == "cli" and not run.settings.replay:
-        # One that environment or ini name matters once an item uses it, and is looked at then.
+        # One that environment or table name matters once an item uses it, and is looked at then.
         given = {**run.services.variables, **os.environ}
         each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
         wrong = (*wrong, *dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
@@ -38,7 +38,7 @@ def read_files(run: BenchRun, directory: Path) -> None:
 
 
 def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Read the environment variables of ``--a2a-env-file``.
+    """Read the environment variables of ``env-file``.
 
     :return: the variables, and what is wrong with the file.
     """
@@ -47,7 +47,7 @@ def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]
     try:
         return env_file.read(Path(settings.env_file)), ()
     except ConfigurationError as error:
-        return {}, (f"--a2a-env-file={error}",)
+        return {}, (f"--a2a-set env-file={error}",)
 
 
 def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:
@@ -60,7 +60,7 @@ def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...
     try:
         found = durations_in(remote.located(settings.durations))
     except A2ABenchError as error:
-        return {}, (f"--a2a-durations={error}",)
+        return {}, (f"--a2a-set durations={error}",)
     return found, ()
 
 

@@ -28,7 +28,7 @@ class SuiteModuleSpec:
 
 
 ACTS = SuiteModuleSpec(CONFORMANCE, "acts", "pytest_a2a_bench.suites.test_acts")
-"""The module of the tests in ACTS files, which there are where ``--a2a-acts`` names some."""
+"""The module of the tests in ACTS files, which there are where ``acts`` names some."""
 
 CONFORMANCE_MODULES = (
     SuiteModuleSpec(CONFORMANCE, "card", "pytest_a2a_bench.suites.test_card"),

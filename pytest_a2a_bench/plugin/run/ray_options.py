@@ -31,12 +31,12 @@ def problems(settings: Settings, config: pytest.Config) -> list[str]:
     try:
         runtime_env(settings)
     except ValueError as error:
-        found.append(f"--a2a-ray-runtime-env={settings.ray_runtime_env}: {error}")
+        found.append(f"--a2a-set ray-runtime-env={settings.ray_runtime_env}: {error}")
     return found
 
 
 def runtime_env(settings: Settings) -> dict[str, Any]:
-    """Return what ``--a2a-ray-runtime-env`` says.
+    """Return what ``ray-runtime-env`` says.
 
     :raises ValueError: if it cannot be read.
     """

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin import shim
-from pytest_a2a_bench.plugin.run import options
 
 PREFIX = "--a2a-"
 
@@ -47,7 +47,8 @@ def problems(config: pytest.Config) -> list[str]:
 
 def _separate(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield our options whose value is a path of its own, and the value."""
-    names = {option.cli for option in options.every_option() if option.locate is not None}
+    names = {f"{PREFIX}{one.key}" for one in registry.every_setting().values() if one.locate is not None}
+    names.add(f"{PREFIX}config")
     for option, value in itertools.pairwise(arguments):
         if option in names and not value.startswith("-"):
             yield option, value

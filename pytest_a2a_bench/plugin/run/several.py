@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_a2a_bench.configuration.readers import split_named
+from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.settings import Settings
 
@@ -30,13 +30,13 @@ def _transfer_problems(settings: Settings, names: str) -> Iterator[str]:
         there = f"the endpoints are {names}" if names else "the endpoints have no names"
         there += did_you_mean(settings.transfer or "", settings.agents)
         yield (
-            f"--a2a-transfer {settings.transfer}: {there}; name the agent that transfers and the one that takes over: "
+            f"--a2a-set transfer={settings.transfer}: {there}; name both agents: "
             f"--a2a-endpoint a=URL --a2a-endpoint {settings.transfer}=URL"
         )
     elif len(settings.agents) < 2:
-        yield f"--a2a-transfer {settings.transfer}: there is no other agent that could transfer to it"
+        yield f"--a2a-set transfer={settings.transfer}: there is no other agent that could transfer to it"
     if settings.tools == "mcp":
         yield (
-            "--a2a-transfer and --a2a-tools mcp exclude each other: an agent that calls tools by itself is in the "
+            "transfer and --a2a-tools mcp exclude each other: an agent that calls tools by itself is in the "
             "middle of its turn when it transfers"
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import standby
+from pytest_a2a_bench.plugin import options
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN, SecretUrl
 from pytest_a2a_bench.settings import Settings, without_query
@@ -114,7 +114,7 @@ class Plan:
     """What a run is asked to do. A worker gets it from its controller.
 
     :param settings: the settings as the user gave them.
-    :param asked: whether the command line or the ini file (not only the environment) mentions us.
+    :param asked: whether the command line or the table (not only the environment) mentions us.
     :param problems: one line for each wrong option or file; where there are any, the settings must not be used.
     :param results: the directory of result files.
     :param endpoint: None until the preflight found the agent; of several, the first.
@@ -249,7 +249,7 @@ class Services:
     :param baseline: what gates compare with.
     :param waivers: known defects.
     :param acts: the tests of ACTS files.
-    :param variables: of ``--a2a-env-file``; only the controller has them, and its workers inherit them.
+    :param variables: of ``env-file``; only the controller has them, and its workers inherit them.
     :param lock: the results directory, which is the controller's alone.
     :param certain: returns the indices of items that this process has been sent and will keep.
     :param is_terminated: whether SIGTERM came.
@@ -294,7 +294,7 @@ class BenchRun:
 
     @property
     def takes_part(self) -> bool:
-        """Whether anything of ours may happen: without options, ini and endpoint no trial and no check can run."""
+        """Whether anything of ours may happen: without options, table and endpoint no trial and no check can run."""
         # A note or a used agent also counts: then somebody asked for something.
         return bool(self.plan.asked or self.settings.endpoint or self.collected.notes or self.collected.used)
 
@@ -312,8 +312,8 @@ CHECK_FIXTURE = "_a2a_check"
 
 
 def of(config: pytest.Config) -> BenchRun:
-    """Return the run of a pytest process; whoever asks uses us."""
-    standby.wake(config)
+    """Return the run of a pytest process, and activate the plugin."""
+    options.activate(config)
     return config.stash[RUN]
 
 

@@ -159,7 +159,7 @@ def _room(ray: Any, terms: Terms) -> str:
         return ""
     return (
         f"the Ray cluster at {terms.address} has {there:g} CPUs, and {terms.workers} workers with {terms.cpus:g} each "
-        "need more; give a lower -n or --a2a-ray-cpus"
+        "need more; give a lower -n or ray-cpus"
     )
 
 
@@ -179,7 +179,7 @@ def _place(ray: Any, terms: Terms, arguments: list[str]) -> Any:
             ray.kill(carrier)
             raise Unplaced(
                 f"the Ray cluster at {terms.address} had no room for a worker with {terms.cpus:g} CPUs within "
-                f"{terms.wait:g} s (--a2a-ray-wait)"
+                f"{terms.wait:g} s (ray-wait)"
             ) from None
         except ray.exceptions.RayError as error:
             reason = " ".join(str(error).split())[:300]

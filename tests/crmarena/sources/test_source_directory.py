@@ -207,7 +207,7 @@ def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     assert "b2c_tasks" in said
     assert "crmarenapro_b2c_data.db" in said
     assert "holds notes.txt" in said
-    assert "--a2a-crm-org salesforce" in said
+    assert "--a2a-set crm-org=salesforce" in said
 
 
 def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:

@@ -121,7 +121,7 @@ class OfficialTexts:
             return self.prompts[name]
         except KeyError:
             raise ConfigurationError(
-                f"--a2a-crm-official: {_TEXTS} of that checkout has no {name}; check out the version of the guide"
+                f"crm-official: {_TEXTS} of that checkout has no {name}; check out the version of the guide"
             ) from None
 
     def user_instructions(self, task: CrmTask) -> str:
@@ -139,7 +139,7 @@ def read_texts(checkout: str) -> OfficialTexts:
     missing = [name for name in PUBLISHED if not (root / name).is_file()]
     if missing:
         raise ConfigurationError(
-            f"--a2a-crm-official: {root} is no checkout of SalesforceAIResearch/CRMArena: it has no {missing[0]}"
+            f"crm-official: {root} is no checkout of SalesforceAIResearch/CRMArena: it has no {missing[0]}"
         )
     return _read(root, tuple((root / name).stat().st_mtime_ns for name in PUBLISHED))
 
@@ -161,7 +161,7 @@ def _read(root: Path, _changed: tuple[int, ...]) -> OfficialTexts:
         )
     except (SyntaxError, LookupError, StopIteration, ValueError) as exc:
         raise ConfigurationError(
-            f"--a2a-crm-official: the code in {root} has another shape than the published one "
+            f"crm-official: the code in {root} has another shape than the published one "
             f"({type(exc).__name__}: {exc}); check out the version of the guide"
         ) from exc
 

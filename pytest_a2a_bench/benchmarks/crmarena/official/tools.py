@@ -73,10 +73,10 @@ def _read_published(path: Path, published: str) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"--a2a-crm-official: {path} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(f"crm-official: {path} cannot be read: {error.strerror}") from error
     if blob_of(content) != published:
         raise ConfigurationError(
-            f"--a2a-crm-official: {path} is not the published version. The tools are upstream's own functions, and no "
+            f"crm-official: {path} is not the published version. The tools are upstream's own functions, and no "
             f"other code is run than the one that was looked at: check out that version (git blob {published[:12]})"
         )
     return content.decode("utf-8")

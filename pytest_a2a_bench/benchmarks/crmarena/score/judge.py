@@ -76,7 +76,7 @@ def extract_compat(task: CrmTask, answer: str, judge: Judge) -> tuple[str, ...]:
     except (LookupError, TypeError) as exc:
         raise EvaluatorError(
             f"upstream's evaluator raises on this reply of the extracting model ({type(exc).__name__}), so there is no "
-            "reward; --a2a-crm-scoring fixed asks again"
+            "reward; --a2a-set crm-scoring=fixed asks again"
         ) from exc
 
 

@@ -112,7 +112,7 @@ def judge_fuzzy(task: CrmTask, answer: str, scoring: str) -> AnswerScore:
         if scoring == "compat":
             raise EvaluatorError(
                 "upstream's evaluator raises on an answer without a word, so there is no reward; "
-                "--a2a-crm-scoring fixed counts it as 0"
+                "--a2a-set crm-scoring=fixed counts it as 0"
             )
         return AnswerScore(0.0, "the answer has no words")
     f1 = f1_score(answer, gold)

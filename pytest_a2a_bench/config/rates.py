@@ -11,7 +11,7 @@ Tier = Literal["critical", "supporting", "advisory"]
 """How much a gate weighs: a critical one fails the run even where it could not be judged, an advisory one never."""
 
 OFF = ("off", "none")
-"""What switches a floor off that the ini file sets."""
+"""Words that remove a floor, such as one that the table sets."""
 
 
 def read_rates(text: str) -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""How the values of options are read: text in, value out, ValueError with what would be valid.
+"""Readers of settings' text: each returns the value, or raises ``ValueError`` that says which text is valid.
 
-Public, so that a benchmark's own options are read, and refused, in the same words.
+Public, so that the settings of other packages' benchmarks are read, and refused, in the same words.
 """
 
 from __future__ import annotations
@@ -14,9 +14,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench import extensions
-from pytest_a2a_bench import settings as s
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.own_models import read_model
+
+BUILTIN_PREFIX = "builtin:"
+AGENT_PREFIX = "a2a:"
+"""Precedes the URL of an A2A agent that plays the user."""
+MODEL_PREFIX = "llm:"
+"""Precedes the name of a language model that plays the user."""
+SCRIPTED = "scripted"
+BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "echo")
+TAGGED_AGENTS = ("oracle", "readonly")
+"""Built-in agents that play the gold, and so need the task's name in message metadata."""
+BREAKER = 3
+"""Consecutive infrastructure errors after which a run stops, unless a number is set."""
 
 # Names by which credentials are passed to models, also inside of other words (openai_api_key).
 _SECRET_NAME = re.compile(
@@ -25,7 +37,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 
-ENDPOINTS = "expected an http(s):// URL or one of " + ", ".join(s.BUILTIN_PREFIX + n for n in s.BUILTIN_AGENTS)
+ENDPOINTS = "expected an http(s):// URL or one of " + ", ".join(BUILTIN_PREFIX + n for n in BUILTIN_AGENTS)
 
 
 def one_of(*valid: str) -> Callable[[str], str]:
@@ -91,31 +103,6 @@ def read_trials(text: str) -> int:
         raise ValueError(f"{error}, and neither auto nor auto:N") from None
 
 
-def seconds(*, zero: bool = False) -> Callable[[str], float]:
-    """Read a duration: a positive number of seconds, or 0 or more."""
-
-    def read(text: str) -> float:
-        wanted = "a number of seconds, 0 or more" if zero else "a positive number of seconds"
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError(f"{text!r} is not {wanted}") from None
-        # nan compares False with everything, so the comparison must be the one that it fails.
-        if not (0 <= value < float("inf")) or (value == 0 and not zero):
-            raise ValueError(f"{text!r} is not {wanted}")
-        return value
-
-    return read
-
-
-def positive(text: str) -> float:
-    """Read a number above 0."""
-    try:
-        return seconds()(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number above 0") from None
-
-
 _SPANS = {"": 1, "s": 1, "min": 60}
 
 
@@ -131,32 +118,11 @@ def read_pace(text: str) -> float:
     return value
 
 
-def read_share(text: str) -> float:
-    """Read a number above 0 and up to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 1:
-        raise ValueError(f"{text!r} is not a number above 0 and up to 1")
-    return value
-
-
-def read_switch(text: str) -> bool:
-    """Read on or off, in any of the spellings that ini files use."""
-    word = text.strip().lower()
-    if word in ("1", "true", "yes", "on"):
-        return True
-    if word in ("0", "false", "no", "off"):
-        return False
-    raise ValueError(f"{text!r} is not one of on, off, true, false, yes, no, 1, 0")
-
-
 def read_breaker(text: str) -> int:
     """Read how many trials in a row open the breaker; ``on`` is the default, ``off`` is 0."""
     word = text.strip().lower()
     if word in ("on", "off"):
-        return s.Settings().breaker if word == "on" else 0
+        return BREAKER if word == "on" else 0
     try:
         return whole(0)(text)
     except ValueError:
@@ -174,9 +140,12 @@ def read_json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def read_model_arguments(text: str) -> dict[str, Any]:
-    """Read the arguments of a language model, which must hold no credentials: they are stored with every result."""
-    value = read_json_object(text)
+def read_model_arguments(given: str | dict[str, Any]) -> dict[str, Any]:
+    """Read the arguments of a language model, which must hold no credentials: they are stored with every result.
+
+    :param given: the text of a JSON object, or the object itself, as a TOML table has it.
+    """
+    value = read_json_object(given) if isinstance(given, str) else given
     secrets = sorted(set(_secret_names(value)))
     if secrets:
         # They would be stored with every result. The values are not repeated here either.
@@ -217,7 +186,7 @@ def read_text(text: str) -> str:
 
 def read_endpoint(text: str) -> str:
     """Read an agent's base URL, or ``builtin:NAME``; credentials in it are refused."""
-    if text.startswith(s.BUILTIN_PREFIX):
+    if text.startswith(BUILTIN_PREFIX):
         return _builtin(text)
     try:
         parts = urlsplit(text)
@@ -228,18 +197,20 @@ def read_endpoint(text: str) -> str:
     if "@" in parts.netloc:
         raise ValueError("the URL contains credentials; put the token into an environment variable (--a2a-auth-env)")
     if not valid:
-        raise ValueError(f"{s.without_query(text, text)!r} is not an endpoint; {ENDPOINTS}")
+        raise ValueError(f"{without_query(text, text)!r} is not an endpoint; {ENDPOINTS}")
     return text
 
 
 def read_user(text: str) -> str:
-    """Read who plays the user: a word, or ``a2a:`` and the URL of an agent."""
-    if not text.startswith(s.AGENT_PREFIX):
-        return one_of(*s.USERS, f"{s.AGENT_PREFIX}URL")(text)
-    url = text.removeprefix(s.AGENT_PREFIX)
-    if url.startswith(s.BUILTIN_PREFIX):
+    """Read who plays the user: ``scripted``, ``llm:`` and a model, or ``a2a:`` and the URL of an agent."""
+    if text.startswith(MODEL_PREFIX):
+        return MODEL_PREFIX + read_model(text.removeprefix(MODEL_PREFIX))
+    if not text.startswith(AGENT_PREFIX):
+        return one_of(SCRIPTED, f"{MODEL_PREFIX}MODEL", f"{AGENT_PREFIX}URL")(text)
+    url = text.removeprefix(AGENT_PREFIX)
+    if url.startswith(BUILTIN_PREFIX):
         raise ValueError("no built-in agent plays a user; start an agent that does, and give its URL (a2a:http://...)")
-    return s.AGENT_PREFIX + read_endpoint(url)
+    return AGENT_PREFIX + read_endpoint(url)
 
 
 def read_colleagues(text: str) -> dict[str, str]:
@@ -254,7 +225,7 @@ def _read_colleague(text: str) -> tuple[str, str]:
     name, _, url = text.partition("=")
     if not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII) or name == "user":
         raise ValueError("expected NAME=URL, with a name of letters, digits, - and _ that is not 'user'")
-    if url.startswith(s.BUILTIN_PREFIX):
+    if url.startswith(BUILTIN_PREFIX):
         raise ValueError("no built-in agent is a colleague; start an agent that is, and give its URL (NAME=http://...)")
     return name, read_endpoint(url)
 
@@ -297,10 +268,10 @@ def read_agent_name(text: str) -> str:
 
 
 def _builtin(text: str) -> str:
-    name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
+    name = text.removeprefix(BUILTIN_PREFIX).partition("?")[0]
     # What follows the question mark is the agent's own business, and is read when it is started.
-    if name not in s.BUILTIN_AGENTS and name not in extensions.names("agents"):
-        near = did_you_mean(name, (*s.BUILTIN_AGENTS, *extensions.names("agents")))
+    if name not in BUILTIN_AGENTS and name not in extensions.names("agents"):
+        near = did_you_mean(name, (*BUILTIN_AGENTS, *extensions.names("agents")))
         raise ValueError(f"no built-in agent is called {name!r}; {ENDPOINTS}{near}")
     return text
 
@@ -389,7 +360,7 @@ def read_proxy(text: str) -> str:
 
 def read_token_url(text: str) -> str:
     """Read the URL of an OAuth 2 token endpoint."""
-    _read_url(text, ("https", "http"), "the variables of --a2a-oauth-client-id-env and --a2a-oauth-client-secret-env")
+    _read_url(text, ("https", "http"), "the variables of oauth-client-id-env and oauth-client-secret-env")
     return text
 
 
@@ -402,4 +373,13 @@ def _read_url(text: str, schemes: tuple[str, ...], elsewhere: str) -> None:
     if "@" in text:
         raise ValueError(f"the URL contains credentials; put them into {elsewhere}")
     if not is_good or any(c <= " " for c in text):
-        raise ValueError(f"{s.without_query(text, text)!r} is not a URL of {', '.join(schemes)}")
+        raise ValueError(f"{without_query(text, text)!r} is not a URL of {', '.join(schemes)}")
+
+
+def without_query(text: str, endpoint: str | None) -> str:
+    """Return text without an endpoint's query, which may hold a key; a built-in agent's has only its options."""
+    where, _, query = (endpoint or "").partition("?")
+    if not query or where.startswith(BUILTIN_PREFIX):
+        return text
+    shown = text.replace(f"?{query}", "?...")
+    return shown.replace(query, "...") if "=" in query else shown

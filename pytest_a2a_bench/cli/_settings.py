@@ -1,0 +1,120 @@
+"""Settings of commands: the environment and the table ``[tool.a2a-bench]``, as in pytest, and ``--set``."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.load import CORE, Loaded, Table, load, read_table
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.secret import KNOWN, in_environment
+from pytest_a2a_bench.settings import Settings
+
+
+def add_arguments(
+    parser: ArgumentParser, names: Iterable[str] = (), *, prefix: str = "--", dest: str = "", about: str = ""
+) -> None:
+    """Declare ``--config`` and ``--set``, and an option for each of some settings.
+
+    :param names: the settings that have an option of their own.
+    :param prefix: precedes the names of the options.
+    :param dest: precedes the names of the namespace's attributes.
+    :param about: the description of the group.
+    """
+    group = parser.add_argument_group("settings", about or "As in pytest: A2A_* variables and [tool.a2a-bench]")
+    for name in names:
+        setting = CORE[name]
+        text = setting.help.replace("%", "%%")
+        group.add_argument(f"{prefix}{setting.key}", dest=f"{dest}{name}", metavar=setting.metavar, help=text)
+    group.add_argument(
+        f"{prefix}set", dest=f"{dest}set", action="append", metavar="KEY=VALUE", help="Set any setting; repeatable"
+    )
+    group.add_argument(
+        f"{prefix}config", dest=f"{dest}config", metavar="FILE", help="TOML file of settings (pyproject.toml)"
+    )
+
+
+def load_settings(
+    namespace: Namespace,
+    environ: Mapping[str, str] = os.environ,
+    names: Iterable[str] = (),
+    *,
+    prefix: str = "--",
+    dest: str = "",
+    own_table: bool = True,
+) -> Loaded:
+    """Load the settings of a command.
+
+    :param own_table: whether the table is about this agent, too; a file that ``--config`` names always is.
+    :raises ConfigurationError: if the table cannot be read.
+    """
+    given = {name: getattr(namespace, f"{dest}{name}") for name in names}
+    config = getattr(namespace, f"{dest}config")
+    named = config or (environ.get("A2A_CONFIG") if own_table else None)
+    loaded = load(
+        options={name: value for name, value in given.items() if value is not None},
+        assignments=getattr(namespace, f"{dest}set") or (),
+        environ=environ,
+        table=read_table(Path.cwd(), Path(named) if named else None) if named or own_table else Table(),
+        directory=Path.cwd(),
+        known=registry.every_setting(),
+        prefix=prefix,
+    )
+    # No output of the command shows them.
+    KNOWN.remember([*in_environment(environ, *loaded.settings.secret_variables), *loaded.settings.secrets])
+    return loaded
+
+
+def checked(loaded: Loaded) -> Settings:
+    """Return loaded settings.
+
+    :raises ConfigurationError: naming every wrong name and value.
+    """
+    if loaded.problems:
+        raise ConfigurationError("; ".join(loaded.problems))
+    return loaded.settings
+
+
+def read_settings(namespace: Namespace, endpoint: str, environ: Mapping[str, str] = os.environ) -> Settings:
+    """Return the settings of a command that talks to an agent.
+
+    :raises ConfigurationError: naming everything that is wrong.
+    """
+    loaded = load_settings(namespace, environ)
+    return for_endpoint(loaded, endpoint, environ)
+
+
+def for_endpoint(loaded: Loaded, endpoint: str, environ: Mapping[str, str]) -> Settings:
+    """Return settings for the agent that a command names in place of the configured one.
+
+    :raises ConfigurationError: naming everything that is wrong.
+    """
+    settings = replace(loaded.settings, endpoint=endpoint, agents={})
+    problems = [*loaded.problems, *connection_problems(settings, environ)]
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+    return settings
+
+
+def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] = os.environ) -> ClientConfig:
+    """Return how to reach an agent.
+
+    :raises ConfigurationError: naming everything that is wrong.
+    """
+    return ClientConfig.from_settings(read_settings(namespace, endpoint, environ), environ)
+
+
+def in_words_of_commands(text: str) -> str:
+    """Return a message that names pytest's options with the options of commands: ``--set KEY=VALUE``."""
+    text = text.replace("--a2a-set ", "--set ").replace("--a2a-config", "--config")
+    keys = "|".join(re.escape(setting.key) for setting in CORE.values())
+    # After a blank only a placeholder or a kind of value is one: other words go on with the sentence.
+    value = r"(?:=([^\s,;()]+)| ([A-Z][A-Z|:/.]*\b|(?:llm|a2a|builtin):\w+))"
+    text = re.sub(rf"--a2a-({keys}){value}", lambda match: f"--set {match[1]}={match[2] or match[3]}", text)
+    return re.sub(rf"--a2a-({keys})(?![-\w])", r"\1", text)

@@ -1,0 +1,1 @@
+"""Settings: their text, their sources and their validation."""

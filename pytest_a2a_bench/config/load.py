@@ -1,0 +1,202 @@
+"""Load settings: command line over environment over the table ``[tool.a2a-bench]`` over defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_a2a_bench.config.setting import Setting, settings_of
+from pytest_a2a_bench.config.values import AutoTrials
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.settings import AUTH_ENV, Settings, needs_tags
+
+CORE = settings_of(Settings)
+"""The settings that do not belong to a benchmark, by name."""
+
+SECTION = "a2a-bench"
+"""The table's name in ``[tool]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The settings of a TOML file.
+
+    :param path: the file; relative paths among the values start from its directory. None for no file.
+    """
+
+    path: Path | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The file as messages name it."""
+        return self.path.name if self.path is not None else "no file"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the value of a setting came from.
+
+    :param name: the option, the variable, or the file with its key.
+    :param base: the directory that relative paths start from.
+    """
+
+    kind: Literal["cli", "env", "table"]
+    name: str
+    base: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings with the sources of those that are not defaults.
+
+    :param problems: one line for each wrong name or value; where there are any, the settings must not be used.
+    """
+
+    settings: Settings
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    def source(self, name: str) -> str:
+        """Return the kind of a setting's source: ``cli``, ``env``, ``table``, or ``none`` for a default."""
+        return self.sources[name].kind if name in self.sources else "none"
+
+
+def read_table(directory: Path, named: Path | None = None) -> Table:
+    """Return the table of ``pyproject.toml`` in a directory, or of a file that ``--a2a-config`` names.
+
+    In a file of another name, the settings may also be at the top level.
+
+    :raises ConfigurationError: if the file cannot be read, or has no table of settings.
+    """
+    path = directory / "pyproject.toml" if named is None else named
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named is None:
+            return Table()
+        raise ConfigurationError(f"{path}: no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: not a readable TOML file ({error})") from None
+    tool = data.get("tool")
+    found = tool.get(SECTION) if isinstance(tool, dict) else None
+    if found is None and named is not None and path.name != "pyproject.toml":
+        found = data
+    if found is None:
+        return Table()
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{path}: [tool.{SECTION}] is not a table")
+    return Table(path, found)
+
+
+def load(
+    *,
+    options: Mapping[str, str],
+    assignments: Sequence[str],
+    environ: Mapping[str, str],
+    table: Table,
+    directory: Path,
+    known: Mapping[str, Setting],
+    prefix: str = "--a2a-",
+) -> Loaded:
+    """Read and validate every setting that some source names.
+
+    :param options: text of options of the command line by the settings' names; they go before assignments.
+    :param assignments: ``KEY=VALUE`` of ``--a2a-set``; the last one for a key wins, unless its value
+        is a collection.
+    :param directory: the directory that relative paths of the command line and the environment start from.
+    :param known: every setting by name, with those of benchmarks.
+    :param prefix: precedes the names of options, for messages.
+    """
+    found: dict[str, tuple[Any, Source]] = {}
+    problems: list[str] = []
+    for key, value in table.values.items():
+        where = f"{table.name}: {key}"
+        _put(found, problems, known, key, value, Source("table", where, (table.path or directory).parent))
+    for name, setting in known.items():
+        if environ.get(setting.variable):  # an empty variable counts as unset
+            found[name] = environ[setting.variable], Source("env", setting.variable, directory)
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        source = Source("cli", f"{prefix}set {key}", directory)
+        if not equals:
+            problems.append(f"{prefix}set {key}: expected KEY=VALUE, such as {prefix}set max-steps=50")
+        else:
+            _put(found, problems, known, key, value, source)
+    for name, value in options.items():
+        found[name] = value, Source("cli", f"{prefix}{known[name].key}", directory)
+    values: dict[str, Any] = {}
+    for name, (value, source) in found.items():
+        try:
+            values[name] = _value(known[name], value, source)
+        except ValueError as error:
+            problems.append(f"{source.name}: {error}")
+    sources = {name: source for name, (_, source) in found.items()}
+    return Loaded(_settings(values, sources, known), sources, tuple(problems))
+
+
+def _put(
+    found: dict[str, tuple[Any, Source]],
+    problems: list[str],
+    known: Mapping[str, Setting],
+    key: str,
+    value: Any,
+    source: Source,
+) -> None:
+    name = key.strip().replace("-", "_")
+    if name in known:
+        before = found.get(name)
+        if before is not None and before[1].kind == source.kind and isinstance(known[name].default, dict | tuple):
+            value = f"{before[0]}\n{value}"  # members of a collection, each in an assignment of its own
+        found[name] = value, source
+    else:
+        # The value is not shown: it may be a token.
+        near = did_you_mean(name.replace("_", "-"), [setting.key for setting in known.values()])
+        if name.endswith("token"):
+            near = f"; a token belongs into the environment variable {AUTH_ENV}, or into one that auth-env names"
+        problems.append(f"{source.name}: there is no such setting{near}")
+
+
+def _value(setting: Setting, value: Any, source: Source) -> Any:
+    read = setting.read(value)
+    # Messages name the results directory as it was given, relative to where pytest was started.
+    if setting.locate is None or read is None or (setting.name == "results" and source.kind != "table"):
+        return read
+    return setting.locate(read, source.base)
+
+
+def _settings(values: Mapping[str, Any], sources: Mapping[str, Source], known: Mapping[str, Setting]) -> Settings:
+    """Return the settings, with the fields that follow from others."""
+    core = {name: value for name, value in values.items() if name in CORE}
+    own = {name: values.get(name, setting.default) for name, setting in known.items() if name not in CORE}
+    if "endpoint" in core:
+        core["endpoint_source"] = sources["endpoint"].kind
+        if isinstance(core["endpoint"], dict):
+            core["agents"] = core["endpoint"]
+            core["endpoint"] = next(iter(core["agents"].values()))
+    if "acts" in core:
+        core["acts_source"] = sources["acts"].kind
+    settings = Settings(**core, benchmark_options=own)
+    # Without the name of the task these agents could answer nothing.
+    if not settings.agents and needs_tags(settings.endpoint):
+        settings = dataclasses.replace(settings, tag_trials=True)
+    if isinstance(settings.trials, AutoTrials):
+        settings = dataclasses.replace(settings, trials=int(settings.trials), auto=True)
+    return settings
+
+
+def not_default(loaded: Loaded, known: Mapping[str, Setting] = CORE) -> Iterator[tuple[Setting, Any, Source]]:
+    """Yield each setting that some source names, with its value and its source, in the order of the reference."""
+    for name, setting in known.items():
+        if name in loaded.sources:
+            if name in CORE:
+                named = loaded.settings.agents if name == "endpoint" else None
+                value = named or getattr(loaded.settings, name)
+            else:
+                value = loaded.settings.benchmark_options[name]
+            yield setting, value, loaded.sources[name]

@@ -1,1 +1,0 @@
-"""Options: how they are declared and how their values are read."""

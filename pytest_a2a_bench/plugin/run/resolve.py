@@ -1,0 +1,213 @@
+"""The settings of a pytest run: loaded, and checked for contradictions."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pytest_a2a_bench import extensions, own_models
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
+from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
+from pytest_a2a_bench.tracing import is_installed
+
+# Ways by which xdist reaches other machines.
+_REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Resolution:
+    """The settings of a run.
+
+    :param problems: one line for each wrong value; where there are any, the settings must not be used.
+    :param asked: whether the command line or the table (not only the environment) mentions this plugin.
+    """
+
+    settings: Settings
+    problems: tuple[str, ...] = ()
+    asked: bool = False
+
+
+def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
+    """Load and check the settings of a run.
+
+    :param environ: the environment, ``os.environ`` outside tests.
+    """
+    table, problems = _table(config, environ)
+    loaded = load_settings(config, environ, table)
+    settings, problems = loaded.settings, [*problems, *loaded.problems]
+    if settings.replay and not settings.endpoint:
+        settings = _recorded_endpoint(settings, loaded.source("replay"), problems)
+    problems += _unknown_names(settings, loaded)
+    problems += _contradictions(settings, config)
+    # An endpoint in the environment alone asks for nothing yet; a wrong name in the table does.
+    asked = bool(table.values or config.getoption("a2a_set", None)) or "suite" in loaded.sources
+    asked = asked or any(source.kind == "cli" for source in loaded.sources.values())
+    return Resolution(settings, tuple(problems), asked)
+
+
+def load_settings(config: pytest.Config, environ: Mapping[str, str], table: Table) -> Loaded:
+    """Load the settings of a run from pytest's options, the environment and a table."""
+    known = registry.every_setting()
+    options = {}
+    for name in known:
+        given = config.getoption(f"a2a_{name}", None)
+        if given is not None:
+            options[name] = "\n".join(given) if isinstance(given, list) else str(given)
+    return load(
+        options=options,
+        assignments=config.getoption("a2a_set", None) or (),
+        environ=environ,
+        table=table,
+        directory=config.invocation_params.dir.absolute(),
+        known=known,
+    )
+
+
+def _table(config: pytest.Config, environ: Mapping[str, str]) -> tuple[Table, list[str]]:
+    """Return the table of settings, and a line for each problem with its file."""
+    given = config.getoption("a2a_config", None) or environ.get("A2A_CONFIG")
+    ini = config.getini("a2a_config")
+    named = config.invocation_params.dir / given if given else config.rootpath / ini if ini else None
+    try:
+        return read_table(config.rootpath, named), []
+    except ConfigurationError as error:
+        return Table(), [str(error)]
+
+
+def results_directory(settings: Settings, config: pytest.Config) -> Path:
+    """Return the directory of result files; a relative one is below the directory in which pytest was started."""
+    return (config.invocation_params.dir / settings.results).absolute()
+
+
+def usage_text(problems: Iterable[str]) -> str:
+    """Return the text of a usage error about several problems, without secrets and control characters."""
+    return sanitise(KNOWN.hide("; ".join(problems)))
+
+
+def _recorded_endpoint(settings: Settings, source: str, problems: list[str]) -> Settings:
+    """Return the settings with the endpoint that the cassettes were recorded from."""
+    from pytest_a2a_bench.cassettes import library  # few runs replay
+
+    try:
+        recorded = library.read_endpoint(Path(str(settings.replay)))
+    except A2ABenchError as error:
+        problems.append(f"--a2a-replay: {error}")
+        return settings
+    return dataclasses.replace(settings, endpoint=recorded, endpoint_source=source)
+
+
+def _unknown_names(settings: Settings, loaded: Loaded) -> Iterator[str]:
+    """Yield a line for suites and a split that no known benchmark has."""
+    if "suite" in loaded.sources:
+        where, valid = loaded.sources["suite"].name, registry.selectable_names(*CONFORMANCE_NAMES)
+        if unknown := [name for name in settings.suite if name not in valid]:
+            near = did_you_mean(unknown, valid)
+            yield f"{where}: unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}{near}"
+        elif not settings.suite:
+            yield f"{where}: no suite is named; valid are: {', '.join(valid)}"
+    splits = registry.split_names()
+    if settings.split not in splits:
+        where = loaded.sources["split"].name
+        near = did_you_mean(settings.split, splits)
+        yield f"{where}: {settings.split!r} is not one of {', '.join(splits)}{near}"
+
+
+def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
+    problems = []
+    if settings.user_auth_env and not settings.user_endpoint:
+        problems.append("user-auth-env is for an agent that plays the user: add --a2a-user a2a:URL")
+    others = [("--a2a-user", "user" if settings.user_endpoint else "")]
+    others += [("colleague", name) for name in settings.colleague]
+    for option, name in others:
+        if name in settings.agents:
+            problems.append(f"{option} and --a2a-endpoint both have an agent {name!r}; give that endpoint another name")
+    if settings.colleague_auth_env and not settings.colleague:
+        problems.append("colleague-auth-env is for an agent that may be asked: add --a2a-set colleague=NAME=URL")
+    if settings.record and settings.replay:
+        problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
+    if settings.tools == "mcp" or settings.mcp_bind or settings.mcp_url:
+        from pytest_a2a_bench.tool_door import check  # few runs have this option, and all of them this module
+
+        problems += check.problems(settings, bool(config.getoption("tx", None)))
+    if settings.agent_model and importlib.util.find_spec("litellm") is None:
+        problems.append("agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
+    if settings.agents or settings.transfer:
+        from pytest_a2a_bench.plugin.run import several  # few runs have more agents than one
+
+        problems += several.problems(settings)
+    problems += _output_problems(settings)
+    if settings.ray is not None:
+        from pytest_a2a_bench.plugin.run import ray_options  # few runs have this option
+
+        problems += ray_options.problems(settings, config)
+    for suite in registry.known():
+        problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
+    if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
+        problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
+    if settings.auto and not (settings.min_pass or settings.min_pass_k or settings.baseline):
+        asked = "--a2a-min-pass RATE or --a2a-baseline FILE"
+        problems.append(f"--a2a-trials auto needs a gate that can be decided: add {asked}")
+    if settings.auto and settings.max_metric:
+        problems.append(
+            "max-metric and --a2a-trials auto exclude each other: the mean of a number is not decided early, and "
+            "would be of the trials that had run by then; leave one of them out"
+        )
+    if settings.otel == "on" and not is_installed():
+        problems.append("otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
+    # An agent of this machine cannot be reached from another.
+    remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
+    endpoints = [*settings.agents.values(), settings.endpoint or ""]
+    builtin = next((e for e in endpoints if e.startswith(BUILTIN_PREFIX)), "")
+    if builtin and remote:
+        problems.append(
+            f"--a2a-endpoint={builtin} listens on this machine only, which --tx {remote[0]} "
+            "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
+        )
+    return problems
+
+
+def _files_written(settings: Settings) -> Iterator[tuple[str, str | None]]:
+    yield from (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown))
+    yield from ((f"report {name}", path) for name, path in settings.report.items())
+
+
+def _output_problems(settings: Settings) -> Iterator[str]:
+    """Say which files cannot be written, and what of others cannot be loaded, before anything is paid for."""
+    for kind, name in (
+        *(("reporters", name) for name in settings.report),
+        *own_models.named(settings.user_llm, settings.judge_llm),
+    ):
+        try:
+            extensions.load(kind, name)
+        except ConfigurationError as error:
+            yield str(error)
+    for option, value in _files_written(settings):
+        if not value:
+            continue
+        path = Path(value)
+        try:
+            # Directories are made by the run; only what stands in the way is told.
+            above = next((p for p in path.absolute().parents if p.exists()), path)
+            is_folder = option == "--a2a-html" and value.endswith("/")
+            if is_folder and path.exists() and not path.is_dir():
+                yield f"{option}={value}: it is a file; leave out the slash, or name another directory"
+            elif path.is_dir() and not is_folder:
+                also = ", or end with a slash for a page with its transcripts in files beside it" * (
+                    option == "--a2a-html"
+                )
+                yield f"{option}={path}: it is a directory; give the name of a file{also}"
+            elif not above.is_dir():
+                yield f"{option}={path}: {above} is no directory"
+        except OSError as error:
+            yield f"{option}={path}: {error.strerror}"
