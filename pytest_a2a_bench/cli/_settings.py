@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from argparse import ArgumentParser, Namespace
@@ -111,9 +112,9 @@ def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] 
 
 
 def in_words_of_commands(text: str) -> str:
-    """Return a message that names pytest's options with the options of commands: ``--set KEY=VALUE``."""
+    """Return a message that names pytest's options of the agent's group as commands take them: ``--set KEY=VALUE``."""
     text = text.replace("--a2a-set ", "--set ").replace("--a2a-config", "--config")
-    keys = "|".join(re.escape(setting.key) for setting in CORE.values())
+    keys = "|".join(itertools.takewhile(lambda key: key != "suite", (one.key for one in CORE.values())))
     # After a blank only a placeholder or a kind of value is one: other words go on with the sentence.
     value = r"(?:=([^\s,;()]+)| ([A-Z][A-Z|:/.]*\b|(?:llm|a2a|builtin):\w+))"
     text = re.sub(rf"--a2a-({keys}){value}", lambda match: f"--set {match[1]}={match[2] or match[3]}", text)
