@@ -208,8 +208,6 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     if chosen.org == "local":
         return
     if chosen.data is None:
-        yield (
-            f"crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
-        )
+        yield (f"crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org")
     if chosen.drift:
         yield f"crm-drift renames the columns of a local org only; leave out crm-org={chosen.org}"
