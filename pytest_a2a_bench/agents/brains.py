@@ -31,7 +31,7 @@ FAREWELL = "Thank you for your patience. All of it is settled."
 
 UNTAGGED = (
     "this agent replays the reference solution and has to know which task it is asked: "
-    "message metadata has no a2a_bench.task; run pytest with --a2a-tag-trials"
+    "message metadata has no a2a_bench.task; run pytest with --a2a-set tag-trials=on"
 )
 
 
