@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import difflib
-import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -38,6 +37,7 @@ from starlette.routing import BaseRoute, Route
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.agents.card import write_card
 from pytest_a2a_bench.assessor.gateway import BODY
+from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.webhooks import VERSION, KnownUser
 from pytest_a2a_bench.model.json_object import json_object
 
@@ -272,16 +272,6 @@ def _unknown_method(method: str, of_1_0: Iterable[str], of_0_3: Iterable[str]) -
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
-
-
-def whole_numbers(text: str | bytes) -> str:
-    """Return JSON in which whole numbers are integers; protobuf's Struct, which data parts are, makes them floats."""
-    return json.dumps(json.loads(text, parse_float=_number), ensure_ascii=False, separators=(",", ":"))
-
-
-def _number(text: str) -> float | int:
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def _with_integers(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:

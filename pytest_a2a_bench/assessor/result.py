@@ -53,6 +53,16 @@ def data(found: Concluded) -> dict[str, Any]:
     return whole
 
 
+def whole_numbers(text: str | bytes) -> str:
+    """Return JSON in which whole numbers are integers; protobuf's Struct, which data parts are, makes them floats."""
+    return json.dumps(json.loads(text, parse_float=_parse_number), ensure_ascii=False, separators=(",", ":"))
+
+
+def _parse_number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
 # --- trials -----------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import uvicorn
-from a2a.server.cluster.database_task_store import VersionedDatabaseTaskStore
 from a2a.server.context import ServerCallContext
 from a2a.types import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a.utils.errors import A2AError
@@ -25,13 +24,13 @@ from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.a2a.network import Network, read_variable
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.executor import ENDED, AssessmentExecutor, Look
 from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, counted, guarded
-from pytest_a2a_bench.assessor.handler import AssessorHandler, a2a_routes, build_card, whole_numbers
+from pytest_a2a_bench.assessor.handler import AssessorHandler, a2a_routes, build_card
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.retention import keep_removing
+from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.routes import other_routes
+from pytest_a2a_bench.assessor.store import keep_removing, open_stores
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
 from pytest_a2a_bench.errors import ConfigurationError
@@ -119,8 +118,7 @@ async def assessor(
     await asyncio.to_thread(known_domains)  # imports the suites, which the first request should not wait for
     stores = await open_stores(terms.results, place.database)
     monitor = Monitor()
-    look = _looking(stores.tasks)
-    executor = AssessmentExecutor(terms, monitor, look, is_shared=place.database is not None, tracing=tracing)
+    executor = AssessmentExecutor(terms, monitor, stores.look, is_shared=place.database is not None, tracing=tracing)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)
@@ -137,7 +135,7 @@ async def assessor(
     )
     routes = [*a2a_routes(handler, card), *other_routes(executor, terms, monitor, stores.engine)]
     app = bounded(Starlette(routes=routes))
-    beside = [asyncio.create_task(_keep_taking_up(handler, executor, look))]
+    beside = [asyncio.create_task(_keep_taking_up(handler, executor, stores.look))]
     if terms.keep is not None:
         beside.append(asyncio.create_task(keep_removing(terms.results, stores.engine, terms.keep)))
     forget = KNOWN.remember(tokens)
@@ -227,16 +225,6 @@ def _ended(record: Record, task: Task | None) -> Record:
     told = " ".join(part.text for part in task.status.message.parts)
     is_canceled = task.status.state == TaskState.TASK_STATE_CANCELED
     return record.concluded("canceled" if is_canceled else "failed", told)
-
-
-def _looking(tasks: VersionedDatabaseTaskStore) -> Look:
-    """Return what looks at a stored task."""
-
-    async def look(name: str, caller: str) -> Task | None:
-        stored = await tasks.get(name, ServerCallContext(user=KnownUser(caller)))
-        return None if stored is None else stored.task
-
-    return look
 
 
 # --- the socket -------------------------------------------------------------------------------------------------------

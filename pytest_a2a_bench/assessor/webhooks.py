@@ -1,4 +1,4 @@
-"""Push notifications: kept in the database, and sent in the form of the version in which they were asked for."""
+"""Push notifications, stored in the database and sent in the form of the version in which they were asked for."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import httpx
 from a2a.auth.user import User
@@ -20,9 +18,10 @@ from a2a.server.tasks.database_push_notification_config_store import DatabasePus
 from a2a.server.tasks.push_notification_sender import PushNotificationEvent
 from a2a.types import TaskPushNotificationConfig
 from a2a.utils.proto_utils import to_stream_response
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToJson
 
 from pytest_a2a_bench.a2a.guard import ForbiddenAddress, Guard
+from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.errors import EndpointUnreachableError
 from pytest_a2a_bench.redact import redact_url
 
@@ -36,14 +35,14 @@ SECONDS = 5.0
 
 
 class KnownUser(User):
-    """A caller by name, for what is done in their place."""
+    """A caller by name, in whose place the assessor itself calls."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether they had to say who they are."""
+        """Whether callers have names here."""
         return bool(self._name)
 
     @property
@@ -61,82 +60,85 @@ class WebhookStore(DatabasePushNotificationConfigStore):
     async def set_info(
         self, task_id: str, notification_config: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Keep a configuration."""
-        marked = TaskPushNotificationConfig()
-        marked.CopyFrom(notification_config)
-        marked.tenant = json.dumps([context.state.get(VERSION, "1.0"), context.user.user_name])
-        return _unmarked(await super().set_info(task_id, marked, context))
+        """Store a configuration."""
+        tenant = json.dumps([context.state.get(VERSION, "1.0"), context.user.user_name])
+        return _with_tenant(await super().set_info(task_id, _with_tenant(notification_config, tenant), context))
 
     async def get_info(self, task_id: str, context: ServerCallContext) -> list[TaskPushNotificationConfig]:
         """Return a caller's configurations."""
-        return [_unmarked(config) for config in await super().get_info(task_id, context)]
+        return [_with_tenant(config) for config in await super().get_info(task_id, context)]
 
 
-def _unmarked(config: TaskPushNotificationConfig) -> TaskPushNotificationConfig:
+def _with_tenant(config: TaskPushNotificationConfig, tenant: str = "") -> TaskPushNotificationConfig:
     found = TaskPushNotificationConfig()
     found.CopyFrom(config)
-    found.ClearField("tenant")
+    found.tenant = tenant
     return found
 
 
 class WebhookSender(PushNotificationSender):
-    """Sends notifications, each once and those of a task in their order; what is not taken is logged.
+    """Sends notifications, each once and those of a task in their order; one that is not taken is logged.
+
+    The SDK's sender makes the answer to a caller wait for webhooks, and knows the form of 1.0 only.
 
     :param client: checks addresses itself, when it connects.
     """
 
     def __init__(self, client: httpx.AsyncClient, store: WebhookStore, tasks: VersionedDatabaseTaskStore) -> None:
         self._client, self._store, self._tasks = client, store, tasks
-        self._waiting: dict[str, deque[tuple[TaskPushNotificationConfig, str]]] = {}
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._last: dict[str, asyncio.Task[None]] = {}
 
     async def send_notification(self, task_id: str, event: PushNotificationEvent) -> None:
-        """Begin to send one event of a task to whoever asked for it: who takes it slowly holds up no answer."""
-        letters = []
+        """Begin to send one event of a task to its webhooks: a slow one holds up no answer."""
+        requests = []
         for config in await self._store.get_info_for_dispatch(task_id):
             with _logged(task_id, config):
-                # Written now: the task may be another by the time at which it is sent.
-                letters.append((config, await self._body(task_id, event, config)))
-        if task_id in self._waiting:  # whoever sends the earlier ones goes on with these
-            self._waiting[task_id].extend(letters)
-        elif letters:
-            self._waiting[task_id] = deque(letters)
-            sending = asyncio.create_task(self._send_all(task_id))
-            self._under_way.add(sending)
-            sending.add_done_callback(self._under_way.discard)
+                # Written now: the task may have changed by the time at which it is sent.
+                requests.append((config, await self._write(task_id, event, config)))
+        if requests:
+            sending = asyncio.create_task(self._send_all(task_id, requests, self._last.get(task_id)))
+            self._last[task_id] = sending
 
     async def aclose(self) -> None:
-        """Wait for what is under way, for as long as one notification may take."""
-        if self._under_way:
-            _, late = await asyncio.wait(self._under_way, timeout=SECONDS)
+        """Wait for the notifications under way, for as long as one may take."""
+        if self._last:
+            _, late = await asyncio.wait(self._last.values(), timeout=SECONDS)
             for sending in late:
                 sending.cancel()
 
-    async def _send_all(self, task_id: str) -> None:
-        waiting = self._waiting[task_id]
-        try:
-            while waiting:
-                await self._send(task_id, *waiting.popleft())
-        finally:
-            del self._waiting[task_id]
+    async def _send_all(self, task_id: str, requests: Sequence[_Request], before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        for config, (headers, body) in requests:
+            with _logged(task_id, config):
+                # The whole of it, since httpx bounds each read only; what is answered is not read.
+                async with (
+                    asyncio.timeout(SECONDS),
+                    self._client.stream("POST", config.url, content=body, headers=headers) as response,
+                ):
+                    response.raise_for_status()
+        if self._last.get(task_id) is asyncio.current_task():
+            del self._last[task_id]
 
-    async def _send(self, task_id: str, config: TaskPushNotificationConfig, body: str) -> None:
-        with _logged(task_id, config):
-            # The whole of it, since httpx bounds each read only; and nobody wants to know what it answers.
-            async with (
-                asyncio.timeout(SECONDS),
-                self._client.stream("POST", config.url, content=body, headers=_headers(config)) as response,
-            ):
-                response.raise_for_status()
-
-    async def _body(self, task_id: str, event: PushNotificationEvent, config: TaskPushNotificationConfig) -> str:
+    async def _write(
+        self, task_id: str, event: PushNotificationEvent, config: TaskPushNotificationConfig
+    ) -> tuple[dict[str, str], str]:
+        """Return headers and body of a notification, in the version in which it was asked for."""
         version, owner = json.loads(config.tenant) if config.tenant else ("1.0", "")
-        if version == "0.3":  # which sends the whole task each time (§9.5)
+        headers = {"Content-Type": "application/json" if version == "0.3" else "application/a2a+json"}
+        if config.token:
+            headers["X-A2A-Notification-Token"] = config.token
+        if config.authentication.scheme and config.authentication.credentials:
+            headers["Authorization"] = f"{config.authentication.scheme} {config.authentication.credentials}"
+        if version == "0.3":  # which sends the whole task each time (section 9.5)
             stored = await self._tasks.get(task_id, ServerCallContext(user=KnownUser(owner)))
             if stored is not None:
-                return to_compat_task(stored.task).model_dump_json(by_alias=True, exclude_none=True)
-        told: dict[str, Any] = MessageToDict(to_stream_response(event))
-        return json.dumps(told)
+                text = to_compat_task(stored.task).model_dump_json(by_alias=True, exclude_none=True)
+                return headers, whole_numbers(text)
+        return headers, whole_numbers(MessageToJson(to_stream_response(event)))
+
+
+_Request = tuple[TaskPushNotificationConfig, tuple[dict[str, str], str]]
 
 
 @contextlib.contextmanager
@@ -149,20 +151,10 @@ def _logged(task_id: str, config: TaskPushNotificationConfig) -> Iterator[None]:
         log.warning("webhook not reached", extra={"assessment": task_id, "url": where, "reason": type(error).__name__})
 
 
-def _headers(config: TaskPushNotificationConfig) -> dict[str, str]:
-    version = json.loads(config.tenant)[0] if config.tenant else "1.0"
-    headers = {"Content-Type": "application/json" if version == "0.3" else "application/a2a+json"}
-    if config.token:
-        headers["X-A2A-Notification-Token"] = config.token
-    if config.authentication.scheme and config.authentication.credentials:
-        headers["Authorization"] = f"{config.authentication.scheme} {config.authentication.credentials}"
-    return headers
-
-
 def judge_urls(guard: Guard | None) -> Callable[[str], Awaitable[bool]]:
-    """Return what tells whether notifications may be sent to a URL.
+    """Return a function that returns whether notifications may be sent to a URL.
 
-    One whose host is not known yet may be: its address is looked at again whenever something is sent.
+    One whose host has no address yet may be: its address is checked again whenever something is sent.
     """
 
     async def judge(url: str) -> bool:

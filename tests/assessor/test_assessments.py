@@ -311,7 +311,8 @@ def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
         # Notifications follow in the background: the last of them may arrive after the answer.
         assert completed.wait(60), heard
     assert states()[-1] == "TASK_STATE_COMPLETED"
-    assert any("artifactUpdate" in one for one in heard)
+    [artifact] = [one["artifactUpdate"]["artifact"] for one in heard if "artifactUpdate" in one]
+    assert type(artifact["parts"][1]["data"]["max_score"]) is int
     assert {one["token"] for one in heard} == {"a-notification-token"}
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from assessor_server import LOCAL, Caller, ask_raw, gen3, served
 
-from pytest_a2a_bench.assessor.handler import whole_numbers
+from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.terms import Terms
 
 

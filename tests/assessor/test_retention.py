@@ -16,7 +16,7 @@ from assessor_server import LOCAL, Caller, Told, gen3, program, served, wait_for
 from sqlalchemy import CursorResult, Executable, func, select, update
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from pytest_a2a_bench.assessor import retention
+from pytest_a2a_bench.assessor import store
 from pytest_a2a_bench.assessor.server import Place
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.results.assessments import Record, remove_old
@@ -70,7 +70,7 @@ async def be_told(caller: Caller, told: Told) -> None:
 def test_what_is_old_is_removed_while_it_runs(
     tmp_path: Path, database: str, oracle_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "EVERY", 0.05)
+    monkeypatch.setattr(store, "EVERY", 0.05)
     results = tmp_path / "results"
     with served(Terms(results, guard=LOCAL, keep=7), place=Place(database=database)) as url:
         caller = Caller(url)

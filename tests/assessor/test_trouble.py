@@ -23,10 +23,10 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.assessor import protocol, server, webhooks
 from pytest_a2a_bench.assessor.assessment import Assessment
-from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.server import Place
+from pytest_a2a_bench.assessor.store import Stores, open_stores
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.errors import HarnessError
 from pytest_a2a_bench.results import assessments as records
@@ -37,20 +37,15 @@ from pytest_a2a_bench.settings import Settings
 def test_a_database_that_is_away_for_a_moment_breaks_no_assessment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle_url: str
 ) -> None:
-    looking, tries = server._looking, []
+    look, tries = Stores.look, []
 
-    def unsteady(tasks: Any) -> Any:
-        look = looking(tasks)
+    async def try_to_look(self: Stores, name: str, caller: str) -> Task | None:
+        tries.append(name)
+        if len(tries) <= 3:
+            raise ConnectionRefusedError("the database is away")
+        return await look(self, name, caller)
 
-        async def try_to_look(name: str, caller: str) -> Task | None:
-            tries.append(name)
-            if len(tries) <= 3:
-                raise ConnectionRefusedError("the database is away")
-            return await look(name, caller)
-
-        return try_to_look
-
-    monkeypatch.setattr(server, "_looking", unsteady)
+    monkeypatch.setattr(Stores, "look", try_to_look)
     place = Place(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
     with served(Terms(tmp_path / "results", guard=LOCAL), place=place) as url:
         told = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
