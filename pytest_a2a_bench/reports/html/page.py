@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.diagnosis import clusters
 from pytest_a2a_bench.reports.html import charts, records, sections
@@ -29,7 +30,6 @@ from pytest_a2a_bench.reports.html.markup import el, join
 from pytest_a2a_bench.reports.trial_text import rerun_command
 
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
-_CHUNK_SCRIPT = ("chunk.js",)
 # Read from the package, so that the page needs no network.
 _STYLES = ("page.css", "trials.css", "viewer.css")
 
@@ -49,37 +49,23 @@ def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
     script, style = asset(_SCRIPTS), asset(_STYLES)
     # By the letter of the standard files of a disk are of no place, and so none is 'self'.
     framed = ["frame-src 'self' file:"] if keep is not None else []
-    name = contents.agent or contents.endpoint or "results"
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
+    return Markup(asset(("page.html",))).format(
         # Before the styles: a policy holds for what follows it.
-        el("meta", http_equiv="Content-Security-Policy", content=policy(script, style, *framed)),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="referrer", content="no-referrer"),
-        el("meta", name="robots", content="noindex"),
-        el("meta", name="generator", content=f"pytest-a2a-bench {__version__}"),
-        el("title", f"{name} \u2013 pytest-a2a-bench"),
-        el("style", Markup(style)),
+        policy=policy(script, style, *framed),
+        version=__version__,
+        title=sanitise(contents.agent or contents.endpoint or "results"),
+        style=Markup(style),
+        body=_body(contents, keep),
+        # At the end of the body: the elements that it fills are there then.
+        script=Markup(script),
     )
-    # At the end of the body: the elements that it fills are there then.
-    body = el("body", _body(contents, keep), el("script", Markup(script)))
-    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
 def render_chunk(packed: str) -> str:
     """Return the page of a chunk: it posts its content to the page that frames it, and can do nothing else."""
-    script = asset(_CHUNK_SCRIPT)
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy(script)),
-        el("meta", name="robots", content="noindex"),
-        el("title", "Transcripts"),
-    )
-    note = el("p", "Transcripts, packed: ", el("a", "index.html", href="../index.html"), " shows them.")
-    body = el("body", note, chunk_element(packed, "chunk"), el("script", Markup(script)))
-    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+    script = asset(("chunk.js",))
+    chunk = chunk_element(packed, "chunk")
+    return Markup(asset(("chunk.html",))).format(policy=policy(script), chunk=chunk, script=Markup(script))
 
 
 def policy(script: str, style: str = "", *more: str) -> str:
@@ -127,7 +113,7 @@ def _body(contents: Contents, keep: Callable[[str], str] | None) -> Markup:
             _bar((id, name) for id, name, _ in found),
             # A reader sees verdict, rate and cost first.
             el("main", sections.header(contents), first, sections.conditions(contents), rest, id="main"),
-            _viewer(),
+            Markup(asset(("viewer.html",))),
             *_data(contents, keep),
         ]
     )
@@ -175,7 +161,7 @@ def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
 
 @cache
 def asset(names: tuple[str, ...]) -> str:
-    """Return scripts or styles of the package as one."""
+    """Return scripts, styles or a page of the package as one text."""
     folder = files("pytest_a2a_bench.reports.html") / "assets"
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
@@ -198,15 +184,6 @@ _COLUMNS = (
     ("u", "Cost", True),
 )
 _NUMBERS = "rntpu"
-_KEYS = (
-    ("/", "search"),
-    ("j, k", "next and previous trial"),
-    ("Enter", "open the trial"),
-    ("Esc", "close"),
-    ("[ and ]", "previous and next page"),
-    ("t", "light or dark"),
-    ("?", "these keys"),
-)
 CHUNK = 256 * 1024
 """Characters of JSON in one chunk: small enough to be opened at once, large enough to compress well."""
 
@@ -234,41 +211,6 @@ def _trials(trials: Sequence[TrialResult]) -> Markup:
         table,
         el("nav", id="pages", aria_label="Pages of the table"),
         id="trials",
-    )
-
-
-def _viewer() -> Markup:
-    """Return the empty dialogs: one trial, and the keys."""
-    keys = [el("div", el("dt", el("kbd", key)), el("dd", what)) for key, what in _KEYS]
-    return el(
-        "div",
-        el(
-            "dialog",
-            el(
-                "div",
-                el("h2", id="viewer-title", tabindex="-1"),
-                el(
-                    "div",
-                    el("button", "Previous", type="button", id="viewer-previous"),
-                    el("button", "Next", type="button", id="viewer-next"),
-                    el("button", "Close", type="button", id="viewer-close"),
-                    class_="buttons",
-                ),
-                class_="viewer-head",
-            ),
-            el("div", id="viewer-body", tabindex="0", role="region", aria_labelledby="viewer-title"),
-            id="viewer",
-            aria_labelledby="viewer-title",
-        ),
-        el(
-            "dialog",
-            el("h2", "Keys", id="keys-title"),
-            el("dl", keys),
-            el("label", el("input", type="checkbox", id="keys-on", checked=True), " Single keys work"),
-            el("div", el("button", "Close", type="button", id="keys-close"), class_="buttons"),
-            id="keys",
-            aria_labelledby="keys-title",
-        ),
     )
 
 
