@@ -21,8 +21,8 @@ from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL_TOOLS, read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
 from pytest_a2a_bench.benchmarks.crmarena.official import tools as official_tools
+from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialToolEpisode
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
-from pytest_a2a_bench.benchmarks.crmarena.official.tool_conversation import OfficialToolEpisode
 from pytest_a2a_bench.benchmarks.crmarena.official.tools import PUBLISHED_CODE, Connector, OfficialTools, read_tools
 from pytest_a2a_bench.benchmarks.crmarena.options import check_options
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult

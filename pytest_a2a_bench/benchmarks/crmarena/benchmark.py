@@ -25,10 +25,13 @@ from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
     texts_of,
     unanswered,
 )
-from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, official_user, prepare_query
+from pytest_a2a_bench.benchmarks.crmarena.official.conversation import (
+    OfficialEpisode,
+    OfficialToolEpisode,
+    official_user,
+)
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
-from pytest_a2a_bench.benchmarks.crmarena.official.tool_conversation import OfficialToolEpisode
-from pytest_a2a_bench.benchmarks.crmarena.official.tools import tools_of
+from pytest_a2a_bench.benchmarks.crmarena.official.tools import prepare_query, tools_of
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues

@@ -6,6 +6,7 @@ agent that asked, as its tool's error, and is among its own findings; the trial 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -37,80 +38,63 @@ class Answered(NamedTuple):
 
 
 class Colleagues:
-    """Those that may be asked in one trial, each in a conversation of its own.
+    """The agents that may be asked in one trial, each in a conversation of its own.
 
     :param seats: their places, one or more.
     :param most: questions to all of them together.
     :param before_turn: called before each question, and after one that was not answered; raises to stop the trial.
+    :ivar failed: questions without an answer.
     """
 
     def __init__(self, seats: Iterable[Seat], most: int, before_turn: Callable[[], float]) -> None:
-        self._agents = {seat.name: AskedAgent(seat, before_turn) for seat in seats}
+        self._seats = {seat.name: seat for seat in seats}
+        self._questions = Counter[str]()
         self._most = most
+        self._before_turn = before_turn
+        self.failed = 0
 
     @property
     def names(self) -> tuple[str, ...]:
         """Whom the agent may ask."""
-        return tuple(self._agents)
+        return tuple(self._seats)
 
     @property
     def asked(self) -> int:
         """Questions so far."""
-        return sum(agent.asked for agent in self._agents.values())
-
-    @property
-    def failed(self) -> int:
-        """Questions without an answer."""
-        return sum(agent.failed for agent in self._agents.values())
+        return self._questions.total()
 
     def ask(self, name: str, question: str) -> Answered:
         """Ask one of them; where there is only one, it need not be named.
 
         :raises TrialCancelledError: if the run is stopping; :class:`TrialTimeoutError` if the trial's time is up.
         """
-        is_one = len(self._agents) == 1
-        agent = next(iter(self._agents.values())) if is_one and not name else self._agents.get(name)
-        if agent is None:
+        is_one = len(self._seats) == 1
+        seat = next(iter(self._seats.values())) if is_one and not name else self._seats.get(name)
+        if seat is None:
             there = f"there is {' and '.join(self.names)}" if is_one else f"there are {' and '.join(self.names)}"
             return Answered(f"There is no colleague {name[:80]!r}; {there}.", True)
         if self.asked >= self._most:
-            who = f"{agent.name} has" if is_one else "Your colleagues have"
+            who = f"{seat.name} has" if is_one else "Your colleagues have"
             what = "answers" if is_one else "answer"
             return Answered(f"{who} been asked {self._most} times and {what} no more questions in this task.", True)
-        return Answered(*agent.ask(question), agent.name)
-
-
-class AskedAgent:
-    """One conversation with a colleague.
-
-    :ivar asked: questions so far; ``failed`` those without an answer.
-    """
-
-    def __init__(self, seat: Seat, before_turn: Callable[[], float]) -> None:
-        self.name = seat.name
-        self.asked = 0
-        self.failed = 0
-        self._seat = seat
-        self._before_turn = before_turn
-
-    def ask(self, question: str) -> tuple[str, bool]:
-        """Ask, and return the answer, or why there is none, and whether it is an error."""
         left = self._before_turn()
-        self.asked += 1
-        told = _FIRST.format(name=self.name) + question if self.asked == 1 else question
-        session = self._seat.session
+        self._questions[seat.name] += 1
+        told = _FIRST.format(name=seat.name) + question if self._questions[seat.name] == 1 else question
         try:
-            said = session.send([Part.of_text(told)], timeout=left).text.strip()
+            said = seat.session.send([Part.of_text(told)], timeout=left).text.strip()
         except TrialCancelledError:
             raise
         except (AgentOutcomeError, InfrastructureError, CardError) as error:
             # A later question may do better, and what is not known of this one is the agent's own to deal with.
-            session.tainted = None
+            seat.session.tainted = None
             self._before_turn()
-            return self._without_answer(f"{type(error).__name__}: {error}")
-        return (said[:MAX_ANSWER], False) if said else self._without_answer("its answer is empty")
+            return self._without_answer(seat, f"{type(error).__name__}: {error}")
+        return (
+            Answered(said[:MAX_ANSWER], False, seat.name) if said else self._without_answer(seat, "its answer is empty")
+        )
 
-    def _without_answer(self, why: str) -> tuple[str, bool]:
+    def _without_answer(self, seat: Seat, why: str) -> Answered:
         self.failed += 1
-        self._seat.findings.append(DialectFinding("no-answer", one_line(why, 500), turn=self.asked))
-        return f"{self.name} did not answer.", True
+        turn = self._questions[seat.name]
+        seat.findings.append(DialectFinding("no-answer", one_line(why, 500), turn=turn))
+        return Answered(f"{seat.name} did not answer.", True, seat.name)

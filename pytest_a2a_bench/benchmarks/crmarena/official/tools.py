@@ -8,6 +8,7 @@ is, byte for byte, the one that was looked at.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import visible_records
-from pytest_a2a_bench.benchmarks.crmarena.official.conversation import prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_of
@@ -131,6 +131,24 @@ def _lists(tree: ast.Module) -> Iterator[list[str]]:
 def _spec(info: Any) -> ToolSpec:
     told = info["function"]
     return ToolSpec(told["name"], told["description"], told["parameters"])
+
+
+_FENCES = (re.compile(r"```(?:sql|SQL|soql|SOQL)?([\S\s]+?)```"), re.compile(r"```([\S\s]+?)```"))
+
+
+def prepare_query(query: str) -> str:
+    """Return what upstream's connector sends: a text that begins with FIND as it stands, another without its fence.
+
+    :raises OrgError: for a search in other letters, which upstream sends where only SOQL is understood.
+    """
+    if query.startswith("FIND"):
+        return query
+    fenced = [found for fence in _FENCES for found in fence.findall(query)]
+    bare = " ".join(fenced[0].split()) if fenced else query
+    word = bare.split(None, 1)[0] if bare.split() else ""
+    if word.upper() == "FIND":
+        raise OrgError("MALFORMED_QUERY", f"unexpected token: {word}")
+    return bare
 
 
 @dataclass(slots=True)
