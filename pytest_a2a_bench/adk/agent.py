@@ -123,20 +123,6 @@ async def explain_tool_error(tool: Any, args: Mapping[str, Any], tool_context: A
 
 # --- its model --------------------------------------------------------------------------------------------------------
 
-KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-"""Environment variables with a key for Gemini's API; the first that is set is used."""
-_VERTEX = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
-
-
-def missing_key(name: str, environ: Mapping[str, str]) -> str:
-    """Return what a model of Gemini lacks in the environment, in words; empty where nothing is known to be missing."""
-    if not GEMINI.match(name) or any(environ.get(key, "").strip() for key in (*KEYS, *_VERTEX)):
-        return ""
-    return (
-        f"{name} needs a key, and there is none: set {KEYS[0]} (Gemini's API), or {_VERTEX[0]}=TRUE with "
-        "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION (Vertex AI)"
-    )
-
 
 def resolve(name: str) -> BaseLlm:
     """Return a model by its name: Gemini's as ADK calls it, any other as LiteLLM does.
@@ -146,8 +132,6 @@ def resolve(name: str) -> BaseLlm:
     """
     check_model(name)
     if GEMINI.match(name):
-        if told := missing_key(name, os.environ):
-            log.warning("%s", told)
         try:
             return LLMRegistry.new_llm(name)
         except ValueError as error:

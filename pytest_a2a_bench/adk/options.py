@@ -84,6 +84,7 @@ class AdkOptions:
             concurrency=self.concurrency,
             timeout=self.timeout,
             models=(self.user_llm,) if self.user_llm else (),
+            agent_tokens={one.name: one.origin for one in self.credentials},
             judge_llm=self.judge_llm,
             guard=Guard.of([*_LOOPBACK, *self.allow_cidr]),
             builtin=True,

@@ -111,7 +111,7 @@ class Runs:
             name = credentials.choose(credential, endpoint, self.options.credentials, self.environ) or ""
         except ConfigurationError as error:
             problems.append(str(error))
-        asked = _config(domain, list(task_ids or ()), config)
+        asked = {**_config(domain, list(task_ids or ()), config), "agent_token": name or None}
         if domain != "conformance":
             # The dialect of a pytest run; the form of the request would choose AgentBeats' own.
             asked.setdefault("dialect", "auto")
@@ -119,13 +119,13 @@ class Runs:
             asked["tag_trials"] = self.options.tag_trials or endpoint.startswith(BUILTIN_PREFIX)
         try:
             request = parse([Part.of_data({"participants": {"agent": endpoint}, "config": asked})], known_domains())
-            planned = self._plan(request, name)
+            planned = plan(request, self.terms, self.environ)
         except BadRequest as error:
             raise ConfigurationError("; ".join([*problems, *error.problems])) from None
         if problems:
             raise ConfigurationError("; ".join(problems))
         run_id = uuid.uuid4().hex[:12]
-        stored = {**request.to_json(), "credential": name, "task_count": len(planned.keys)}
+        stored = {**request.to_json(), "task_count": len(planned.keys)}
         record = Record(run_id, self._caller(), {}, stored, submitted=time.time())
         with contextlib.suppress(OSError):
             self.terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -196,10 +196,8 @@ class Runs:
                 if records.read(directory).state not in records.UNFINISHED:  # it has ended since
                     claim.release()
                     continue
-                stored = dict(record.request)
-                credential = str(stored.pop("credential", ""))
-                stored.pop("task_count", None)
-                self._begin(record, self._plan(Request.from_json(stored), credential), claim)
+                request = Request.from_json({k: v for k, v in record.request.items() if k != "task_count"})
+                self._begin(record, plan(request, self.terms, self.environ), claim)
                 taken.append(record.name)
             except (BadRequest, TypeError, KeyError, StoreError, OSError) as error:
                 record.concluded("failed", f"it cannot be taken up again: {error}").write(directory)
@@ -225,12 +223,6 @@ class Runs:
         atexit.unregister(self.close)
 
     # -- one evaluation --
-
-    def _plan(self, request: Request, credential: str) -> Plan:
-        planned = plan(request, self.terms, self.environ)
-        if credential:
-            planned = dataclasses.replace(planned, settings=dataclasses.replace(planned.settings, auth_env=credential))
-        return planned
 
     def _caller(self) -> str:
         """Return the caller; empty for the operator, who sees every evaluation.

@@ -10,11 +10,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions
-from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.cli.assess import check_address, check_port
+from pytest_a2a_bench.errors import MissingExtraError, raise_errors
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -67,18 +66,16 @@ def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
 
 
 def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
-    _check(namespace)
+    raise_errors(lambda: check_port(namespace.port), lambda: check_address(namespace))
     # The SDK would open spans of its own for each call, and close those of streams in another context.
     os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
     options = AdkOptions.from_environment({**os.environ, **given})
-    from pytest_a2a_bench.adk.agent import make_evaluator, missing_key  # these import an extra
+    from pytest_a2a_bench.adk.agent import make_evaluator  # these import an extra
     from pytest_a2a_bench.adk.runs import Runs
     from pytest_a2a_bench.adk.serving import serve
     from pytest_a2a_bench.assessor.callers import Callers
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
-    if told := missing_key(options.model, os.environ):
-        raise ConfigurationError(told)
     runs = Runs(options)
     serve(
         lambda: make_evaluator(runs=runs),
@@ -91,19 +88,3 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
     )
     print("stopped", file=sys.stderr)
     return 0
-
-
-def _check(namespace: Namespace) -> None:
-    shown = namespace.card_url
-    wrong = []
-    if not 0 <= namespace.port <= 65535:
-        wrong.append(f"--port is {namespace.port}; give 0 to 65535")
-    if shown is not None and not (shown.startswith(("http://", "https://")) and urlsplit(shown).hostname):
-        wrong.append(f"--card-url is {shown!r}; give http://HOST:PORT/ or https://...")
-        shown = None
-    is_here = is_loopback(namespace.host) and (shown is None or is_loopback(urlsplit(shown).hostname or ""))
-    if not is_here and namespace.auth_file is None and namespace.auth_env is None:
-        where = f"--host {namespace.host}" if not is_loopback(namespace.host) else f"--card-url {namespace.card_url}"
-        wrong.append(f"{where} can be reached from other machines: give tokens with --auth-file or --auth-env")
-    if wrong:
-        raise ConfigurationError("; ".join(wrong))

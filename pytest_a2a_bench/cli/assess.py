@@ -190,7 +190,8 @@ def _serve(namespace: Namespace) -> int:
         raise ConfigurationError(f"assess: {_option(alone[0])} goes with --once AGENT or --scenario FILE only")
     raise_errors(
         lambda: _check_numbers(namespace),
-        lambda: _check_place(namespace),
+        lambda: check_port(namespace.port),
+        lambda: check_address(namespace),
         lambda: _guard(namespace),
         lambda: read_bind_address(namespace.mcp_bind, namespace.mcp_url, "the tools' server", any_port=True),
         lambda: _editions(namespace),
@@ -320,25 +321,37 @@ def _check_numbers(namespace: Namespace) -> None:
         value = getattr(namespace, name.replace("-", "_"))
         if value is not None and not (math.isfinite(value) and value > 0):
             wrong.append(f"--{name} is {value:g}; give a number above 0")
-    if namespace.port is not None and not 0 <= namespace.port <= 65535:
-        wrong.append(f"--port is {namespace.port}; give 0 to 65535")
     if wrong:
         raise ConfigurationError("; ".join(wrong))
 
 
-def _check_place(namespace: Namespace) -> None:
+def check_port(port: int | None) -> None:
+    """Check a port.
+
+    :raises ConfigurationError: if it is none.
+    """
+    if port is not None and not 0 <= port <= 65535:
+        raise ConfigurationError(f"--port is {port}; give 0 to 65535")
+
+
+def check_address(namespace: Namespace) -> None:
+    """Check where a server listens, and that callers from other machines need a token.
+
+    :raises ConfigurationError: if something is wrong.
+    """
     has_tokens = namespace.auth_file is not None or namespace.auth_env is not None
-    if has_tokens and namespace.no_auth:
+    no_auth = getattr(namespace, "no_auth", None)
+    if has_tokens and no_auth:
         raise ConfigurationError("--no-auth contradicts --auth-file and --auth-env; give one of them")
     if namespace.card_url is not None and not (
         namespace.card_url.startswith(("http://", "https://")) and _host_of(namespace.card_url)
     ):
         raise ConfigurationError(f"--card-url is {namespace.card_url!r}; give http://HOST:PORT/ or https://...")
-    if not has_tokens and not namespace.no_auth and not _serves_this_machine(namespace):
+    if not has_tokens and not no_auth and not _serves_this_machine(namespace):
         beyond = f"--card-url {namespace.card_url}" if is_loopback(namespace.host) else f"--host {namespace.host}"
         raise ConfigurationError(
-            f"{beyond} can be reached from other machines: give tokens with --auth-file or --auth-env, "
-            "or --no-auth where the network lets in only those who may call (a compose file's own)"
+            f"{beyond} can be reached from other machines: give tokens with --auth-file or --auth-env"
+            + (", or --no-auth where the network admits only those who may call" if no_auth is not None else "")
         )
 
 
