@@ -14,9 +14,8 @@ from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.cli._settings import read_config
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
-from pytest_a2a_bench.conformance.card.document import Ledger, lines_of
+from pytest_a2a_bench.conformance.card.document import lines_of
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
-from pytest_a2a_bench.conformance.card.judge import check_served
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.report import Report, judge
@@ -103,10 +102,8 @@ def _read(path: str, rules: Mapping[str, Any]) -> tuple[Subject, str]:
     try:
         document = read_card_file(path)
     except ProtocolError as error:
-        ledger = Ledger()
-        version = "1.0" if rules["version"] == "auto" else rules["version"]
-        check_served(CardHttp(path, 200, problem=f"the card is not JSON: {error}"), version, ledger)
-        return Subject(path, None, tuple(ledger.findings()), verified), ""
+        http = CardHttp(path, 200, problem=f"the card is not JSON: {error}")
+        return Subject(path, None, tuple(check_card(None, http=http, version=rules["version"])), verified), ""
     findings = check_card(document.raw, duplicates=document.duplicates, **rules)
     return Subject(path, document.raw, tuple(findings), verified), document.text
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, is_too_deep, read_document, show, to_pointer
+from pytest_a2a_bench.conformance.card.document import read_document, show, to_pointer
 from pytest_a2a_bench.conformance.card.schema import FILES, load_schema, normalise
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.errors import ProtocolError
@@ -95,8 +95,6 @@ def test_depth_is_bounded() -> None:
     deep: Any = {}
     for _ in range(100_000):
         deep = {"a": deep}
-    assert is_too_deep(deep)
-    assert not is_too_deep({"a": [1]}, MAX_DEPTH)
     assert [f.rule for f in check_card({**minimal_1_0(), "x": deep})] == ["CARD-029"]
 
 

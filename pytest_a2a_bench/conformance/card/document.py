@@ -1,4 +1,4 @@
-"""A card's JSON with everything that a parser usually hides, and the findings in it, each at its place (pure)."""
+"""A card's JSON with duplicate names and lines, and findings at their places in it (pure)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from pytest_a2a_bench.errors import ProtocolError
 # -- findings --
 
 
-# A card with a thousand wrong tags would otherwise be a thousand findings.
 _PER_RULE = 10
-# Values and sentences are the card's, so they are bounded: a report must stay readable whatever the card says.
+# A card may have values and names of any length, and a report must stay readable.
 _SHOWN = 90
 _SENTENCE = 600
 _SEVERITIES: dict[Level, Severity] = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
@@ -29,11 +28,40 @@ _SECRET_VALUE = re.compile(r"([?&][a-z_\-]*(?:key|token|secret|passw(?:or)?d|sig
 
 Path = tuple[str | int, ...]
 
+# The rules that both versions have, under the id of each.
+_IDS: Mapping[str, tuple[str, str]] = {
+    "place": ("CARD-001", "V03-CARD-001"),
+    "content": ("CARD-002", "V03-CARD-021"),
+    "text": ("CARD-003", "V03-CARD-002"),
+    "skill text": ("CARD-005", "V03-CARD-002"),
+    "url": ("CARD-009", "V03-CARD-013"),
+    "binding": ("CARD-011", "V03-CARD-019"),
+    "spelling": ("CARD-012", "V03-CARD-023"),
+    "secret": ("CARD-017", "V03-CARD-017"),
+    "scheme": ("CARD-018", "V03-CARD-006"),
+    "requirement": ("CARD-019", "V03-CARD-007"),
+    "skill id": ("CARD-020", "V03-CARD-014"),
+    "mode": ("CARD-021", "V03-CARD-015"),
+    "extension": ("CARD-023", "V03-CARD-016"),
+    "extended card": ("CARD-027", "V03-CARD-008"),
+    "null": ("CARD-028", "V03-CARD-009"),
+    "type": ("CARD-029", "V03-CARD-010"),
+    "duplicate": ("CARD-030", "V03-CARD-020"),
+    "web url": ("CARD-031", "V03-CARD-018"),
+    "signature": ("SIGN-001", "V03-SIGN-001"),
+    "algorithm": ("SIGN-008", "V03-SIGN-002"),
+    "verification": ("SIGN-004", "V03-SIGN-003"),
+}
+
 
 class Ledger:
-    """Findings in the order in which they were made; what is broken a hundred times is not told a hundred times."""
+    """Findings in the order in which they were made; at most ten of a rule, and a note on how many more there are.
 
-    def __init__(self) -> None:
+    :param version: of the protocol, which decides the ids of rules that both have.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._version = version
         self._findings: list[Finding] = []
         self._places: set[tuple[str, str]] = set()
         self._counts: Counter[str] = Counter()
@@ -49,9 +77,13 @@ class Ledger:
         severity: Severity | None = None,
         exchanges: Iterable[Exchange] = (),
     ) -> None:
-        """Write down one finding; what is not given is taken from the catalogue's entry of the rule."""
+        """Record a finding; what is not given is taken from the catalogue's entry of the rule.
+
+        :param rule: an id, or the name of a rule that both versions have.
+        """
+        rule = _IDS[rule][self._version != "1.0"] if rule in _IDS else rule
         pointer = to_pointer(path)
-        # Two rules may look at one member; one rule tells about one place once.
+        # Two rules may find something at one place; one rule is reported there once.
         if (rule, pointer) in self._places:
             return
         self._places.add((rule, pointer))
@@ -73,8 +105,8 @@ class Ledger:
         )
 
     def merge(self, other: Ledger) -> None:
-        """Take over what another ledger has found at places of which this one says nothing."""
-        # Whole places, not rules: the other version's word for the same defect has another id.
+        """Add another ledger's findings at places where this one has none."""
+        # By place and not by rule: the other version has another id for the same defect.
         known = {pointer for _, pointer in self._places}
         for finding in other.findings():
             if finding.pointer not in known:
@@ -82,7 +114,7 @@ class Ledger:
                 self._findings.append(finding)
 
     def findings(self) -> list[Finding]:
-        """Return what was written down."""
+        """Return the findings."""
         more = [(rule, n - _PER_RULE) for rule, n in self._counts.items() if n > _PER_RULE]
         notes = [Finding(rule, "note", f"and {n} more of this kind", spec=requirement(rule).spec) for rule, n in more]
         return [*self._findings, *notes]
@@ -95,10 +127,10 @@ def to_pointer(path: Path) -> str:
 
 def show(value: Any) -> str:
     """Return a value as bounded, printable JSON without the credentials that a URL in it may carry."""
-    # Written out, a large value would hide the sentence that it stands in.
+    # A large value would hide the sentence that it is part of.
     if isinstance(value, (dict, list)) and len(value) > 20:
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)} members"
-    # Hidden before it is cut: half a credential would no longer be recognised.
+    # Before it is cut: half a credential would not be recognised.
     if isinstance(value, str):
         value = _redact(value[:_READ])[: _SHOWN * 2]
     try:
@@ -121,13 +153,13 @@ def _escape(token: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a sentence of ours, harmless and bounded: names of members, which anybody can choose, stand in it."""
+    """Return a sentence that may have names of a card's members in it, printable and bounded."""
     shown = _printable(text[: _SENTENCE + 1])
     return shown if len(shown) <= _SENTENCE else f"{shown[:_SENTENCE]}..."
 
 
 def _printable(text: str) -> str:
-    # Not removed but shown: what a card hides in control characters is worth seeing.
+    # Shown, and not removed: control characters in a card are worth seeing.
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
@@ -153,7 +185,7 @@ def read_document(body: bytes | str) -> Document:
 
     :raises ProtocolError: if it is not JSON; the message says what is wrong.
     """
-    # The reader that all of us share refuses what is no JSON; the second one only looks at names.
+    # The shared parser refuses what is no JSON; the second one looks at names alone.
     raw = parse_json(body)
     # utf-8-sig, as some editors put a byte order mark in front.
     text = body.decode("utf-8-sig") if isinstance(body, bytes) else body
@@ -161,7 +193,7 @@ def read_document(body: bytes | str) -> Document:
 
     def note(pairs: list[tuple[str, Any]]) -> None:
         counts = Counter(name for name, _ in pairs)
-        # json keeps the last of two members and says nothing, and other parsers keep the first.
+        # json keeps the last of two members silently; other parsers keep the first.
         if len(counts) != len(pairs) and len(duplicates) < _MAX_DUPLICATES:
             duplicates.extend(name for name, n in counts.items() if n > 1)
 
@@ -214,17 +246,6 @@ def _name(word: str) -> str:
         return word
 
 
-def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
-    """Tell whether arrays and objects are nested deeper than a card can need; without recursion."""
-    # Level by level: recursion would end at Python's limit, which a card can reach.
-    level = [value]
-    for _ in range(limit):
-        level = [c for v in level if isinstance(v, (dict, list)) for c in (v.values() if isinstance(v, dict) else v)]
-        if not level:
-            return False
-    return True
-
-
 def texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Yield every string of a document with its place; only for documents that are not too deep."""
     if isinstance(value, str):
@@ -235,11 +256,6 @@ def texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from texts(inner, (*path, index))
-
-
-def as_object(value: Any) -> Mapping[str, Any]:
-    """Return an object, or an empty one where something else stands."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def as_list(value: Any) -> list[Any]:

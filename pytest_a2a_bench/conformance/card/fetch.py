@@ -1,4 +1,4 @@
-"""Cards and keys from agents, files and URLs."""
+"""Fetch cards from agents and files, and key sets from files and URLs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Any
 import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts, authentication, origin_of
-from pytest_a2a_bench.a2a.bodies import excerpt
+from pytest_a2a_bench.a2a.bodies import as_object, excerpt
 from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
-from pytest_a2a_bench.conformance.card.document import Document, Ledger, as_list, as_object, read_document
+from pytest_a2a_bench.conformance.card.document import Document, Ledger, as_list, read_document
 from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, late
@@ -44,7 +44,7 @@ Fetched = tuple[Any | None, CardHttp, list[Finding]]
 class Answer:
     """One HTTP answer, read up to the limit.
 
-    :param problem: what kept it from being read to its end; empty for nothing.
+    :param problem: why it was not read to its end; empty if it was.
     """
 
     url: str
@@ -75,20 +75,19 @@ async def fetch_card_async(
 ) -> Fetched:
     """Fetch a card from its own URL, or from an agent's base URL.
 
-    :param headers: to be sent along.
-    :param config: gives certificates and proxies, and the credentials, which are shown to a server that asks for
-        them, for cards are public by rule.
+    :param headers: of the requests.
+    :param config: has certificates, proxies, and the credentials, which are sent to a server that asks for them: cards
+        are public by rule.
     :param timeout: seconds for all requests together.
-    :returns: the card (None where there is none), how it was served, and what is wrong with that. Give the second
-        to :func:`check_card`, which finds the same again together with the rest.
+    :returns: the card (None where there is none), how it was served, and the findings about that. Give the second
+        to :func:`check_card`, which has the same findings among its own.
     :raises EndpointUnreachableError: if nothing answers there.
     :raises CardError: if the only card is the one of another agent, at the server's root.
     :raises ConfigurationError: if it is no URL of http or https.
     """
-    # Before a connection is made: httpx says less about a URL that it cannot use.
+    # httpx's message about a URL that it cannot use says less.
     _refuse_bad_url(url)
     auth = authentication(config, None) if config is not None else AuthParts()
-    # No redirects by itself: where a card comes from must be known.
     async with open_client(config.network if config is not None else USUAL, timeout=timeout) as client:
         try:
             async with asyncio.timeout(timeout):
@@ -96,8 +95,9 @@ async def fetch_card_async(
                 raw, http = await find_card(client, url, dict(headers or {}), auth, protocol)
         except TimeoutError:
             raw, http = None, CardHttp(url, problem=late(timeout))
-    ledger = Ledger()
-    check_served(http, card_versions(raw)[0], ledger)
+    version = card_versions(raw)[0]
+    ledger = Ledger(version)
+    check_served(http, version, ledger)
     return raw, http, Redactor(config.secrets if config is not None else ()).findings(ledger.findings())
 
 
@@ -107,14 +107,14 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
     :raises EndpointUnreachableError: if nothing answers there.
     """
     begin = time.perf_counter()
-    # Each redirect is looked at here, because httpx would follow one to any host, with the credentials.
+    # httpx would follow a redirect to any host, with the credentials.
     for _ in range(_MAX_REDIRECTS + 1):
         answer = await _get_once(client, url, headers, limit)
         target = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not target:
             return replace(answer, seconds=time.perf_counter() - begin)
         following = urllib.parse.urljoin(url, target)
-        # Another origin may be somebody else's, and what it serves is not this agent's card.
+        # Another origin may serve another agent's card.
         if not _same_origin(url, following):
             shown = redact_url(following)[:200]
             return replace(answer, problem=f"{redact_url(url)} redirects to another origin ({shown!r}); not followed")
@@ -136,26 +136,24 @@ async def find_card(
             http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
         if not http.problem:
             if isinstance(raw, Mapping):
-                narrow_to_endpoint(raw, url, http.url)  # another agent's card is judged by nobody
+                narrow_to_endpoint(raw, url, http.url)  # refuses another agent's card
             http = await _with_other_view(client, http, asked)
-            # Only where there is an ETag can a conditional request be judged.
-            etag = answer.headers.get("etag")
-            if etag:
-                # A server that dies in between has served its card all the same.
+            if etag := answer.headers.get("etag"):
+                # A server that stops in between has served its card all the same.
                 with contextlib.suppress(EndpointUnreachableError):
                     again = await get(client, answer.url, {**asked, "If-None-Match": etag})
                     http = replace(http, conditional_status=again.status)
             return raw, http
-        # The first answer tells about the path that a card should have.
+        # The first answer is about the path that a card should have.
         first = first or http
-        if answer.status not in (404, 405, 410):  # a server that has the path, and something wrong with it
+        if answer.status not in (404, 405, 410):  # a server that has the path
             break
     assert first is not None
     return None, first
 
 
 async def _with_other_view(client: httpx.AsyncClient, http: CardHttp, asked: Mapping[str, str]) -> CardHttp:
-    """Add the card that a client of 0.3 gets, where the server says that there may be another one for it."""
+    """Add the card that a client of 0.3 gets, if the answer varies by the version."""
     varies = [name.strip().lower() for name in http.headers.get("vary", "").split(",")]
     if _VERSION not in varies or _VERSION not in map(str.lower, asked):
         return http
@@ -170,7 +168,7 @@ async def _with_other_view(client: httpx.AsyncClient, http: CardHttp, asked: Map
 async def _get_showing_token_if_asked(
     client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts, version: Mapping[str, str]
 ) -> tuple[dict[str, str], Answer]:
-    """Return the headers sent, and the answer. A card is public: a token is only sent to a server that asks for it."""
+    """Return the headers sent, and the answer; a token is sent only to a server that asks for one."""
     headers = {**headers, **version}
     answer = await get(client, url, headers)
     if answer.status not in _REFUSALS or not auth:
@@ -194,7 +192,7 @@ def _read(answer: Answer, *, is_legacy: bool) -> tuple[Any | None, CardHttp]:
 
 
 async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int) -> Answer:
-    # Compressed answers can grow without bound when they are unpacked.
+    # A compressed answer may grow without bound when it is unpacked.
     asked = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
     body = bytearray()
     problem = ""
@@ -205,7 +203,6 @@ async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, s
             status = response.status_code
             received = {k.lower(): v for k, v in response.headers.items()}
             async for chunk in response.aiter_bytes():
-                # At most up to the limit, even where one chunk is larger.
                 body += chunk[: limit - len(body)]
                 if len(body) >= limit:
                     problem = f"the answer is larger than {limit} bytes, and was not read further"
@@ -228,7 +225,7 @@ def _exchange(answer: Answer) -> Exchange:
         url=redact_url(answer.url),
         http_method="GET",
         status=answer.status,
-        # Evidence goes into reports, and these two hold credentials.
+        # Evidence is shown in reports, and these two hold credentials.
         response_headers={k: v for k, v in answer.headers.items() if k not in ("set-cookie", "authorization")},
         response=answer.body[:_SHOWN].decode("utf-8", "replace"),
         problem=answer.problem,
@@ -249,7 +246,7 @@ def _refuse_bad_url(url: str) -> None:
         is_good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_good = False
-    # Blanks and control characters would go into the request line.
+    # Blanks and control characters would be part of the request line.
     if not is_good or any(c <= " " for c in url):
         raise ConfigurationError(f"{redact_url(url)!r} is not the URL of a card; use http://HOST:PORT or a file")
 
@@ -258,7 +255,7 @@ def _refuse_bad_url(url: str) -> None:
 
 
 def is_url(source: str) -> bool:
-    """Tell whether a source is a URL rather than a file."""
+    """Return whether a source is a URL, and not a file."""
     return source.lower().startswith(("http://", "https://"))
 
 
@@ -292,7 +289,6 @@ def load_jwks(source: str, *, timeout: float = 10.0, network: Network = USUAL) -
 
 def _read_file(path: str, what: str) -> bytes:
     if path == "-":
-        # Standard input has no size to ask for; it is bounded like a file.
         return sys.stdin.buffer.read(MAX_BYTES)
     try:
         with Path(path).open("rb") as file:
@@ -305,7 +301,7 @@ def _read_file(path: str, what: str) -> bytes:
 def _download(url: str, timeout: float, network: Network) -> bytes:
     async def download() -> bytes:
         async with asyncio.timeout(timeout):
-            # A key set is fetched without credentials: it may be anybody's.
+            # Without credentials: a key set may be on any server.
             async with open_client(network, timeout=timeout) as client:
                 answer = await get(client, url, {})
         if answer.problem or answer.status != 200:

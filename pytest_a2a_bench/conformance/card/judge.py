@@ -8,19 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pytest_a2a_bench.conformance.card.document import Ledger, as_object, as_text, is_too_deep, show
+from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, Ledger, as_text, show
 from pytest_a2a_bench.conformance.card.rules import check_rules, declares_0_3
 from pytest_a2a_bench.conformance.card.schema import check_shape, normalise
 from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS, check_signatures
 from pytest_a2a_bench.conformance.card.urls import PlainHttp
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
+from pytest_a2a_bench.model.bounds import is_deeper
 
 # -- how it was served --
 
 
 @dataclass(frozen=True, slots=True)
 class CardHttp:
-    """What came of asking a server for its card.
+    """How a server answered the request for its card.
 
     :param url: the address that answered, or the one that was asked first.
     :param headers: of the answer, with lower-case names.
@@ -42,41 +44,30 @@ class CardHttp:
 
 
 SERVED = ("CARD-001", "CARD-002", "CARD-013", "CARD-014", "CARD-015", "CARD-016", "V03-CARD-001", "V03-CARD-021")
-"""Rules about how a card is served, which nobody can tell of a file."""
+"""Rules about how a card is served, which a file cannot show."""
 
 
 def check_served(http: CardHttp, version: str, ledger: Ledger) -> None:
-    """Judge how the card was served; caching is asked for by 1.0 only."""
-    _check_place(http, version, ledger)
-    if http.problem:
-        return
-    _check_content_type(http, version, ledger)
-    if version == "1.0":
-        _check_caching(http, ledger)
-
-
-def _check_place(http: CardHttp, version: str, ledger: Ledger) -> None:
+    """Judge how the card was served; 1.0 alone has rules about caching."""
     evidence = (http.exchange,) if http.exchange else ()
-    # 1.0 and 0.3 have ids of their own for the same rules.
-    place, content = ("CARD-001", "CARD-002") if version == "1.0" else ("V03-CARD-001", "V03-CARD-021")
     if http.is_legacy:
         found = "the card is served at /.well-known/agent.json only, the path of 0.2"
-        ledger.add(place, (), found, fix="serve it at /.well-known/agent-card.json too", exchanges=evidence)
+        ledger.add("place", (), found, fix="serve it at /.well-known/agent-card.json too", exchanges=evidence)
     if http.problem:
         # A 200 with something else is the wrong content, anything else the wrong place.
-        is_content = http.status == 200
-        fix = "answer with the card's JSON object" if is_content else "serve the card at /.well-known/agent-card.json"
-        ledger.add(content if is_content else place, (), http.problem, fix=fix, exchanges=evidence)
-
-
-def _check_content_type(http: CardHttp, version: str, ledger: Ledger) -> None:
+        rule, fix = "place", "serve the card at /.well-known/agent-card.json"
+        if http.status == 200:
+            rule, fix = "content", "answer with the card's JSON object"
+        ledger.add(rule, (), http.problem, fix=fix, exchanges=evidence)
+        return
     kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Any JSON type will do: some servers send the type of a profile of theirs.
+    # Any JSON type will do: some servers send one for a profile of their own.
     if kind != "application/json" and not re.fullmatch(r"application/[a-z0-9.+\-]+\+json", kind):
-        rule = "CARD-002" if version == "1.0" else "V03-CARD-021"
-        found = f"the content type is {show(kind)}" if kind else "the answer names no content type"
-        evidence = (http.exchange,) if http.exchange else ()
-        ledger.add(rule, (), found, fix="send Content-Type: application/json", severity="warning", exchanges=evidence)
+        found, fix = f"the content type is {show(kind)}", "send Content-Type: application/json"
+        found = found if kind else "the answer names no content type"
+        ledger.add("content", (), found, fix=fix, severity="warning", exchanges=evidence)
+    if version == "1.0":
+        _check_caching(http, ledger)
 
 
 def _check_caching(http: CardHttp, ledger: Ledger) -> None:
@@ -122,7 +113,7 @@ def check_card(
 ) -> list[Finding]:
     """Judge an agent card; a correct one gives no finding.
 
-    Whatever JSON it is, this ends in findings. Members that the protocol does not know are allowed.
+    Any JSON gives findings and no exception. Members that the protocol does not know are allowed.
 
     :param raw: the card as parsed JSON.
     :param version: the rules to apply; ``auto`` takes those of every version that the card speaks.
@@ -135,33 +126,33 @@ def check_card(
     :param duplicates: member names that an object of the document had twice.
     :raises MissingExtraError: if ``jwks`` is given and what verifies signatures is not installed.
     """
-    ledger = Ledger()
     versions = card_versions(raw) if version == "auto" else (version,)
+    ledger = Ledger(versions[0])
     if http is not None:
         check_served(http, versions[0], ledger)
-    # Doubled names are gone once a parser has read the card, so they come from its text.
-    _check_duplicates([*duplicates, *(http.duplicates if http else ())], versions[0], ledger)
-    rules = ("CARD-002", "CARD-029") if versions[0] == "1.0" else ("V03-CARD-021", "V03-CARD-010")
+        if http.problem:
+            return ledger.findings()
+    if names := ", ".join(map(show, dict.fromkeys([*duplicates, *(http.duplicates if http else ())]))):
+        ledger.add("duplicate", (), f"an object has more than one member {names}", fix="keep one of each")
     if not isinstance(raw, Mapping):
-        ledger.add(
-            rules[0], (), f"the card is {show(raw)}", expected="the card is a JSON object", fix="write an object"
-        )
+        found, expected = f"the card is {show(raw)}", "the card is a JSON object"
+        ledger.add("content", (), found, expected=expected, fix="write an object")
     # Everything below recurses through the card.
-    elif is_too_deep(raw):
+    elif is_deeper(raw, MAX_DEPTH):
         found = "the card is nested deeper than any card can need, and was not read further"
-        ledger.add(rules[1], (), found, fix="flatten what is in extensions[].params")
+        ledger.add("type", (), found, fix="flatten what is in extensions[].params")
     else:
         _check_versions(raw, versions, ledger, PlainHttp.of(url or (http.url if http else ""), everywhere=allow_http))
-        # The signatures are over the card as it came, before any null or spelling was put right.
+        # Signatures are over the card as it was served, with its nulls and spellings.
         check_signatures(raw, versions[0], ledger, jwks, algorithms)
-    told = ledger.findings()
+    findings = ledger.findings()
     if http is not None and http.other is not None:
-        known = {(f.rule, f.pointer, f.found) for f in told}
+        known = {(f.rule, f.pointer, f.found) for f in findings}
         others = check_card(http.other, url=url or http.url, jwks=jwks, algorithms=algorithms, allow_http=allow_http)
         # A request without the header is one of 0.3 (section 3.6.2).
         new = (f for f in others if (f.rule, f.pointer, f.found) not in known)
-        told += [replace(f, found=f"without A2A-Version: {f.found}") for f in new]
-    return told
+        findings += [replace(f, found=f"without A2A-Version: {f.found}") for f in new]
+    return findings
 
 
 def card_versions(raw: Any) -> tuple[str, ...]:
@@ -179,16 +170,9 @@ def card_versions(raw: Any) -> tuple[str, ...]:
 def _check_versions(raw: Mapping[str, Any], versions: tuple[str, ...], ledger: Ledger, plain: PlainHttp) -> None:
     for version in versions:
         normalised = normalise(raw, version)
-        # What 1.0's rules have told of the members that both versions share is not told again.
-        own = ledger if version == versions[0] else Ledger()
+        # Findings about members that both versions have are reported once.
+        own = ledger if version == versions[0] else Ledger(version)
         check_shape(normalised, version, own)
         check_rules(normalised.card, version, own, plain, hybrid=len(versions) > 1)
         if own is not ledger:
             ledger.merge(own)
-
-
-def _check_duplicates(duplicates: Sequence[str], version: str, ledger: Ledger) -> None:
-    if duplicates:
-        names = ", ".join(map(show, dict.fromkeys(duplicates)))
-        rule = "CARD-030" if version == "1.0" else "V03-CARD-020"
-        ledger.add(rule, (), f"an object has more than one member {names}", fix="keep one of each")

@@ -13,21 +13,6 @@ from pytest_a2a_bench.conformance.finding import Severity
 
 CORE_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 
-# The two versions have the same rules under ids of their own; an empty id is a rule that 0.3 does not have.
-_IDS: Mapping[str, tuple[str, str]] = {
-    "text": ("CARD-003", "V03-CARD-002"),
-    "skill text": ("CARD-005", "V03-CARD-002"),
-    "url": ("CARD-009", "V03-CARD-013"),
-    "binding": ("CARD-011", "V03-CARD-019"),
-    "secret": ("CARD-017", "V03-CARD-017"),
-    "scheme": ("CARD-018", "V03-CARD-006"),
-    "requirement": ("CARD-019", "V03-CARD-007"),
-    "skill id": ("CARD-020", "V03-CARD-014"),
-    "mode": ("CARD-021", "V03-CARD-015"),
-    "extension": ("CARD-023", "V03-CARD-016"),
-    "extended card": ("CARD-027", "V03-CARD-008"),
-    "web url": ("CARD-031", "V03-CARD-018"),
-}
 # Versions that the protocol has; a client speaks no other.
 _PUBLISHED = ("1.0", "0.3", "0.2", "0.1")
 # Members of 0.3 cards, and what 1.0 has in their place.
@@ -163,12 +148,8 @@ class _Rules:
             self._newer()
 
     def add(self, rule: str, path: Path, found: str, fix: str, severity: Severity | None = None, **more: Any) -> None:
-        """Record a finding.
-
-        :param rule: a name in :data:`_IDS`, or an id.
-        """
-        id = _IDS[rule][self.version != "1.0"] if rule in _IDS else rule
-        self.ledger.add(id, path, found, fix=fix, severity=severity, **more)
+        """Record a finding; see :meth:`Ledger.add`."""
+        self.ledger.add(rule, path, found, fix=fix, severity=severity, **more)
 
     # -- interfaces --
 

@@ -1,4 +1,4 @@
-"""The shape of a card: JSON Schema, with each violation told as the rule that it breaks (pure)."""
+"""Check the shape of a card by JSON Schema, each violation under the rule that it breaks (pure)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS = {"object": "an object", "array": "an array", "string": "a string", "boo
 
 
 class Normalised(NamedTuple):
-    """A card as a ProtoJSON reader takes it: snake_case names understood, null members absent."""
+    """A card as a ProtoJSON reader reads it: snake_case names renamed, null members left out."""
 
     card: Any
     snake: tuple[Path, ...]
@@ -42,7 +42,7 @@ def load_schema(version: str) -> dict[str, Any]:
 
 
 def normalise(raw: Any, version: str) -> Normalised:
-    """Return the card without null members and with snake_case names turned to what they stand for."""
+    """Return the card without null members, and with camelCase names in place of snake_case ones."""
     snake: list[Path] = []
     nulls: list[Path] = []
     card = _normalise(raw, load_schema(version), version, (), snake, nulls)
@@ -50,11 +50,11 @@ def normalise(raw: Any, version: str) -> Normalised:
 
 
 def check_shape(normalised: Normalised, version: str, ledger: Ledger) -> None:
-    """Write down every violation of the schema."""
+    """Record every violation of the schema."""
     errors = list(islice(_validator(version).iter_errors(normalised.card), _MOST_ERRORS))
     # jsonschema's order is that of its own tables; readers expect the card's.
     errors.sort(key=lambda e: [str(p) for p in e.absolute_path])
-    told: set[Path] = set()
+    missing: set[Path] = set()
     # One missing member is reported once, although several branches may miss it.
     for error in errors:
         path: Path = tuple(error.absolute_path)
@@ -62,15 +62,15 @@ def check_shape(normalised: Normalised, version: str, ledger: Ledger) -> None:
             # jsonschema reports one violation for each required name without saying which; the instance tells.
             for name in error.validator_value:
                 place = (*path, name)
-                if name not in error.instance and place not in told:
-                    told.add(place)
-                    _tell_missing(place, place in normalised.nulls, version, ledger)
+                if name not in error.instance and place not in missing:
+                    missing.add(place)
+                    _add_missing(place, place in normalised.nulls, version, ledger)
         else:
-            _tell(path, error, version, ledger)
-    _tell_spelling(normalised, told, version, ledger)
+            _add_violation(path, error, version, ledger)
+    _add_spelling(normalised, missing, ledger)
 
 
-def _tell_missing(place: Path, is_null: bool, version: str, ledger: Ledger) -> None:
+def _add_missing(place: Path, is_null: bool, version: str, ledger: Ledger) -> None:
     name = place[-1]
     fix = f'add "{name}"' if not is_null else f'give "{name}" a value'
     # MessageToDict drops an empty map, so that servers on protobuf SDKs cannot show that it was meant.
@@ -80,7 +80,7 @@ def _tell_missing(place: Path, is_null: bool, version: str, ledger: Ledger) -> N
     ledger.add(rule, place, found, expected=f"{name} is present and set", fix=fix, severity=severity)
 
 
-def _tell(path: Path, error: Any, version: str, ledger: Ledger) -> None:
+def _add_violation(path: Path, error: Any, version: str, ledger: Ledger) -> None:
     rule = rule_of(path, error.validator, version)
     name = path[-1] if path else "the card"
     if error.validator == "type":
@@ -95,12 +95,12 @@ def _tell(path: Path, error: Any, version: str, ledger: Ledger) -> None:
         ledger.add(
             rule, path, f"{name} is {show(error.instance)}", expected=f"one of {values}", fix=f"use one of {values}"
         )
-    # The branches themselves say nothing that a reader could use, so that the choice is told as such.
+    # The branches themselves say nothing that a reader could use, so the choice itself is reported.
     elif error.validator == "oneOf" and isinstance(error.instance, Mapping):
-        _tell_choice(rule, path, error, ledger)
+        _add_choice(rule, path, error, ledger)
 
 
-def _tell_choice(rule: str, path: Path, error: Any, ledger: Ledger) -> None:
+def _add_choice(rule: str, path: Path, error: Any, ledger: Ledger) -> None:
     """Tell that none, or several, of the members of a oneof are set."""
     # Each branch of the generated schema requires exactly one member.
     known = [branch["required"][0] for branch in error.validator_value]
@@ -125,14 +125,13 @@ def _old_spelling(scheme: Mapping[str, Any]) -> str:
     return f'{{"type": ...}} is 0.3\'s form; 1.0 writes {{"{member}": {{...}}}}' if member else "keep exactly one"
 
 
-def _tell_spelling(normalised: Normalised, told: set[Path], version: str, ledger: Ledger) -> None:
-    camel_rule, null_rule = ("CARD-012", "CARD-028") if version == "1.0" else ("V03-CARD-023", "V03-CARD-009")
+def _add_spelling(normalised: Normalised, missing: set[Path], ledger: Ledger) -> None:
     for path in normalised.snake:
-        ledger.add(camel_rule, path, f"the member {show(path[-1])}", fix=f"rename it to {_camel(str(path[-1]))!r}")
-    # A null in a required member was told as missing already.
+        ledger.add("spelling", path, f"the member {show(path[-1])}", fix=f"rename it to {_camel(str(path[-1]))!r}")
+    # A required member that is null is reported as missing.
     for path in normalised.nulls:
-        if path not in told:
-            ledger.add(null_rule, path, f"{path[-1]} is null", fix="leave it out")
+        if path not in missing:
+            ledger.add("null", path, f"{path[-1]} is null", fix="leave it out")
 
 
 def rule_of(path: Path, validator: str, version: str) -> str:
@@ -180,7 +179,7 @@ def _normalise(
 ) -> Any:
     if isinstance(value, list):
         items = schema.get("items", {})
-        return [_normalise(v, _resolve(items, version), version, (*path, i), snake, nulls) for i, v in enumerate(value)]
+        return [_normalise(v, resolve(items, version), version, (*path, i), snake, nulls) for i, v in enumerate(value)]
     if not isinstance(value, dict):
         return value
     known = dict(_properties(schema, value, version))
@@ -202,7 +201,7 @@ def _normalise(
             nulls.append((*path, key))
             continue
         place = (*path, name)
-        result[name] = _normalise(inner, _resolve(inside or {}, version), version, place, snake, nulls)
+        result[name] = _normalise(inner, resolve(inside or {}, version), version, place, snake, nulls)
     return result
 
 
@@ -210,15 +209,16 @@ def _properties(
     schema: Mapping[str, Any], value: Mapping[str, Any], version: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield what a schema knows about an object's members, those of the matching kind of security scheme included."""
-    schema = _resolve(schema, version)
+    schema = resolve(schema, version)
     yield from schema.get("properties", {}).items()
     for branch in schema.get("allOf", ()):
         # The type decides which members a security scheme of 0.3 has.
         if branch["if"]["properties"]["type"]["const"] == value.get("type"):
-            yield from _resolve(branch["then"], version).get("properties", {}).items()
+            yield from resolve(branch["then"], version).get("properties", {}).items()
 
 
-def _resolve(schema: Mapping[str, Any], version: str) -> Mapping[str, Any]:
+def resolve(schema: Mapping[str, Any], version: str) -> Mapping[str, Any]:
+    """Return a schema, or the definition that it refers to."""
     reference = schema.get("$ref")
     definitions: dict[str, Mapping[str, Any]] = load_schema(version)["$defs"]
     return definitions[reference.rpartition("/")[2]] if reference else schema

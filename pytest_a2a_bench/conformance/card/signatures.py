@@ -1,4 +1,4 @@
-"""Signatures of cards: their form, the keys, and what was signed (RFC 7515, RFC 8785)."""
+"""Check the signatures of a card: form, keys, and the bytes that were signed (RFC 7515, RFC 8785)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.bodies import parse_json
-from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
-from pytest_a2a_bench.conformance.card.schema import PRESENCE, load_schema
+from pytest_a2a_bench.a2a.bodies import as_object, parse_json
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_text, objects, show
+from pytest_a2a_bench.conformance.card.schema import PRESENCE, load_schema, resolve
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
@@ -19,7 +19,7 @@ ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("EdDSA", "Ed25519", "Ed448"),
 )
-"""The algorithms that are accepted by default: with the symmetric ones, whoever can verify could also sign."""
+"""The algorithms that are accepted by default. Symmetric ones are not: a key that verifies could also sign."""
 
 _BASE64URL = re.compile(r"^[A-Za-z0-9_-]+$")
 # Each signature is tried with six forms of the card.
@@ -28,7 +28,7 @@ _MOST = 16
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One signature whose parts could be read."""
+    """One signature whose parts can be decoded."""
 
     path: Path
     protected: str
@@ -48,39 +48,38 @@ def check_signatures(
     jwks: Any = None,
     algorithms: tuple[str, ...] = ALGORITHMS,
 ) -> None:
-    """Judge the signatures; with keys, verify them too.
+    """Check the form of the signatures, and with keys verify them.
 
-    :param jwks: a JWK set (or one JWK) as JSON; None to look at the form only.
+    :param jwks: a JWK set (or one JWK) as JSON; None to check the form only.
     :param algorithms: the values of ``alg`` to accept.
-    :raises MissingExtraError: if there are keys, and what verifies with them is not installed.
+    :raises MissingExtraError: if there are keys, and the extra ``signatures`` is not installed.
     """
-    readable = [s for s in _signatures(card, version, ledger) if _check_header(s, version, ledger, algorithms)]
+    readable = [s for s in _signatures(card, ledger) if _check_header(s, version, ledger, algorithms)]
     if jwks is not None and card.get("signatures"):
         _verify(card, readable, version, ledger, jwks)
 
 
-def _signatures(card: Mapping[str, Any], version: str, ledger: Ledger) -> Iterator[Signature]:
-    rule = "SIGN-001" if version == "1.0" else "V03-SIGN-001"
-    # Malformed signatures are findings, and do not keep the others from being verified.
+def _signatures(card: Mapping[str, Any], ledger: Ledger) -> Iterator[Signature]:
+    # Malformed signatures are findings; the others are verified all the same.
     for i, entry in list(objects(card.get("signatures")))[:_MOST]:
         path: Path = ("signatures", i)
         protected, signature = as_text(entry.get("protected")), as_text(entry.get("signature"))
         broken = [n for n, v in (("protected", protected), ("signature", signature)) if v and _decode(v) is None]
         for name in broken:
             found = f"{show(entry[name])} is not base64url"
-            ledger.add(rule, (*path, name), found, fix="encode it as base64url without padding")
+            ledger.add("signature", (*path, name), found, fix="encode it as base64url without padding")
         if broken or not protected or not signature:
             continue
         header = _json_object(_decode(protected) or b"")
         if header is None:
             fix = "encode the header's JSON object"
-            ledger.add(rule, (*path, "protected"), "protected does not decode to a JSON object", fix=fix)
+            ledger.add("signature", (*path, "protected"), "protected does not decode to a JSON object", fix=fix)
         else:
             yield Signature(path, protected, signature, header)
 
 
 def _check_header(signature: Signature, version: str, ledger: Ledger, algorithms: tuple[str, ...]) -> bool:
-    """Judge a protected header, and tell whether it is worth verifying."""
+    """Check a protected header, and return whether the signature can be verified."""
     header, path = signature.header, (*signature.path, "protected")
     alg = header.get("alg")
     if version == "1.0":
@@ -89,12 +88,10 @@ def _check_header(signature: Signature, version: str, ledger: Ledger, algorithms
         ledger.add("V03-SIGN-002", path, "the header has no alg", fix="name the algorithm")
     if not isinstance(alg, str) or not alg:
         return False
-    # Also in 0.3: an algorithm that proves nothing is none.
     if alg not in algorithms:
-        rule = "SIGN-008" if version == "1.0" else "V03-SIGN-002"
         allowed = ", ".join(algorithms)
         found = f"alg is {show(alg)}" + (", which proves nothing" if alg.lower() == "none" else "")
-        ledger.add(rule, path, found, expected=f"alg is one of {allowed}", fix="sign with ES256 or the like")
+        ledger.add("algorithm", path, found, expected=f"alg is one of {allowed}", fix="sign with ES256 or the like")
     return alg in algorithms
 
 
@@ -107,13 +104,12 @@ def _check_parameters(header: Mapping[str, Any], path: Path, ledger: Ledger) -> 
         found = f"typ is {show(header['typ'])}" if "typ" in header else "the header has no typ"
         ledger.add("SIGN-003", path, found, fix="set typ to 'JOSE' and sign again")
     jku = header.get("jku")
-    # Keys that come over plain HTTP could be anybody's.
+    # Keys that come without TLS prove nothing.
     if jku is not None and (not isinstance(jku, str) or judge_url(jku, ("https",)).problem):
         ledger.add("SIGN-007", path, f"jku is {show(jku)}", fix="serve the keys over https")
 
 
 def _verify(card: Mapping[str, Any], signatures: list[Signature], version: str, ledger: Ledger, jwks: Any) -> None:
-    rule = "SIGN-004" if version == "1.0" else "V03-SIGN-003"
     forms = list(payloads(card))
     reasons: list[str] = []
     for signature in signatures:
@@ -124,12 +120,12 @@ def _verify(card: Mapping[str, Any], signatures: list[Signature], version: str, 
                 found = f"the signature of key {show(signature.kid)} is one over {form.how}"
                 fix = "sign the canonical form: REQUIRED members kept, other default values dropped"
                 ledger.add(form.rule, signature.path, found, fix=fix)
-            # One good signature is enough: others may be by keys that this user has not.
+            # One good signature is enough: the keys of others may not be in the set.
             return
         reasons.append(f"{signature.path[-1]}: {reason or 'it does not match the card'}")
     why = "; ".join(reasons) or "none of them can be read, or has an accepted alg"
     fix = "sign the card again, or give the keys that belong to it"
-    ledger.add(rule, ("signatures",), f"no signature verifies ({why})", fix=fix)
+    ledger.add("verification", ("signatures",), f"no signature verifies ({why})", fix=fix)
 
 
 def _find_key(signature: Signature, jwks: Any) -> tuple[Any, str]:
@@ -137,12 +133,12 @@ def _find_key(signature: Signature, jwks: Any) -> tuple[Any, str]:
     jwt = _jwt()
     keys = [k for _, k in objects(as_object(jwks).get("keys"))] or ([jwks] if as_object(jwks).get("kty") else [])
     named = [k for k in keys if k.get("kid") == signature.kid] if signature.kid else keys
-    # A set of one key without an id can only be meant for it.
+    # The only key of a set needs no id.
     if not named and len(keys) == 1 and "kid" not in keys[0]:
         named = keys
     alg = str(signature.header.get("alg"))
     fitting = [
-        # A symmetric key in the set would let whoever verifies sign, too.
+        # A symmetric key that verifies could also sign.
         k
         for k in named
         if k.get("alg") in (None, alg) and k.get("use") in (None, "sig") and k.get("kty") != "oct"
@@ -221,7 +217,7 @@ def payloads(card: Mapping[str, Any]) -> Iterator[Payload]:
     """Yield the canonical form of a card, and then the forms that signers are known to use instead."""
     # Signatures cannot be over themselves.
     plain = {k: v for k, v in card.items() if k != "signatures"}
-    root = _definition("AgentCard")
+    root = load_schema("1.0")["$defs"]["AgentCard"]
     seen: set[bytes] = set()
     forms: tuple[tuple[Callable[[], Any], str, str], ...] = (
         (lambda: _prune(plain, root, unknown=True), "", "the canonical form"),
@@ -236,7 +232,7 @@ def payloads(card: Mapping[str, Any]) -> Iterator[Payload]:
         ),
         (lambda: {**_prune(plain, root, unknown=True), "signatures": []}, "SIGN-005", "the card with empty signatures"),
     )
-    # In this order: the specified form first, so that what follows is only found where that does not fit.
+    # The specified form comes first: the others are found only where it does not fit.
     for make, rule, how in forms:
         data = canonicalise(make())
         # Forms are often equal, and each costs a verification.
@@ -264,7 +260,7 @@ def canonicalise(value: Any) -> bytes | None:
 
 def _prune(value: Any, schema: Schema, *, unknown: bool) -> Any:
     """Drop members that have their default value, unless they are REQUIRED or "optional" in the protobuf sense."""
-    schema = _resolve(schema)
+    schema = resolve(schema, "1.0")
     if isinstance(value, list):
         return [_prune(v, schema.get("items", {}), unknown=unknown) for v in value]
     if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
@@ -282,8 +278,7 @@ def _prune(value: Any, schema: Schema, *, unknown: bool) -> Any:
 
 
 def _is_default(value: Any, schema: Schema) -> bool:
-    """Tell whether a field without presence holds its default; messages always have presence."""
-    # A message that is there is set, even if it is empty.
+    """Return whether a field without presence has its default value; messages always have presence."""
     if schema.get(PRESENCE) or "$ref" in schema:
         return False
     is_map_or_array = "additionalProperties" in schema or schema.get("type") == "array"
@@ -301,13 +296,3 @@ def _without_empty(value: Any) -> Any:
 
 def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, (str, list, dict)) and not value)
-
-
-def _definition(name: str) -> Schema:
-    definitions: dict[str, Schema] = load_schema("1.0")["$defs"]
-    return definitions[name]
-
-
-def _resolve(schema: Schema) -> Schema:
-    reference = schema.get("$ref")
-    return _definition(reference.rpartition("/")[2]) if reference else schema

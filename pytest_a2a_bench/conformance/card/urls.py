@@ -1,4 +1,4 @@
-"""What can be said about a URL of a card without asking anybody (pure)."""
+"""Judge the URLs of a card without a request (pure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LOOPBACK_NAMES = ("localhost",)
 # Reserved or customary names that no public resolver knows.
 _PRIVATE_SUFFIXES = (".local", ".internal", ".lan", ".svc", ".localdomain", ".home.arpa", ".test")
 _SECRET_QUERY = re.compile(
-    # Short names such as key are also used for what is no secret, so that those need a long value.
+    # Short names such as key are also used for values that are no secrets, so they need a long value.
     r"(?:^|&)(?:(api[_-]?key|access[_-]?token|token|secret|password|passwd|sig)=[^&]|(key|auth|jwt)=[^&]{12})",
     re.IGNORECASE,
 )
@@ -44,10 +44,10 @@ class UrlFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlainHttp:
-    """Where a URL may do without TLS, besides a loopback host.
+    """Where URLs need no TLS, besides loopback hosts.
 
-    :param host: a private host that served the card without TLS: a test bed such as a network of containers.
-    :param served: the host that served the card, however.
+    :param host: a private host that served the card without TLS, such as in a network of containers.
+    :param served: the host that served the card.
     """
 
     everywhere: bool = False
@@ -56,27 +56,27 @@ class PlainHttp:
 
     @classmethod
     def of(cls, card_url: str, *, everywhere: bool) -> PlainHttp:
-        """Return what a card from this URL may name."""
+        """Return what a card that was served at this URL may name."""
         facts = judge_url(card_url)
         is_private = facts.reach == "private" and not facts.problem
         return cls(everywhere, facts.host if is_private and facts.is_plain else "", facts.host)
 
     def is_known(self, facts: UrlFacts) -> bool:
-        """Tell whether a URL names the host that served the card, so that it gives nothing away."""
+        """Return whether a URL has the host that served the card, so that it reveals nothing."""
         return bool(self.served) and facts.host == self.served
 
     def allows(self, facts: UrlFacts) -> bool:
-        """Tell whether a URL may do without TLS."""
+        """Return whether a URL needs no TLS."""
         return self.everywhere or facts.reach == "loopback" or bool(self.host and facts.host == self.host)
 
 
 def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authority: bool = False) -> UrlFacts:
     """Judge a URL.
 
-    :param schemes: the schemes that will do; empty for any.
-    :param authority: whether ``host:port`` without a scheme will do (gRPC).
+    :param schemes: the schemes to accept; empty for any.
+    :param authority: whether to accept ``host:port`` without a scheme (gRPC).
     """
-    # gRPC's usual form has no scheme, which urlsplit would take the host for.
+    # gRPC's usual form has no scheme, and urlsplit would read the host as one.
     if authority and _AUTHORITY.match(url):
         name, _, digits = url.rpartition(":")
         host = name.strip("[]")
@@ -112,7 +112,7 @@ def _port_problem(port: int | None) -> str:
 
 
 def is_uri(text: str) -> bool:
-    """Tell whether a text is an absolute URI of any scheme."""
+    """Return whether a text is an absolute URI of any scheme."""
     return re.match(r"^[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`]+$", text) is not None
 
 
