@@ -13,25 +13,18 @@ A file in TOML::
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from pytest_a2a_bench.conformance.catalogue import ADDED, load_requirements
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
-from pytest_a2a_bench.gates.quarantine import EntryForm, KnownEntry, is_over, read_entries, read_text
+from pytest_a2a_bench.gates.quarantine import FORBID_OTHERS, EntriesFile, Words, is_over
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line
 
 _CARD = "card"
-_FORM = EntryForm(
-    file="waivers",
-    table="waiver",
-    entry="waiver",
-    keys=("id", "reason", "expires", "binding", "version"),
-    why="every waiver says what it is for and why",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +36,10 @@ class Waiver:
     :param version: the only protocol version that it is for; empty for all.
     """
 
-    id: str
-    reason: str
+    __pydantic_config__: ClassVar = FORBID_OTHERS
+
+    id: Words
+    reason: Words
     expires: datetime.date | None = None
     binding: str = ""
     version: str = ""
@@ -76,7 +71,7 @@ def read_waivers(path: str | Path, known: Iterable[str] | None = None) -> tuple[
     :param known: ids that a waiver may name; by default those of the catalogues.
     :raises ConfigurationError: naming everything that is wrong with the file.
     """
-    return parse_waivers(read_text(Path(path), _FORM), str(path), known)
+    return _FILE.read(Path(path), lambda waivers: _problems(waivers, known))
 
 
 def parse_waivers(text: str, where: str, known: Iterable[str] | None = None) -> tuple[Waiver, ...]:
@@ -85,34 +80,30 @@ def parse_waivers(text: str, where: str, known: Iterable[str] | None = None) -> 
     :param where: the file's name, for messages.
     :raises ConfigurationError: naming everything that is wrong with it.
     """
+    return _FILE.parse(text, where, lambda waivers: _problems(waivers, known))
+
+
+def _problems(waivers: list[Waiver], known: Iterable[str] | None) -> Iterator[str]:
     # Read from the catalogue when asked, so that tests can have ids of their own.
     ids = frozenset(_catalogue() if known is None else known)
-    entries = read_entries(text, where, _FORM, lambda entry: _problems(entry, ids), _doubled)
-    return tuple(map(_waiver, entries))
-
-
-def _problems(entry: Mapping[str, Any], ids: frozenset[str]) -> Iterator[str]:
-    id = entry.get("id")
-    if isinstance(id, str) and id.strip() and id not in ids:
-        yield f"id {one_line(id, 60)!r} is no requirement of the catalogue{did_you_mean(id, ids)}"
-    for key, valid in (("binding", (*BINDINGS, _CARD)), ("version", VERSIONS)):
-        if key in entry and entry[key] not in valid:
-            yield f"{key} = {one_line(repr(entry[key]), 60)} is not one of {', '.join(valid)}"
-
-
-def _waiver(entry: KnownEntry) -> Waiver:
-    values = entry.values
-    return Waiver(values["id"], entry.reason, entry.expires, values.get("binding", ""), values.get("version", ""))
-
-
-def _doubled(entries: list[KnownEntry]) -> Iterator[str]:
     seen: set[str] = set()
-    for name in map(str, map(_waiver, entries)):
-        if name in seen:
-            yield f"{name} is waived twice; keep one of them"
-        seen.add(name)
+    for waiver in waivers:
+        if waiver.id not in ids:
+            yield f"id {one_line(waiver.id, 60)!r} is no requirement of the catalogue{did_you_mean(waiver.id, ids)}"
+        for key, value, valid in (
+            ("binding", waiver.binding, (*BINDINGS, _CARD)),
+            ("version", waiver.version, VERSIONS),
+        ):
+            if value and value not in valid:
+                yield f"{key} = {one_line(repr(value), 60)} is not one of {', '.join(valid)}"
+        if str(waiver) in seen:
+            yield f"{waiver} is waived twice; keep one of them"
+        seen.add(str(waiver))
 
 
 def _catalogue() -> Iterator[str]:
     yield from (entry.id for version in VERSIONS for entry in load_requirements(version))
     yield from (id for id, _ in ADDED)
+
+
+_FILE = EntriesFile("waivers", "waiver", Waiver)

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates import quarantine
-from pytest_a2a_bench.gates.quarantine import Quarantined
+from pytest_a2a_bench.gates.quarantine import QUARANTINE, Quarantined
 from pytest_a2a_bench.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.fields import Count, Finite, Seconds
@@ -263,7 +262,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
             problems.append(f"--a2a-baseline: {error}")
     if settings.quarantine:
         try:
-            quarantined = quarantine.read(directory / settings.quarantine)
+            quarantined = QUARANTINE.read(directory / settings.quarantine)
         except ConfigurationError as error:
             problems.append(f"--a2a-quarantine: {error}")
     if settings.missed:

@@ -16,16 +16,25 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.model.fields import Limits
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.stored import adapter_of, described
+
+Entry = TypeVar("Entry")
+
+Words = Annotated[str, Limits((("strip_whitespace", True), ("min_length", 1)))]
+"""A text that is not blank."""
+
+FORBID_OTHERS = {"extra": "forbid"}
+"""The pydantic configuration of an entry: keys that it does not have are problems."""
 
 # A file of another kind is wrong in every line.
 _MOST_PROBLEMS = 20
@@ -33,38 +42,79 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class EntryForm:
-    """What the entries of one kind of file look like, and how messages speak of them.
+class EntriesFile(Generic[Entry]):
+    """One kind of file.
 
-    :param file: what the file is called in messages: ``waivers``.
+    :param name: its name in messages: ``waivers``.
     :param table: the name of the array of tables: ``waiver``.
-    :param entry: what one entry is called in messages: ``waiver``, of which the first is ``waiver 1``.
-    :param keys: every key that an entry may have; the first two are texts that it must have.
-    :param why: what to say where one of those is missing.
-    :param needs_end: whether ``expires`` must be there.
-    :param no_date: what to say of an ``expires`` that cannot be read.
+    :param entry: the dataclass of an entry.
     """
 
-    file: str
+    name: str
     table: str
-    entry: str
-    keys: tuple[str, ...]
-    why: str
-    needs_end: bool = False
-    no_date: str = "is not a date"
+    entry: type[Entry]
 
+    def read(self, path: Path, check: Callable[[list[Entry]], Iterable[str]] = lambda entries: ()) -> tuple[Entry, ...]:
+        """Read a file; like :meth:`parse`.
 
-@dataclass(frozen=True, slots=True)
-class KnownEntry:
-    """One entry that is well formed.
+        :raises ConfigurationError: also if the file cannot be read.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{self.name} {path}: cannot be read: {error}") from error
+        return self.parse(text, str(path), check)
 
-    :param values: all that it says, the reason without blanks around it.
-    :param expires: the last day on which it counts; None for ever.
-    """
+    def parse(
+        self, text: str, where: str, check: Callable[[list[Entry]], Iterable[str]] = lambda entries: ()
+    ) -> tuple[Entry, ...]:
+        """Read the text of a file.
 
-    values: Mapping[str, Any]
-    reason: str
-    expires: datetime.date | None
+        :param where: the file's name, for messages.
+        :param check: returns what else is wrong with the entries.
+        :raises ConfigurationError: with everything that is wrong.
+        """
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigurationError(f"{self.name} {where}: not TOML: {error}") from error
+        # All problems at once, as such files are edited by hand.
+        problems = [
+            f"unknown key {one_line(key, _SHOWN)!r}; the file is made of [[{self.table}]] tables"
+            for key in data
+            if key != self.table
+        ]
+        tables = data.get(self.table, [])
+        if not isinstance(tables, list):
+            problems.append(f"{self.table} is not an array of tables; write [[{self.table}]]")
+            tables = []
+        entries: list[Entry] = []
+        for number, table in enumerate(tables, 1):
+            problems += [f"{self.table} {number}: {text}" for text in self._take(table, entries)]
+        problems += check(entries)
+        if problems:
+            more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+            raise ConfigurationError(f"{self.name} {where}: " + "; ".join(problems[:_MOST_PROBLEMS]) + more)
+        return tuple(entries)
+
+    def _take(self, table: Any, entries: list[Entry]) -> Iterator[str]:
+        """Add an entry, or yield what is wrong with it."""
+        from pydantic import ValidationError
+
+        try:
+            entries.append(adapter_of(self.entry).validate_python(table))
+        except ValidationError as error:
+            for each in error.errors(include_url=False, include_context=False):
+                key = one_line(".".join(map(str, each["loc"])), _SHOWN)
+                if not key:
+                    yield f"{described(each['input'])} is not a table; write [[{self.table}]]"
+                elif each["type"] == "unexpected_keyword_argument":
+                    yield f"unknown key {key!r}"
+                elif each["type"] == "missing":
+                    yield f"{key} is missing"
+                else:
+                    message = each["msg"].replace("Input", "it").replace("String", "it")
+                    yield f"{key} = {described(each['input'])}: {message}"
 
 
 def is_over(expires: datetime.date | None, today: datetime.date) -> bool:
@@ -72,107 +122,7 @@ def is_over(expires: datetime.date | None, today: datetime.date) -> bool:
     return expires is not None and expires < today
 
 
-def read_text(path: Path, form: EntryForm) -> str:
-    """Return what is in a file.
-
-    :raises ConfigurationError: if it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{form.file} {path}: cannot be read: {error}") from error
-
-
-def read_entries(
-    text: str,
-    where: str,
-    form: EntryForm,
-    further: Callable[[Mapping[str, Any]], Iterator[str]] = lambda entry: iter(()),
-    together: Callable[[list[KnownEntry]], Iterator[str]] = lambda entries: iter(()),
-) -> tuple[KnownEntry, ...]:
-    """Read the text of a file.
-
-    :param where: the file's name, for messages.
-    :param further: says what else is wrong with one entry.
-    :param together: says what is wrong with the entries as a whole.
-    :raises ConfigurationError: naming everything that is wrong with it.
-    """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{form.file} {where}: not TOML: {error}") from error
-    # All problems at once, as such files are edited by hand.
-    problems = [
-        f"unknown key {one_line(key, _SHOWN)!r}; the file is made of [[{form.table}]] tables"
-        for key in data
-        if key != form.table
-    ]
-    tables = data.get(form.table, [])
-    if not isinstance(tables, list):
-        problems.append(f"{form.table} is not an array of tables; write [[{form.table}]]")
-        tables = []
-    entries = []
-    for number, table in enumerate(tables, 1):
-        wrong = list(_problems(table, form))
-        if isinstance(table, Mapping):
-            wrong += further(table)
-        problems += [f"{form.entry} {number}: {text}" for text in wrong]
-        # Only good entries go on; what is wrong with the others would come again in their words.
-        if not wrong:
-            entries.append(KnownEntry(table, table["reason"].strip(), _read_date(table.get("expires"))))
-    problems += together(entries)
-    if problems:
-        more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
-        raise ConfigurationError(f"{form.file} {where}: " + "; ".join(problems[:_MOST_PROBLEMS]) + more)
-    return tuple(entries)
-
-
-def _problems(table: Any, form: EntryForm) -> Iterator[str]:
-    if not isinstance(table, Mapping):
-        yield f"{one_line(repr(table), _SHOWN)} is not a table; write [[{form.table}]]"
-        return
-    for key in table:
-        if key not in form.keys:
-            near = did_you_mean(key, form.keys)
-            yield f"unknown key {one_line(key, _SHOWN)!r}; valid are {', '.join(form.keys)}{near}"
-    # The first two keys of every form are required: what it is about, and why.
-    for key in form.keys[:2]:
-        if not (isinstance(table.get(key), str) and table[key].strip()):
-            yield f"{key} is missing or empty; {form.why}"
-    if form.needs_end or "expires" in table:
-        try:
-            _read_date(table.get("expires", ""))
-        except ValueError:
-            shown = one_line(str(table.get("expires")), _SHOWN)
-            yield f"expires = {shown!r} {form.no_date}; write expires = 2027-01-31"
-
-
-def _read_date(value: Any) -> datetime.date | None:
-    """Return a date of TOML, or one in quotes.
-
-    :raises ValueError: if it is neither.
-    """
-    # First, as a datetime is a date, too, to isinstance.
-    if isinstance(value, datetime.datetime):
-        return value.date()
-    if value is None or isinstance(value, datetime.date):
-        return value
-    return datetime.date.fromisoformat(value if isinstance(value, str) else "")
-
-
 # --- the quarantine ---------------------------------------------------------------------------------------------------
-
-
-_FORM = EntryForm(
-    file="quarantine",
-    table="quarantine",
-    entry="entry",
-    keys=("task", "reason", "expires"),
-    why="every entry says which task, and why",
-    # Without an end an entry is never reviewed.
-    needs_end=True,
-    no_date="is no date",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +133,11 @@ class Quarantined:
     :param expires: the last day on which it counts.
     """
 
-    task: str
-    reason: str
+    __pydantic_config__: ClassVar = FORBID_OTHERS
+
+    task: Words
+    reason: Words
+    # Required, as an entry without an end is never reviewed.
     expires: datetime.date
 
     def covers(self, task_key: str) -> bool:
@@ -212,14 +165,7 @@ def entry_for(task_key: str, entries: Iterable[Quarantined], today: datetime.dat
     return next((e for e in entries if not e.is_expired(today) and e.covers(task_key)), None)
 
 
-def read(path: Path) -> tuple[Quarantined, ...]:
-    """Read a file.
-
-    :raises ConfigurationError: naming everything that is wrong with it.
-    """
-    entries = read_entries(read_text(path, _FORM), str(path), _FORM)
-    # The form wants an end, so that every entry has one.
-    return tuple(Quarantined(e.values["task"], e.reason, e.expires) for e in entries if e.expires is not None)
+QUARANTINE = EntriesFile("quarantine", "quarantine", Quarantined)
 
 
 def quarantine_of(key: TrialKey, entries: Sequence[Quarantined]) -> Quarantined | None:

@@ -625,7 +625,7 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-max-latency: 95=3 is not a percentile",
         "--a2a-max-infra-errors: '2.5' is not",
         "--a2a-baseline: baseline *b.json is not a baseline that this version reads: its schema is null",
-        "--a2a-quarantine: quarantine *q.toml: entry 1: reason is missing",
+        "--a2a-quarantine: quarantine *q.toml: quarantine 1: reason is missing",
         "--a2a-set=durations=*nowhere: no such file or directory",
         "--a2a-replay: *nowhere-else holds no cassettes",
     ):

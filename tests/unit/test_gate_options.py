@@ -99,7 +99,7 @@ expires = "2027-02-01"
 def test_a_quarantine_file(tmp_path: Path) -> None:
     path = tmp_path / "q.toml"
     path.write_text(GOOD)
-    entries = quarantine.read(path)
+    entries = quarantine.QUARANTINE.read(path)
     day = datetime.date(2027, 1, 31)
     assert entries[0] == quarantine.Quarantined("tau2/airline/1[25]", "flaky", day)
     assert tuple(quarantine.Quarantined.from_json(e.to_json()) for e in entries) == entries
@@ -115,11 +115,17 @@ def test_a_quarantine_file(tmp_path: Path) -> None:
         ("x = [", "not TOML"),
         ("other = 1", "unknown key 'other'"),
         ("quarantine = 1", "not an array of tables"),
-        ("quarantine = [1]", "entry 1: 1 is not a table"),
-        ("[[quarantine]]\nreason='r'\nexpires=2027-01-01", "entry 1: task is missing or empty"),
-        ("[[quarantine]]\ntask='t'\nreason=' '\nexpires=2027-01-01", "entry 1: reason is missing or empty"),
-        ("[[quarantine]]\ntask='t'\nreason='r'", "entry 1: expires = 'None' is no date"),
-        ("[[quarantine]]\ntask='t'\nreason='r'\nexpires='soon'", "entry 1: expires = 'soon' is no date"),
+        ("quarantine = [1]", "quarantine 1: 1 is not a table"),
+        ("[[quarantine]]\nreason='r'\nexpires=2027-01-01", "quarantine 1: task is missing"),
+        (
+            "[[quarantine]]\ntask='t'\nreason=' '\nexpires=2027-01-01",
+            "quarantine 1: reason = ' ': it should have at",
+        ),
+        ("[[quarantine]]\ntask='t'\nreason='r'", "quarantine 1: expires is missing"),
+        (
+            "[[quarantine]]\ntask='t'\nreason='r'\nexpires='soon'",
+            "quarantine 1: expires = 'soon': it should be a",
+        ),
         ("[[quarantine]]\ntask='t'\nreason='r'\nexpires=2027-01-01\nuntil=1", "unknown key 'until'"),
     ],
 )
@@ -127,10 +133,10 @@ def test_what_is_wrong_with_a_quarantine_file(tmp_path: Path, text: str, complai
     path = tmp_path / "q.toml"
     path.write_text(text)
     with pytest.raises(ConfigurationError) as caught:
-        quarantine.read(path)
+        quarantine.QUARANTINE.read(path)
     assert complaint in str(caught.value)
 
 
 def test_a_quarantine_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        quarantine.read(tmp_path / "none.toml")
+        quarantine.QUARANTINE.read(tmp_path / "none.toml")
