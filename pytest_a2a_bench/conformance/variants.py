@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import Requirement
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
+from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, OPERATIONS, about
 
 STATE_PROMPTS: Mapping[str, str] = {
     "working": "slow",
@@ -25,10 +25,6 @@ STATE_PROMPTS: Mapping[str, str] = {
     "rejected": "reject",
 }
 """State of a task -> scenario that brings it about. A submitted task cannot be held: a working one begins so."""
-
-_PUSH = tuple(name for name in OPERATIONS if "PushNotification" in name)
-_CAPABILITIES = {"GetExtendedAgentCard": "extendedAgentCard"} | dict.fromkeys(STREAMING, "streaming")
-_CAPABILITIES |= dict.fromkeys(_PUSH, "pushNotifications")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +72,7 @@ def _params(operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
     message = found if isinstance(found, Mapping) else {}
     # No agent knows that id: what is let in by mistake changes nothing.
     task = params.get("id") or message.get("taskId") or str(uuid.uuid4())
-    kept = {"tenant": params["tenant"]} if "tenant" in params else {}
-    if operation.startswith("Send"):
-        said = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": "x"}], "taskId": task}
-        return {**kept, "message": said}
-    if operation in _PUSH:
-        named = {} if operation.startswith("List") else {"id": "any"}
-        url = {"url": "https://webhook.example.org/never-called"} if operation.startswith("Create") else {}
-        return {**kept, "taskId": task, **named, **url}
-    if operation in ("ListTasks", "GetExtendedAgentCard"):
-        return {**kept, "pageSize": 1} if operation == "ListTasks" else kept
-    return {**kept, "id": task}
+    return {**({"tenant": params["tenant"]} if "tenant" in params else {}), **about(operation, str(task))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +100,7 @@ def variants(entry: Requirement) -> Iterator[Variant]:
 
 def obstacle(variant: Variant, declared: Declared) -> str:
     """Return why an interface does not allow a variant; empty where it does."""
-    needed = _CAPABILITIES.get(variant.operation, "")
+    needed = CAPABILITIES.get(variant.operation, "")
     if needed and needed not in declared.capabilities:
         return f"the card does not declare capabilities.{needed}"
     prompt = STATE_PROMPTS.get(variant.state, "")

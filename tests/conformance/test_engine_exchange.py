@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call, to_v03_params
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, nodes, task_in
 from pytest_a2a_bench.conformance.scenarios import load_scenarios, parse_scenarios
 from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor, curl_line
@@ -90,17 +90,16 @@ def test_texts_are_bounded() -> None:
     ],
 )
 def test_rest_spelling(name: str, params: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    call = rest_call(operation(name), params, version="1.0")
+    call = rest_call(OPERATIONS[name], params, version="1.0")
     assert (call.verb, call.path, dict(call.query), call.body) == expected
 
 
 def test_tenant_goes_before_the_path() -> None:
-    assert rest_call(operation("GetTask"), {"id": "1"}, version="1.0", tenant="a b").path == "/a%20b/tasks/1"
+    assert rest_call(OPERATIONS["GetTask"], {"id": "1"}, version="1.0", tenant="a b").path == "/a%20b/tasks/1"
 
 
 def test_eleven_operations() -> None:
     assert len(OPERATIONS) == 11
-    assert operation("ListTaskPushNotificationConfig").name == "ListTaskPushNotificationConfigs"
 
 
 def test_errors_read_alike() -> None:

@@ -46,10 +46,10 @@ from pytest_a2a_bench.conformance.acts.document import (
 from pytest_a2a_bench.conformance.acts.loader import Case
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at
 from pytest_a2a_bench.conformance.card.fetch import find_card
-from pytest_a2a_bench.conformance.checks.notifications import NEVER_CALLED, receiver
+from pytest_a2a_bench.conformance.checks.notifications import receiver
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.protocol.operations import SENDING, STREAMING
+from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, SENDING, STREAMING
 from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, UNSET, NoAnswer, ReplyError, WireReply

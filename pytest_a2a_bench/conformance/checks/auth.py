@@ -13,9 +13,9 @@ from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, walk
-from pytest_a2a_bench.conformance.checks.notifications import CREATE, DELETE, GET, NEVER_CALLED
+from pytest_a2a_bench.conformance.checks.notifications import CREATE, DELETE, GET
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.operations import SENDING
+from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, NEVER_CALLED, OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STATUSES, WireReply
 
 GARBAGE = "not-a-credential-of-anybody"
@@ -29,22 +29,14 @@ def demands_credentials(ctx: Context) -> None:
 
 def operations(ctx: Context) -> dict[str, dict[str, Any]]:
     """Return every operation that the card offers, with parameters that change nothing."""
+    names = [n for n in OPERATIONS if n not in ("SendMessage", "GetExtendedAgentCard")]
+    offered = [n for n in names if n not in CAPABILITIES or ctx.target.declares(CAPABILITIES[n])]
     # Unknown ids: what is not refused must not change anything, should the agent let strangers in.
-    one = {"id": ctx.unknown_id()}
-    calls: dict[str, dict[str, Any]] = {"GetTask": one, "CancelTask": one}
-    if ctx.version != "0.3":
-        calls["ListTasks"] = {"pageSize": 1}
-    if ctx.target.declares("streaming"):
-        calls["SubscribeToTask"] = one
-        calls["SendStreamingMessage"] = ctx.send_params()
-    if ctx.target.declares("pushNotifications"):
-        task = {"taskId": ctx.unknown_id()}
-        # example.org is reserved (RFC 2606), so that nobody is called if the agent takes it.
-        calls["CreateTaskPushNotificationConfig"] = {**task, "url": "https://webhook.example.org/never-called"}
-        calls["GetTaskPushNotificationConfig"] = {**task, "id": "any"}
-        calls["ListTaskPushNotificationConfigs"] = task
-        calls["DeleteTaskPushNotificationConfig"] = {**task, "id": "any"}
-    return calls
+    return {
+        name: ctx.send_params() if name in SENDING else about(name, ctx.unknown_id())
+        for name in offered
+        if ctx.version != "0.3" or OPERATIONS[name].rpc03
+    }
 
 
 async def refusal(ctx: Context) -> WireReply:

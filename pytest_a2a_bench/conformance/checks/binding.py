@@ -12,7 +12,7 @@ from pytest_a2a_bench.conformance.checks.errors import invalid_send, unknown_tas
 from pytest_a2a_bench.conformance.checks.list_tasks import ids_on, tasks_of, walk
 from pytest_a2a_bench.conformance.checks.notifications import GET, created
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, parse_timestamp, spelled_state
 from pytest_a2a_bench.conformance.protocol.streams import canonical, is_suffix, rebuild
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -22,27 +22,14 @@ _A2A_JSON = "application/a2a+json"
 _FUTURE = "2999-01-01T00:00:00Z"
 
 
-def _params(ctx: Context, name: str) -> dict[str, Any]:
-    """Return parameters that change nothing: unknown ids, and for messages nothing at all."""
-    if name == "ListTasks":
-        return {"pageSize": 1, "historyLength": 0}
-    if name == "GetExtendedAgentCard" or name.startswith("Send"):
-        return {}
-    if "PushNotificationConfig" not in name:
-        return {"id": ctx.unknown_id()}
-    params = {"taskId": ctx.unknown_id(), "id": "none"}
-    if name.startswith("List"):
-        del params["id"]
-    return {**params, "url": "https://example.com/hook"} if name.startswith("Create") else params
-
-
 async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
     """Ask every operation once, for all checks."""
 
     async def ask() -> list[tuple[str, WireReply]]:
+        # Parameters that change nothing: for messages none at all, and unknown ids.
+        params = {n: {} if n in SENDING else about(n, ctx.unknown_id()) for n in OPERATIONS}
         # The first event is enough to know that a stream exists.
-        calls = [ctx.call(n, _params(ctx, n), until=lambda _: True, stream=n in STREAMING) for n in OPERATIONS]
-        replies = await asyncio.gather(*calls)
+        replies = await asyncio.gather(*(ctx.call(n, params[n], until=lambda _: True) for n in OPERATIONS))
         for reply in replies:
             # A message that is none is no valid request, and another check judges each operation.
             ctx.excuse(reply)

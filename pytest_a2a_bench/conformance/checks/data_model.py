@@ -204,6 +204,11 @@ async def answers(ctx: Context) -> list[tuple[WireReply, Any]]:
     return found
 
 
+async def objects(ctx: Context, kind: str) -> list[tuple[WireReply, Node]]:
+    """Return the objects of a kind in ordinary answers, each with its reply."""
+    return [(r, node) for r, value in await answers(ctx) for node in nodes(value) if node.kind == kind]
+
+
 async def data_model(ctx: Context) -> None:
     """Look at ordinary answers of every operation that gives tasks and messages; the first problem of each counts."""
     rule = _RULES[ctx.requirement.id]
@@ -228,12 +233,8 @@ async def data_model(ctx: Context) -> None:
 async def milliseconds(ctx: Context) -> None:
     # A check of one timestamp would fail one agent in a thousand by chance.
     """Look for at least three digits; whole seconds occur by chance, so all timestamps count together."""
-    stamps = [
-        (str(node.value["timestamp"]), reply)
-        for reply, value in await answers(ctx)
-        for node in nodes(value)
-        if node.kind == "status" and "timestamp" in node.value
-    ]
+    found = await objects(ctx, "status")
+    stamps = [(str(node.value["timestamp"]), reply) for reply, node in found if "timestamp" in node.value]
     if not stamps:
         ctx.skip("no status has a timestamp")
     if not any(re.search(r"\.\d{3,}", stamp) for stamp, _ in stamps):
@@ -326,15 +327,10 @@ async def names_of_files(ctx: Context) -> None:
 
 async def one_content(ctx: Context) -> None:
     """Look at every part of ordinary answers."""
-    for reply in await fixtures.samples(ctx):
-        for value in (reply.result, *reply.events):
-            for node in nodes(value):
-                if node.kind != "part":
-                    continue
-                contents = [name for name in CONTENTS if name in node.value]
-                if len(contents) != 1:
-                    ctx.fail(f"a part has the members {sorted(node.value)}", pointer=node.pointer, replies=[reply])
-                    return
-                if "kind" in node.value:
-                    ctx.fail(f"kind {node.value['kind']!r}", pointer=f"{node.pointer}/kind", replies=[reply])
-                    return
+    for reply, part in await objects(ctx, "part"):
+        if sum(name in part.value for name in CONTENTS) != 1:
+            ctx.fail(f"a part has the members {sorted(part.value)}", pointer=part.pointer, replies=[reply])
+            return
+        if "kind" in part.value:
+            ctx.fail(f"kind {part.value['kind']!r}", pointer=f"{part.pointer}/kind", replies=[reply])
+            return

@@ -88,29 +88,17 @@ async def _no_version(ctx: Context) -> WireReply:
     return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
 
 
-PROVOKE: Mapping[str, Callable[[Context], Awaitable[WireReply]]] = {
-    "TaskNotFound": unknown_task,
-    "TaskNotCancelable": _not_cancelable,
-    "PushNotificationNotSupported": _no_push,
-    "UnsupportedOperation": _unsupported,
-    "ContentTypeNotSupported": odd_media_type,
-    "ExtendedAgentCardNotConfigured": _no_extended_card,
-    "ExtensionSupportRequired": _no_extension,
-    "VersionNotSupported": _no_version,
+PROVOKE: Mapping[str, tuple[Callable[[Context], Awaitable[WireReply]], str]] = {
+    "TaskNotFound": (unknown_task, "GET-002"),
+    "TaskNotCancelable": (_not_cancelable, "CAN-002"),
+    "PushNotificationNotSupported": (_no_push, "PUSH-008"),
+    "UnsupportedOperation": (_unsupported, "SEND-007"),
+    "ContentTypeNotSupported": (odd_media_type, "SEND-009"),
+    "ExtendedAgentCardNotConfigured": (_no_extended_card, "XCARD-002"),
+    "ExtensionSupportRequired": (_no_extension, "EXT-001"),
+    "VersionNotSupported": (_no_version, "VER-001"),
 }
-
-
-_JUDGES: Mapping[str, str] = {
-    "TaskNotFound": "GET-002",
-    "TaskNotCancelable": "CAN-002",
-    "PushNotificationNotSupported": "PUSH-008",
-    "UnsupportedOperation": "SEND-007",
-    "ContentTypeNotSupported": "SEND-009",
-    "ExtendedAgentCardNotConfigured": "XCARD-002",
-    "ExtensionSupportRequired": "EXT-001",
-    "VersionNotSupported": "VER-001",
-}
-"""Error -> the requirement that is broken where it does not come at all."""
+"""Error -> what provokes it, and the requirement that is broken where it does not come at all."""
 
 
 async def error_table(ctx: Context) -> None:
@@ -118,14 +106,15 @@ async def error_table(ctx: Context) -> None:
     # Ids of the table's checks are put together from binding and error, so that one function judges all of them.
     _, place, name = ctx.requirement.id.split("-")
     row = ERRORS[f"{name}Error"]
-    reply = await PROVOKE[name](ctx)
+    provoke, judge = PROVOKE[name]
+    reply = await provoke(ctx)
     error = reply.error
     if reply.problem:
         ctx.fail(reply.problem, replies=[reply])
         return
     # A server that ignores the version answers the question itself; VER checks judge that.
     if error is None or (error.may_be("TaskNotFoundError") and name == "VersionNotSupported"):
-        ctx.skip(f"the error was not provoked, which {_JUDGES[name]} judges")
+        ctx.skip(f"the error was not provoked, which {judge} judges")
     found, wanted, old = _numbers(place, row, error)
     if found == wanted:
         return
@@ -191,7 +180,7 @@ async def error_info(ctx: Context) -> None:
 
 async def every_error_has_its_reason(ctx: Context) -> None:
     """Every error of the protocol's has its own reason, spelled as the specification does, without a suffix."""
-    for name, provoke in PROVOKE.items():
+    for name, (provoke, _) in PROVOKE.items():
         row = ERRORS[f"{name}Error"]
         try:
             reply = await provoke(ctx)

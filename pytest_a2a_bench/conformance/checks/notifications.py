@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -21,8 +22,6 @@ CREATE = "CreateTaskPushNotificationConfig"
 GET = "GetTaskPushNotificationConfig"
 LIST = "ListTaskPushNotificationConfigs"
 DELETE = "DeleteTaskPushNotificationConfig"
-# A reserved name (RFC 2606): configurations that are only stored lead nowhere.
-NEVER_CALLED = "https://webhook.example.org/never-called"
 SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
 DELIVERY_SECONDS = 5.0
 # How many times the seconds of an ordinary answer a notification may take beyond the usual limit.

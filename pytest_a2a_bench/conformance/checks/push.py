@@ -16,7 +16,6 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     HELD_UP_SECONDS,
     IN_FLIGHT_SECONDS,
     LIST,
-    NEVER_CALLED,
     SCHEMES,
     SECRET,
     arrived,
@@ -31,6 +30,7 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     show,
 )
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
     differences,

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
+from pytest_a2a_bench.conformance.checks.data_model import objects
 from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.fixtures import reply_in
@@ -268,13 +269,11 @@ async def message_has_context(ctx: Context) -> None:
 
 async def agent_role(ctx: Context) -> None:
     """Look at the roles of direct and status messages."""
-    for reply in await fixtures.samples(ctx):
-        for value in (reply.result, *reply.events):
-            for node in nodes(value):
-                spoken = node.kind == "message" and node.owner in ("response", "status")
-                if spoken and node.value.get("role") != "ROLE_AGENT":
-                    ctx.fail(f"role {node.value.get('role')!r}", pointer=f"{node.pointer}/role", replies=[reply])
-                    return
+    for reply, message in await objects(ctx, "message"):
+        role = message.value.get("role")
+        if message.owner in ("response", "status") and role != "ROLE_AGENT":
+            ctx.fail(f"role {role!r}", pointer=f"{message.pointer}/role", replies=[reply])
+            return
 
 
 async def unknown_fields(ctx: Context) -> None:

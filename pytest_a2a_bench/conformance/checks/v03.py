@@ -10,21 +10,20 @@ from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.auth import operations
 from pytest_a2a_bench.conformance.checks.binding import first, is_missing
-from pytest_a2a_bench.conformance.checks.data_model import answers
+from pytest_a2a_bench.conformance.checks.data_model import objects
 from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,
     GET,
     LIST,
-    NEVER_CALLED,
     Delivered,
     deliver,
 )
 from pytest_a2a_bench.conformance.checks.streaming import ordinary
 from pytest_a2a_bench.conformance.checks.tasks import OVERTAKEN, overtaken
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
-from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, Node, config_ids, nodes, state_of
+from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, OPERATIONS
+from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, Node, config_ids, state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
 from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -272,12 +271,8 @@ async def refused_without_the_capability(ctx: Context) -> None:
 
 async def _parts_of(ctx: Context, kind: str) -> list[tuple[WireReply, Node]]:
     """Return the parts of one kind, file or data; skip where the scenario of that name gave none."""
-    found = [
-        (reply, node)
-        for reply, value in await answers(ctx)
-        for node in nodes(value)
-        if node.kind == "part" and (kind in node.value or node.value.get("kind") == kind)
-    ]
+    parts = await objects(ctx, "part")
+    found = [(reply, part) for reply, part in parts if kind in part.value or part.value.get("kind") == kind]
     if not found:
         ctx.prompt(kind)
         ctx.skip(f"the scenario {kind} gave no {kind} part")

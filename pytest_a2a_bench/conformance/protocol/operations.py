@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.parse
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 STREAMING = frozenset({"SendStreamingMessage", "SubscribeToTask"})
@@ -19,114 +22,50 @@ class Operation:
     :param rest: HTTP method and path template of 1.0; ``{id}`` and ``{taskId}`` are taken out of the parameters.
     :param request: name of the protobuf request message of 1.0; the reply's is ``reply``.
     :param rpc03: JSON-RPC method of 0.3, empty where 0.3 has none.
+    :param grpc03: gRPC method, request and reply message of 0.3.
     """
 
     name: str
-    rest: tuple[str, str]
+    rest: tuple[str, ...]
     request: str
     reply: str
     rpc03: str = ""
-    rest03: tuple[str, str] = ("", "")
-    grpc03: tuple[str, str, str] = ("", "", "")
+    rest03: tuple[str, ...] = ("", "")
+    grpc03: tuple[str, ...] = ("", "", "")
 
 
-def _op(name: str, rest: str, reply: str, rpc03: str = "", rest03: str = "", grpc03: str = "") -> Operation:
-    verb, _, path = rest.partition(" ")
-    verb03, _, path03 = rest03.partition(" ")
-    method, request, answer = grpc03.split() if grpc03 else ("", "", "")
-    # 1.0 sends a configuration as it is, without a message around it.
-    request_type = "TaskPushNotificationConfig" if name.startswith("Create") else f"{name}Request"
-    if name == "SendStreamingMessage":
-        request_type = "SendMessageRequest"
-    return Operation(name, (verb, path), request_type, reply, rpc03, (verb03, path03), (method, request, answer))
+def _load() -> Iterator[Operation]:
+    text = (files("pytest_a2a_bench.conformance") / "data" / "operations.jsonl").read_text(encoding="utf-8")
+    for row in map(json.loads, text.splitlines()):
+        spelled = {key: tuple(row[key].split()) for key in ("rest", "rest03", "grpc03") if key in row}
+        yield Operation(**{**row, **spelled})
 
 
-# Written out, each row would be four lines of the same word.
-_PUSH = "tasks/pushNotificationConfig"
-_PUSH_PATH = "/tasks/{taskId}/pushNotificationConfigs"
-_P = "TaskPushNotificationConfig"
+OPERATIONS: Mapping[str, Operation] = {op.name: op for op in _load()}
 
-OPERATIONS: Mapping[str, Operation] = {
-    op.name: op
-    for op in (
-        _op(
-            "SendMessage",
-            "POST /message:send",
-            "SendMessageResponse",
-            "message/send",
-            "POST /v1/message:send",
-            "SendMessage SendMessageRequest SendMessageResponse",
-        ),
-        _op(
-            "SendStreamingMessage",
-            "POST /message:stream",
-            "StreamResponse",
-            "message/stream",
-            "POST /v1/message:stream",
-            "SendStreamingMessage SendMessageRequest StreamResponse",
-        ),
-        _op("GetTask", "GET /tasks/{id}", "Task", "tasks/get", "GET /v1/tasks/{id}", "GetTask GetTaskRequest Task"),
-        _op("ListTasks", "GET /tasks", "ListTasksResponse", "", "GET /v1/tasks"),
-        _op(
-            "CancelTask",
-            "POST /tasks/{id}:cancel",
-            "Task",
-            "tasks/cancel",
-            "POST /v1/tasks/{id}:cancel",
-            "CancelTask CancelTaskRequest Task",
-        ),
-        _op(
-            "SubscribeToTask",
-            "POST /tasks/{id}:subscribe",
-            "StreamResponse",
-            "tasks/resubscribe",
-            "GET /v1/tasks/{id}:subscribe",
-            "TaskSubscription TaskSubscriptionRequest StreamResponse",
-        ),
-        _op(
-            f"Create{_P}",
-            f"POST {_PUSH_PATH}",
-            _P,
-            f"{_PUSH}/set",
-            f"POST /v1{_PUSH_PATH}",
-            f"Create{_P} Create{_P}Request {_P}",
-        ),
-        _op(
-            f"Get{_P}",
-            f"GET {_PUSH_PATH}/{{id}}",
-            _P,
-            f"{_PUSH}/get",
-            f"GET /v1{_PUSH_PATH}/{{id}}",
-            f"Get{_P} Get{_P}Request {_P}",
-        ),
-        _op(
-            f"List{_P}s",
-            f"GET {_PUSH_PATH}",
-            f"List{_P}sResponse",
-            f"{_PUSH}/list",
-            f"GET /v1{_PUSH_PATH}",
-            f"List{_P} List{_P}Request List{_P}Response",
-        ),
-        _op(
-            f"Delete{_P}",
-            f"DELETE {_PUSH_PATH}/{{id}}",
-            "google.protobuf.Empty",
-            f"{_PUSH}/delete",
-            f"DELETE /v1{_PUSH_PATH}/{{id}}",
-            f"Delete{_P} Delete{_P}Request google.protobuf.Empty",
-        ),
-        _op(
-            "GetExtendedAgentCard",
-            "GET /extendedAgentCard",
-            "AgentCard",
-            "agent/getAuthenticatedExtendedCard",
-            "GET /v1/card",
-            "GetAgentCard GetAgentCardRequest AgentCard",
-        ),
-    )
+
+PUSH = tuple(name for name in OPERATIONS if "PushNotification" in name)
+CAPABILITIES: Mapping[str, str] = {
+    "GetExtendedAgentCard": "extendedAgentCard",
+    **dict.fromkeys(STREAMING, "streaming"),
+    **dict.fromkeys(PUSH, "pushNotifications"),
 }
-# 0.3's gRPC service has the name in the singular.
-ALIASES = {"ListTaskPushNotificationConfig": f"List{_P}s"}
+"""Operation -> the capability of the card that it needs; the others need none."""
+NEVER_CALLED = "https://webhook.example.org/never-called"
+"""A reserved name (RFC 2606): a webhook there leads nowhere."""
+
+
+def about(operation: str, task: str) -> dict[str, Any]:
+    """Return parameters of an operation about a task; where no agent knows its id, they change nothing."""
+    if operation.startswith("Send"):
+        said = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": "x"}], "taskId": task}
+        return {"message": said}
+    if operation in PUSH:
+        named = {} if operation.startswith("List") else {"id": "any"}
+        return {"taskId": task, **named, **({"url": NEVER_CALLED} if operation.startswith("Create") else {})}
+    if operation in ("ListTasks", "GetExtendedAgentCard"):
+        return {"pageSize": 1} if operation == "ListTasks" else {}
+    return {"id": task}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +76,6 @@ class RestCall:
     path: str
     query: Mapping[str, str]
     body: Any = None
-
-
-def operation(name: str) -> Operation:
-    """Return an operation by its 1.0 name.
-
-    :raises KeyError: if there is none.
-    """
-    return OPERATIONS[ALIASES.get(name, name)]
 
 
 def rest_call(op: Operation, params: Mapping[str, Any], *, version: str, tenant: str = "") -> RestCall:

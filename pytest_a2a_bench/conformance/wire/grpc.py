@@ -17,7 +17,7 @@ from pytest_a2a_bench.a2a.card import read_target
 from pytest_a2a_bench.a2a.grpc_channel import explain_grpc, open_channel
 from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
 from pytest_a2a_bench.conformance.wire.reply import (
@@ -72,12 +72,12 @@ class GrpcWire:
         # A method of no known name has no message types: it is sent empty, to see how the server refuses it.
         if request.operation not in OPERATIONS:
             return await self._invoke(request, request.operation, b"", None)
-        op = operation(request.operation)
+        op = OPERATIONS[request.operation]
         method, request_type, reply_type = self._names(op)
         content = self._write(request, request_type)
         return await self._invoke(request, method, content, self._message(reply_type))
 
-    def _names(self, op: Operation) -> tuple[str, str, str]:
+    def _names(self, op: Operation) -> tuple[str, ...]:
         if self.version != "0.3":
             return op.name, op.request, op.reply
         if not op.grpc03[0]:

@@ -19,7 +19,7 @@ from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
 from pytest_a2a_bench.conformance.wire.reply import (
@@ -148,7 +148,7 @@ class HttpWire:
         if request.path is not None:
             return "GET", self.url.rstrip("/") + request.path, None
         if self.binding == "HTTP+JSON":
-            spelled = rest_call(operation(request.operation), request.params, version=self.version, tenant=self.tenant)
+            spelled = rest_call(OPERATIONS[request.operation], request.params, version=self.version, tenant=self.tenant)
             path = self.url.rstrip("/") + spelled.path
             return spelled.verb, _with_query(path, spelled.query), spelled.body
         # In 1.0 the tenant is a member of the parameters; the path carries it on HTTP+JSON only.

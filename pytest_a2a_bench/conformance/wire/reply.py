@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -61,60 +62,38 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    # 1.0.1 rewrote six of nine rows: what was right in 1.0.0 is a warning and no failure.
     """One row of the specification's table of errors (1.0.1 §5.4).
 
-    :param http_old: the HTTP status of 1.0.0 where it differs; ``grpc_old`` likewise.
+    :param http_old: the HTTP status of 1.0.0 where it differs; ``grpc_old`` likewise. 1.0.1 rewrote six of nine rows:
+        what was right in 1.0.0 is a warning and no failure.
     """
 
     name: str
     code: int
     http: int
     grpc: str
-    reason: str = ""
     http_old: int = 0
     grpc_old: str = ""
+
+    @property
+    def reason(self) -> str:
+        """``ErrorInfo.reason`` of an error of A2A's own, such as TASK_NOT_FOUND; empty for those of JSON-RPC."""
+        own = -32099 <= self.code <= -32000
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name.removesuffix("Error")).upper() if own else ""
 
 
 ERRORS: Mapping[str, ErrorRow] = {
     row.name: row
     for row in (
-        ErrorRow("TaskNotFoundError", -32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
-        ErrorRow("TaskNotCancelableError", -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE", 409),
-        ErrorRow(
-            "PushNotificationNotSupportedError",
-            -32003,
-            400,
-            "FAILED_PRECONDITION",
-            "PUSH_NOTIFICATION_NOT_SUPPORTED",
-            grpc_old="UNIMPLEMENTED",
-        ),
-        ErrorRow(
-            "UnsupportedOperationError",
-            -32004,
-            400,
-            "FAILED_PRECONDITION",
-            "UNSUPPORTED_OPERATION",
-            grpc_old="UNIMPLEMENTED",
-        ),
-        ErrorRow("ContentTypeNotSupportedError", -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", 415),
-        ErrorRow("InvalidAgentResponseError", -32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE", 502),
-        ErrorRow(
-            "ExtendedAgentCardNotConfiguredError",
-            -32007,
-            400,
-            "FAILED_PRECONDITION",
-            "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-        ),
-        ErrorRow("ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
-        ErrorRow(
-            "VersionNotSupportedError",
-            -32009,
-            400,
-            "FAILED_PRECONDITION",
-            "VERSION_NOT_SUPPORTED",
-            grpc_old="UNIMPLEMENTED",
-        ),
+        ErrorRow("TaskNotFoundError", -32001, 404, "NOT_FOUND"),
+        ErrorRow("TaskNotCancelableError", -32002, 400, "FAILED_PRECONDITION", 409),
+        ErrorRow("PushNotificationNotSupportedError", -32003, 400, "FAILED_PRECONDITION", grpc_old="UNIMPLEMENTED"),
+        ErrorRow("UnsupportedOperationError", -32004, 400, "FAILED_PRECONDITION", grpc_old="UNIMPLEMENTED"),
+        ErrorRow("ContentTypeNotSupportedError", -32005, 400, "INVALID_ARGUMENT", 415),
+        ErrorRow("InvalidAgentResponseError", -32006, 500, "INTERNAL", 502),
+        ErrorRow("ExtendedAgentCardNotConfiguredError", -32007, 400, "FAILED_PRECONDITION"),
+        ErrorRow("ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION"),
+        ErrorRow("VersionNotSupportedError", -32009, 400, "FAILED_PRECONDITION", grpc_old="UNIMPLEMENTED"),
         ErrorRow("ParseError", -32700, 400, "INVALID_ARGUMENT"),
         ErrorRow("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT"),
         ErrorRow("MethodNotFoundError", -32601, 404, "UNIMPLEMENTED"),
