@@ -25,13 +25,12 @@ from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.cli._settings import read_config
-from pytest_a2a_bench.conformance.accepted import to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.engine import check_all
 from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS, CheckResult, Planned, Requirement
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.report import Judgement, Report, judge
+from pytest_a2a_bench.conformance.report import Judgement, Report, judge, to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of

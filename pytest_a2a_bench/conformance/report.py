@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from pytest_a2a_bench.conformance.finding import (
     outcome_of,
 )
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
+from pytest_a2a_bench.redact import one_line
 
 Status = Literal["passed", "failed", "warned", "waived", "skipped", "error", "inconclusive", "explained"]
 
@@ -358,3 +360,51 @@ def _judgement_json(judgement: Judgement) -> dict[str, Any]:
         "seconds": round(result.seconds, 4),
         "findings": [dataclasses.asdict(finding) for finding in result.findings],
     }
+
+
+# --- what fails today, as waivers, so that a gate fails for what is new only ------------------------------------------
+
+# Characters of a text in a comment.
+_FOUND = 110
+
+
+def to_accept(judgements: Iterable[Judgement], *, strict: bool = False) -> list[Judgement]:
+    """Return what needs a waiver, so that a run of the same agent passes.
+
+    What is explained by another check is among it: waived checks explain nothing, so that it would stand for itself as
+    soon as its cause is waived. Checks of ACTS files cannot be waived.
+
+    :param strict: whether a SHOULD that is not kept fails a run.
+    """
+    failing = ("failed", "warned") if strict else ("failed",)
+    return [
+        j
+        for j in judgements
+        if j.result.requirement.group != ACTS
+        and (j.status == "failed" or (j.status == "explained" and outcome_of(j.findings) in failing))
+    ]
+
+
+def waiver_for(judgement: Judgement, reason: str) -> Waiver:
+    """Return the waiver of one check, in its version and on its binding only."""
+    entry = judgement.result.requirement
+    return Waiver(entry.id, reason, binding=judgement.result.binding, version=entry.version)
+
+
+def to_toml(judgements: Iterable[Judgement], reason: str) -> str:
+    """Return the tables of a file of waivers, each with what was found.
+
+    :param reason: printable text.
+    """
+    return "".join(f"{line}\n" for judgement in judgements for line in _table(judgement, reason))
+
+
+def _table(judgement: Judgement, reason: str) -> Iterator[str]:
+    waiver = waiver_for(judgement, reason)
+    found = judgement.findings[0].found if judgement.findings else judgement.result.reason
+    yield "[[waiver]]"
+    yield f"# {one_line(judgement.result.requirement.text, _FOUND)}: {one_line(found, _FOUND)}"
+    for key in ("id", "binding", "version", "reason"):
+        # What JSON makes of printable text is TOML, too.
+        yield f"{key} = {json.dumps(getattr(waiver, key), ensure_ascii=False)}"
+    yield ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import http.client
 import json
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
+from http import client
 from typing import Any
 
 import h11
@@ -121,9 +120,7 @@ class WebhookReceiver:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.close()
 
     async def start(self) -> None:
@@ -186,78 +183,70 @@ class WebhookReceiver:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        incoming = _Incoming(reader, writer)
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
+
+        async def send(event: h11.Event) -> None:
+            writer.write(http.send(event) or b"")
+            await writer.drain()
+
+        async def respond(status: int) -> None:
+            reason = client.responses.get(status, "Status").encode("ascii")
+            # One delivery a connection: whether an agent can send a second one on it is no question of A2A's.
+            headers = [("Content-Length", "0"), ("Connection", "close")]
+            await send(h11.Response(status_code=status, headers=headers, reason=reason))
+
         try:
             async with asyncio.timeout(_READ_SECONDS):
-                arrived = await incoming.read()
+                arrived = await _read(http, reader, send)
         except h11.RemoteProtocolError as error:
-            await incoming.respond(error.error_status_hint)
+            await respond(error.error_status_hint)
             return
         if arrived is None:
             return
         path, delivery = arrived
-        # What stands between the agent and this may have changed what comes before the name.
+        # A proxy between the agent and this may have changed what comes before the name.
         hook = self._hooks.get(path.partition("?")[0].rpartition("/")[2], self._everything)
         if hook is None:
-            await incoming.respond(404)
+            await respond(404)
             return
         hook.add(delivery)
         if hook.delay and len(hook.deliveries) <= hook.late:
             await asyncio.sleep(hook.delay)
         # After the delay, which stands for a receiver that is slow.
-        await incoming.respond(hook.status)
+        await respond(hook.status)
 
 
-class _Incoming:
-    """One request on a connection of its own, and its answer."""
+async def _read(
+    http: h11.Connection, reader: asyncio.StreamReader, send: Callable[[h11.Event], Awaitable[None]]
+) -> tuple[str, Delivery] | None:
+    """Return a request's target and what it delivers; None where the peer goes without asking.
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
+    :raises h11.RemoteProtocolError: if it is no request, or too large.
+    """
 
-    async def read(self) -> tuple[str, Delivery] | None:
-        """Return the request's target and what it delivers; None where the peer goes without asking.
-
-        :raises h11.RemoteProtocolError: if it is no request, or too large.
-        """
-        request = await self._next_event()
-        if not isinstance(request, h11.Request):
-            return None
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
-        # h11 has made sure that it is a number; a body that is announced as too large is not waited for.
-        if int(headers.get("content-length", "0")) > _BODY_LIMIT:
-            raise _too_large()
-        if self._http.they_are_waiting_for_100_continue:
-            # A sender that asks waits for this answer before its body; without it the delivery would come a second late
-            # or never.
-            await self._send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
-        body = bytearray()
-        while isinstance(event := await self._next_event(), h11.Data):
-            body += event.data
-            if len(body) > _BODY_LIMIT:
-                raise _too_large()
-        delivery = Delivery(request.method.decode("ascii"), headers, bytes(body), time.monotonic())
-        return request.target.decode("latin-1"), delivery
-
-    async def respond(self, status: int) -> None:
-        """Answer with an empty body, after which the connection is closed."""
-        reason = http.client.responses.get(status, "Status").encode("ascii")
-        # One delivery a connection: what an agent does with a second one on it is no question of A2A's.
-        headers = [("Content-Length", "0"), ("Connection", "close")]
-        await self._send(h11.Response(status_code=status, headers=headers, reason=reason))
-
-    async def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(await self._reader.read(_READ_BYTES))
+    async def next_event() -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        while (event := http.next_event()) is h11.NEED_DATA:
+            http.receive_data(await reader.read(_READ_BYTES))
         return event
 
-    async def _send(self, event: h11.Event) -> None:
-        self._writer.write(self._http.send(event) or b"")
-        await self._writer.drain()
-
-
-def _too_large() -> h11.RemoteProtocolError:
-    return h11.RemoteProtocolError(f"the body is larger than {_BODY_LIMIT} bytes", error_status_hint=413)
+    request = await next_event()
+    if not isinstance(request, h11.Request):
+        return None
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+    too_large = h11.RemoteProtocolError(f"the body is larger than {_BODY_LIMIT} bytes", error_status_hint=413)
+    # h11 has made sure that it is a number; a body that is announced as too large is not waited for.
+    if int(headers.get("content-length", "0")) > _BODY_LIMIT:
+        raise too_large
+    if http.they_are_waiting_for_100_continue:
+        # A sender that asks waits for this answer before its body; without it the delivery would be late or lost.
+        await send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
+    body = bytearray()
+    while isinstance(event := await next_event(), h11.Data):
+        body += event.data
+        if len(body) > _BODY_LIMIT:
+            raise too_large
+    delivery = Delivery(request.method.decode("ascii"), headers, bytes(body), time.monotonic())
+    return request.target.decode("latin-1"), delivery
 
 
 async def _rounds(count: int = 5) -> None:
