@@ -191,7 +191,8 @@ async def accepted(ctx: Context) -> Cancelled:
 async def running_task_is_cancelled(ctx: Context) -> None:
     """Cancelling returns the task, cancelled; an agent may say that it cannot."""
     seen = await cancelled(ctx)
-    if seen.first.error is not None and seen.first.error.may_be("TaskNotCancelableError"):
+    refusals = ("TaskNotCancelableError", *(["UnsupportedOperationError"] if ctx.version == "0.3" else []))
+    if seen.first.error is not None and any(seen.first.error.may_be(name) for name in refusals):
         return
     if not seen.first.ok:
         found = f"cancelling a running task: {seen.first.describe()}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,12 +19,10 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     deliver,
 )
 from pytest_a2a_bench.conformance.checks.streaming import ordinary
-from pytest_a2a_bench.conformance.checks.tasks import OVERTAKEN, overtaken
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, OPERATIONS
 from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, Node, config_ids, state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
-from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
@@ -102,33 +99,6 @@ async def resubscribing_goes_on(ctx: Context) -> None:
     if state not in TERMINAL:
         found = f"the stream of a running task ended at {state or 'no state'}: {reply.describe()}"
         ctx.fail(found, expected="its events up to the terminal state", replies=(reply,))
-
-
-async def cancelling_is_possible_or_refused(ctx: Context) -> None:
-    """Unknown tasks are not found, terminal ones not cancelable, running ones are cancelled."""
-    reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
-    ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.call("CancelTask", {"id": task["id"]})
-    ctx.expect_error(reply, "TaskNotCancelableError", what="cancelling a completed task")
-    if not ctx.has_prompt("slow"):
-        return
-    for _ in range(ATTEMPTS):
-        started = time.monotonic()
-        running = await ctx.start_task(ctx.prompt("slow"))
-        reply = await ctx.call("CancelTask", {"id": running["id"]})
-        seconds = time.monotonic() - started
-        refusals = ("TaskNotCancelableError", "UnsupportedOperationError")
-        if state_of(reply.result) == "canceled" or (
-            reply.error is not None and any(reply.error.may_be(name) for name in refusals)
-        ):
-            return
-        # Only now: a task that was cancelled needs no comparison, and measuring costs a message.
-        if not overtaken(reply, seconds, await ctx.slow_seconds()):
-            found = f"cancelling a running task: {state_of(reply.result) or reply.describe()}"
-            ctx.fail(found, expected="the task in the state canceled, or TaskNotCancelableError", replies=(reply,))
-            return
-    ctx.skip(OVERTAKEN)
 
 
 async def extended_card_needs_credentials(ctx: Context) -> None:
@@ -369,24 +339,3 @@ async def paths_start_with_v1(ctx: Context) -> None:
         if reply.status in (405, 501) or (reply.status == 404 and not readable):
             verb, path = OPERATIONS[name].rest03
             ctx.fail(f"{verb} {path}: {reply.describe()}", expected=f"{verb} {path}", replies=(reply,))
-
-
-async def bodies_are_protobuf_json(ctx: Context) -> None:
-    """Bodies are protobuf's JSON: content for parts, task or message around the result."""
-    reply = await ctx.said()
-    ctx.skip_if_refused(reply)
-    result = reply.result if isinstance(reply.result, Mapping) else {}
-    if not any(isinstance(result.get(name), Mapping) for name in V03_WRAPPERS):
-        ctx.fail(f"message:send: {reply.describe()}", expected="an object with task or message", replies=(reply,))
-
-
-async def transport_is_spoken(ctx: Context) -> None:
-    """The declared address speaks the declared transport."""
-    reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
-    what = f"GetTask of an unknown task at {ctx.target.url}"
-    # A web server's 404 has the status of an unknown task, and is about the path.
-    nobody = absence(reply)
-    if nobody:
-        ctx.fail(f"{what}: {nobody}: {reply.describe()}", expected="TaskNotFoundError", replies=(reply,))
-    else:
-        ctx.expect_error(reply, "TaskNotFoundError", what=what)
