@@ -230,7 +230,7 @@ def test_the_token_is_nowhere_in_a_report(
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", "s3cret-token-value")
     for format in ("text", "json", "junit", "sarif", "markdown"):
-        run(bad_url, "--id", "GET-002", "--auth-env", "MY_TOKEN", "--format", format)
+        run(bad_url, "--id", "GET-002", "--set", "auth-env=MY_TOKEN", "--format", format)
         assert "s3cret-token-value" not in capsys.readouterr().out
 
 
