@@ -1,19 +1,16 @@
-"""A verdict, and a comparison of two runs, as lines of text (pure)."""
+"""The verdict of gates, and a comparison of two runs, as lines of text (pure)."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
+from pytest_a2a_bench.gates.terms import GateResult, Verdict
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.terms import GateResult, Verdict
-    from pytest_a2a_bench.model import TrialResult
-    from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
+from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
 
 _TASKS = 60
 

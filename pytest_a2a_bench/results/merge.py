@@ -67,7 +67,12 @@ def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] |
         store = Store(output)
         store.prepare()
         # Under one run id, without which the reader of a directory would take most of them for leftovers.
-        merged = tuple(store.take(result, whole.run_id) for _, results in held for result in results)
+        # Not synced: after a crash of the machine the parts are still there.
+        merged = tuple(
+            store.write(dataclasses.replace(result, run_id=whole.run_id), sync=False)
+            for _, results in held
+            for result in results
+        )
         # Last: a directory without it is not taken for a run's results.
         whole.write(output)
     return SelectedResults(whole, merged)

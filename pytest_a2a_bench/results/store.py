@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import platform
 import re
@@ -91,39 +90,19 @@ class Store:
         """Return the file of a trial, whether it exists or not."""
         return self.trials / f"{key.file_stem}.json"
 
-    def write(self, result: TrialResult) -> TrialResult:
+    def write(self, result: TrialResult, *, sync: bool = True) -> TrialResult:
         """Write a trial's file atomically, readable by its owner only, and return the result with its path.
 
+        :param sync: whether to wait until the file is on the disk.
         :raises StoreError: if it cannot be written.
         """
         target = self.path(result.key)
         try:
             self.trials.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, dump_json(result.to_json()))
+            write_atomically(target, dump_json(result.to_json()), sync=sync)
         except OSError as exc:
             raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(result, path=str(target))
-
-    def take(self, result: TrialResult, run_id: str) -> TrialResult:
-        """Copy a stored trial of another directory into this one as a run's own, and return it with its new path.
-
-        A file that this version wrote is copied but for its run id, which is much cheaper than to write it anew. It is
-        not forced onto the disk: what a crash of the machine takes is still where it was copied from.
-
-        :raises StoreError: if it cannot be read or written.
-        """
-        taken = dataclasses.replace(result, run_id=run_id)
-        source, target = Path(result.path or ""), self.path(result.key)
-        try:
-            copied = _with_run_id(source.read_bytes(), result.run_id, run_id)
-            if copied is None:
-                return self.write(taken)
-            with open(target, "xb", opener=_open_private) as stream:
-                stream.write(copied)
-            remote.written(target.resolve(), copied.decode("utf-8", errors="replace"))
-        except OSError as exc:
-            raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
-        return dataclasses.replace(taken, path=str(target))
 
     def forget(self, key: TrialKey) -> None:
         """Remove a trial's file; one that is elsewhere is not looked for any more."""
@@ -155,21 +134,6 @@ class Store:
         """
         for path in sorted(self.trials.glob("*.json")):
             yield load_trial(path)
-
-
-def _with_run_id(data: bytes, old: str, new: str) -> bytes | None:
-    """Return a trial file's bytes with another run id; None where that is not as simple as in a file of ours."""
-    text = data.decode("utf-8", errors="replace")
-    old_line, new_line = (f'\n "run_id": {json.dumps(name, ensure_ascii=False)},\n' for name in (old, new))
-    # One blank before a member makes it one of the file's own, as a text has no line break in it.
-    is_ours = text.startswith('{\n "schema_version"') and text.count('\n "run_id":') == text.count(old_line) == 1
-    if not is_ours or KNOWN.hide(text) != text:
-        return None
-    return data.replace(old_line.encode(), new_line.encode())
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)  # a transcript may hold what a user said
 
 
 def _from_elsewhere(path: Path) -> bytes | None:
@@ -210,9 +174,10 @@ def save(path: Path, text: str) -> None:
         raise StoreError(f"{path} cannot be written: {exc}") from exc
 
 
-def write_atomically(target: Path, text: str) -> None:
+def write_atomically(target: Path, text: str, *, sync: bool = True) -> None:
     """Write a file whole or not at all, readable by its owner only, and without the secrets of this process.
 
+    :param sync: whether to wait until the file is on the disk.
     :raises OSError: if it cannot be written.
     """
     text = KNOWN.hide(text)
@@ -228,7 +193,8 @@ def write_atomically(target: Path, text: str) -> None:
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
             stream.flush()
-            os.fsync(stream.fileno())
+            if sync:
+                os.fsync(stream.fileno())
         # First where it belongs: a file that is only here would be taken for one that is safe.
         remote.written(target, text)
         os.replace(name, target)
