@@ -7,7 +7,6 @@ import contextlib
 import json
 import logging
 import os
-import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,6 +33,7 @@ from pytest_a2a_bench.assessor.store import keep_removing, open_stores
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
@@ -84,8 +84,8 @@ async def serve(
     :param tracing: makes the spans of assessments; whoever calls closes it.
     :raises ConfigurationError: if it cannot be served as is said.
     """
-    listener = _listen(place)
-    url = _listening_url(place, listener.getsockname()[1])
+    listener = listen(place.host, place.port)
+    url = local_url(place.host, listener.getsockname()[1]) + "/"
     async with assessor(place, terms, callers, place.card_url or url, tracing) as app:
         config = uvicorn.Config(
             app,
@@ -225,27 +225,6 @@ def _ended(record: Record, task: Task | None) -> Record:
     told = " ".join(part.text for part in task.status.message.parts)
     is_canceled = task.status.state == TaskState.TASK_STATE_CANCELED
     return record.concluded("canceled" if is_canceled else "failed", told)
-
-
-# --- the socket -------------------------------------------------------------------------------------------------------
-
-
-def _listen(place: Place) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    try:
-        listener = socket.create_server((place.host, place.port), family=family, backlog=1024)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise ConfigurationError(
-            f"cannot listen on {place.host}:{place.port}: {reason}; choose another --port, or 0 for any free one"
-        ) from error
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
-
-
-def _listening_url(place: Place, port: int) -> str:
-    host = "127.0.0.1" if place.host in ("0.0.0.0", "::", "") else place.host
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:
