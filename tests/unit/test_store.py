@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import stat
 import subprocess
@@ -13,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results import store as store_module
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
-from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 
 def result(task: str = "1", run_id: str = "r1", **kwargs: object) -> TrialResult:
@@ -98,37 +95,3 @@ def test_what_a_process_left_that_nobody_waited_for_is_cleared_away(tmp_path: Pa
 
 
 SAID = ("an answer", 'quotes: \n "run_id": "r1",\n', "half of a pair: \ud83d", "naïve ☃")
-
-
-@pytest.mark.parametrize("said", SAID)
-@pytest.mark.parametrize("form", ["ours", "compact", "older"])
-def test_a_trial_that_is_taken_is_what_would_be_written(tmp_path: Path, said: str, form: str) -> None:
-    store = Store(tmp_path / "part")
-    stored = store.write(result(run_id="r1", transcript=(Turn("agent", said),), simulation={"run_id": "r1"}))
-    path = Path(str(stored.path))
-    if form == "compact":
-        path.write_text(json.dumps(json.loads(path.read_text())))
-    elif form == "older":  # of before a member was there
-        known = {name: value for name, value in json.loads(path.read_text()).items() if name != "held_again"}
-        path.write_text(json.dumps(known, indent=1))
-    found = store.read(stored.key)
-    assert found is not None
-    taken = Store(tmp_path / "taken")
-    taken.prepare()
-    returned = taken.take(found, "whole")
-    assert Path(str(returned.path)).stat().st_mode & 0o777 == 0o600
-    written = Store(tmp_path / "written").write(dataclasses.replace(found, run_id="whole"))
-    assert taken.read(stored.key) == returned
-    assert dataclasses.replace(returned, path=None) == dataclasses.replace(written, path=None)
-
-
-def test_what_has_become_a_secret_is_not_copied(tmp_path: Path) -> None:
-    store, taken = Store(tmp_path / "part"), Store(tmp_path / "taken")
-    stored = store.write(result(transcript=(Turn("agent", "it is hunter2hunter2"),)))
-    forget = KNOWN.remember([KnownSecret("a password", "hunter2hunter2")])
-    try:
-        taken.prepare()
-        returned = taken.take(stored, "whole")
-    finally:
-        forget()
-    assert "hunter2hunter2" not in Path(str(returned.path)).read_text()
