@@ -1,1 +1,1 @@
-"""The assessor: an agent that platforms ask over A2A to evaluate somebody's agent (AgentBeats calls it green)."""
+"""The assessor: an A2A agent that evaluates the agents of its callers (AgentBeats calls it a green agent)."""

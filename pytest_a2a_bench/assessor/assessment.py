@@ -1,7 +1,7 @@
-"""One assessment: the trials of a plan on the plugin's own runner and pool, their files in a directory of its own.
+"""Run one assessment: the trials of a plan by the runner and pool that the plugin uses, or the checks of a protocol.
 
-What is here is the glue that ``plugin/trials`` is for pytest. It runs in a thread of its own and is told to stop from
-others. What it leaves on disk is what a pytest run leaves: ``a2a-bench report`` and ``a2a-bench promote`` read it.
+It runs in a thread of its own, and other threads may stop it. Its directory has the files of a pytest run, which
+``a2a-bench report`` and ``a2a-bench promote`` read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.assessor.protocol import ProtocolRun
+from pytest_a2a_bench.assessor.protocol import judge_protocol
 from pytest_a2a_bench.assessor.terms import Plan, Terms
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.gates.files import JudgedAgent, StoredVerdict, write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import Thresholds, Trials, find_missed
-from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.metrics import add_known
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -47,8 +47,8 @@ _LOOK = 0.2
 _WAIT = 10.0
 """Seconds in which an agent that was just started has to answer."""
 
-_REACHING = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
-"""What of the environment connections to a caller's agent are made with; of our tokens the one that is for it."""
+_NETWORK_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
+"""Environment variables that connections to a caller's agent may use, beside the token that is for this agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +89,20 @@ class Progress:
 
 
 class AssessmentFailed(Exception):
-    """An assessment that came to no result, and why."""
+    """The assessment has no result; the message says why."""
 
 
 class Stopped(Exception):
-    """The assessment was told to stop."""
+    """The assessment was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """What an assessment came to.
+    """The outcome of an assessment.
 
-    :param agent: name and version from the agent's card; ``interface`` is how it was spoken to.
+    :param agent: name and version from the agent's card; ``interface`` its protocol version and transport.
     :param results: of the trials, in the order of the plan; empty for the protocol, which has a ``report``.
-    :param seconds: how long it took, since it was last taken up.
+    :param seconds: how long it took since it was last begun or taken up.
     """
 
     plan: Plan
@@ -136,7 +136,7 @@ class Assessment:
         self._terms = terms
         self._directory = terms.directory(name)
         token = plan.settings.auth_env
-        self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING or k == token}
+        self._environ = {k: v for k, v in environ.items() if k.lower() in _NETWORK_VARIABLES or k == token}
         self._note = note
         self._tracing = tracing
         self._stop = Stop()
@@ -152,7 +152,7 @@ class Assessment:
             pool.cancel_all()
 
     def run(self) -> Concluded:
-        """Hold the trials, or judge the protocol, and return what came of it.
+        """Run the trials, or judge the protocol, and return the outcome.
 
         :raises AssessmentFailed: if it came to no result.
         :raises Stopped: if it was stopped.
@@ -161,21 +161,21 @@ class Assessment:
         self._deadline = began + self._terms.seconds
         try:
             with self._target() as target:
-                found = self._judge(target) if self.plan.is_protocol else self._hold(target)
+                found = self._judge(target) if self.plan.is_protocol else self._run_trials(target)
         except A2ABenchError as error:
-            self._see_whether_stopped()
-            self._see_whether_in_time(error)
+            self._raise_if_stopped()
+            self._raise_if_late(error)
             if isinstance(error, InfrastructureError | CardError):
                 raise AssessmentFailed(f"Agent error: {error}") from error
             raise AssessmentFailed(f"the assessment is not possible: {error}") from error
-        self._see_whether_stopped()
+        self._raise_if_stopped()
         return dataclasses.replace(found, seconds=time.monotonic() - began, run_id=self.name)
 
-    def _see_whether_stopped(self) -> None:
+    def _raise_if_stopped(self) -> None:
         if self._stop.is_set():
             raise Stopped(self.name)
 
-    def _see_whether_in_time(self, error: Exception | None = None) -> None:
+    def _raise_if_late(self, error: Exception | None = None) -> None:
         if time.monotonic() >= self._deadline:
             raise AssessmentFailed(
                 f"stopped after {self.progress.text}: it took longer than the {self._terms.seconds:g} s that this "
@@ -200,20 +200,20 @@ class Assessment:
 
     # -- trials --
 
-    def _hold(self, target: Settings) -> Concluded:
+    def _run_trials(self, target: Settings) -> Concluded:
         store = Store(self._directory)
         store.prepare()
         stopping.forget(self._directory)
         for player, problem in models.find_problems(target):
             raise AssessmentFailed(f"the assessment is not possible: the {player}: {problem}")
         with AgentConnection(self._config(target)) as connection:
-            agent, interface = _look_at(connection, self._stop)
+            agent, interface = _read_card(connection, self._stop)
             self._agent = f"{agent}, {interface}"
             self._write_manifest(self._agent)
             self._forget_interrupted(store)
             limits = Limits(target.trial_timeout, target.run_timeout, self._deadline)
             halting = Stopping(
-                Breaker(target.breaker), limits, self._directory, self.name, lambda: _ask(connection.config)
+                Breaker(target.breaker), limits, self._directory, self.name, lambda: _probe(connection.config)
             )
             runner = Runner(
                 # Results name a built-in agent by its name, not by the port that it happened to get.
@@ -225,21 +225,20 @@ class Assessment:
                 tracing=self._tracing,
                 stopping=halting,
             )
-            results = self._wait_for(runner, store, target.concurrency)
-            self._see_whether_stopped()
+            results = self._wait_for(runner, target.concurrency)
+            self._raise_if_stopped()
             self._write_verdict(results, agent, interface)
-            self._refuse_broken(results, halting)
+            self._require_results(results, halting)
         return Concluded(self.plan, agent, interface, tuple(results))
 
-    def _wait_for(self, runner: Runner, store: Store, concurrency: int) -> list[TrialResult]:
-        """Hold the trials and return their results, in order, as far as they have any."""
+    def _wait_for(self, runner: Runner, concurrency: int) -> list[TrialResult]:
+        """Run the trials and return the results that there are, in the order of the plan."""
         pool = self._pool = Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
         try:
             if self._stop.is_set():  # stopped before there was a pool
                 pool.cancel_all()
             futures = [pool.submit(key) for key in self.plan.keys]
             waiting = set(futures)
-            usage = Usage()
             while waiting:
                 concurrent.futures.wait(waiting, _LOOK, concurrent.futures.FIRST_COMPLETED)
                 # Asked themselves: to wait() a future that was cancelled in the queue is never done.
@@ -247,28 +246,23 @@ class Assessment:
                 waiting -= done
                 for future in done:
                     if not future.cancelled():
-                        usage = usage + self._take(future.result())
-                if self._terms.cost is not None and (usage.cost_usd or 0.0) > self._terms.cost and waiting:
+                        self._note(future.result())
+                        self.progress = self.progress.after(future.result())
+                most = self._terms.cost
+                if most is not None and (self.progress.cost or 0.0) > most and waiting:
                     pool.cancel_all()
                     raise AssessmentFailed(
-                        f"stopped after {self.progress.text}: it cost more than the ${self._terms.cost:g} that this "
-                        "assessor allows"
+                        f"stopped after {self.progress.text}: it cost more than the ${most:g} that this assessor allows"
                     )
             return [future.result() for future in futures if not future.cancelled()]
         finally:
             pool.close()
 
-    def _take(self, result: TrialResult) -> Usage:
-        self._note(result)
-        usage = result.agent_usage + result.user_usage
-        self.progress = self.progress.after(result)
-        return usage
-
-    def _refuse_broken(self, results: list[TrialResult], halting: Stopping) -> None:
-        """See that there is something to score: a run that was broken off is an error, and no low score."""
+    def _require_results(self, results: list[TrialResult], halting: Stopping) -> None:
+        """Raise unless there is something to score: a run that was broken off is an error, and no low score."""
         opened = halting.known
         if opened is not None or any(r.status == "not_run" for r in results):
-            self._see_whether_in_time()
+            self._raise_if_late()
             why = opened.text if opened is not None else "it took too long"
             raise AssessmentFailed(f"Agent error: stopped after {self.progress.text}: {why}")
         if not any(r.status == "evaluated" for r in results):
@@ -279,7 +273,7 @@ class Assessment:
             raise AssessmentFailed(f"{none} ({', '.join(sorted({r.error_type or r.status for r in results}))})")
 
     def _forget_interrupted(self, store: Store) -> None:
-        """Remove what trials left that were cut off when this assessment was interrupted: they are held again."""
+        """Remove results of trials that were cut off when this assessment was interrupted: they run again."""
         for key in self.plan.keys:
             with contextlib.suppress(StoreError):
                 found = store.read(key)
@@ -304,28 +298,26 @@ class Assessment:
         ).write(self._directory)
 
     def _write_verdict(self, results: list[TrialResult], agent: str, interface: str) -> None:
-        """Write the verdict that a run without gates has, which the page shows."""
-        held = [r for r in results if r.status != "not_run"]
-        trials = Trials(held, selected=len(self.plan.keys), not_run=len(self.plan.keys) - len(held))
+        """Write the verdict of a run without gates, which the report shows."""
+        ran = [r for r in results if r.status != "not_run"]
+        trials = Trials(ran, selected=len(self.plan.keys), not_run=len(self.plan.keys) - len(ran))
         verdict = judge(trials, Thresholds())
         endpoint = without_query(self.plan.request.agent, self.plan.request.agent)
-        stored = StoredVerdict.of(verdict, self.name, trials, find_missed(held, frozenset()))
+        stored = StoredVerdict.of(verdict, self.name, trials, find_missed(ran, frozenset()))
         write_verdict(self._directory, dataclasses.replace(stored, agent=JudgedAgent(endpoint, agent, interface)))
 
     # -- the protocol --
 
     def _judge(self, target: Settings) -> Concluded:
-        run = ProtocolRun(self._config(target), target)
-
         def note(total: int, done: int, passed: int, errors: int) -> None:
             self.progress = Progress("checks", total, done, passed, errors)
 
-        report = run.judge(self._directory, note, self._stop, self._deadline)
+        report = judge_protocol(self._config(target), target, self._directory, note, self._stop, self._deadline)
         return Concluded(self.plan, report.agent, ", ".join(report.interfaces), report=report)
 
 
-def _look_at(connection: AgentConnection, stop: Stop) -> tuple[str, str]:
-    """Return what the agent's card says it is, and how it is spoken to; an agent that just starts is waited for."""
+def _read_card(connection: AgentConnection, stop: Stop) -> tuple[str, str]:
+    """Return name and interface from the agent's card; wait for an agent that just starts."""
     deadline = time.monotonic() + _WAIT
     while True:
         try:
@@ -341,8 +333,8 @@ def _look_at(connection: AgentConnection, stop: Stop) -> tuple[str, str]:
     return agent, f"A2A {chosen.version} {chosen.transport}"
 
 
-def _ask(config: ClientConfig) -> str:
-    """Ask an agent anew, and return what went wrong; empty where it answers."""
+def _probe(config: ClientConfig) -> str:
+    """Connect to an agent anew, and return the error; empty where it answers."""
     with AgentConnection(config) as fresh:
         try:
             fresh.wait_until_ready(0.0)

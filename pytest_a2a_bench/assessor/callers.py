@@ -1,4 +1,4 @@
-"""Who may call: bearer tokens from a file or the environment, each a caller's; a line that is taken out is revoked."""
+"""Authenticate callers by bearer tokens from a file or the environment; a token whose line is removed is revoked."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One who may call.
-
-    :param token: what this caller shows.
-    """
+    """A caller and its token."""
 
     name: str
     token: str
@@ -69,7 +66,7 @@ def _entries(text: str) -> Iterator[str]:
 
 
 class Callers:
-    """The callers there are now.
+    """The callers of now.
 
     :param path: file of tokens; it is read again when it changes.
     :param fixed: callers from the environment.
@@ -101,9 +98,9 @@ class Callers:
         return cls(path, fixed)
 
     def who(self, authorization: str) -> str | None:
-        """Return the caller's name, or None where nobody knows the token.
+        """Return the caller's name, or None for an unknown token.
 
-        Every token is compared, each in constant time, so that the answer takes as long whatever is sent.
+        Every token is compared, each in constant time, so that the time of the answer tells nothing about them.
 
         :param authorization: the header's value: ``Bearer TOKEN``, or HTTP basic with the token as password, which is
             what browsers can send.
@@ -128,14 +125,13 @@ class Callers:
                 return
             read = read_tokens(path.read_text(encoding="utf-8"), f"--auth-file {path}")
         except (OSError, UnicodeError, ConfigurationError) as error:
+            if is_first and isinstance(error, ConfigurationError):
+                raise
             if is_first:
-                told = (
-                    error if isinstance(error, ConfigurationError) else f"--auth-file {path}: cannot be read ({error})"
-                )
-                raise ConfigurationError(str(told)) from error
+                raise ConfigurationError(f"--auth-file {path}: cannot be read ({error})") from error
             if self._read:
                 log.error("no token of %s counts any more: it cannot be read", path)
-            # Whoever damages the file, or empties it, lets nobody in.
+            # A damaged or empty file lets no caller in.
             self._read, self._stamp = (), None
             return
         # Revoked ones stay remembered as secrets: they may still be used elsewhere.

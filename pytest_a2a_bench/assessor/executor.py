@@ -286,7 +286,7 @@ class AssessmentExecutor(AgentExecutor):
 
         def leave(future: asyncio.Future[Concluded] | None = None) -> None:
             if future is not None and not future.cancelled():
-                future.exception()  # else asyncio logs that nobody retrieved it
+                future.exception()  # else asyncio logs that it was never retrieved
             self.running.pop(record.name, None)
             self._queue.leave(record)
             self.give_back(record.name)

@@ -25,7 +25,7 @@ BODY = "a2a_bench.body"
 
 
 def counted(app: ASGIApp, monitor: Monitor) -> ASGIApp:
-    """Count what is answered."""
+    """Count requests and the status of their answers."""
 
     async def count(scope: Scope, receive: Receive, send: Send) -> None:
         async def note(message: Message) -> None:
@@ -39,7 +39,7 @@ def counted(app: ASGIApp, monitor: Monitor) -> ASGIApp:
 
 
 def guarded(app: ASGIApp, callers: Callers) -> ASGIApp:
-    """Let in only those who show a token, and say who they are."""
+    """Let in only requests with a caller's token, and note whose it is."""
 
     async def authenticate(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
@@ -56,10 +56,10 @@ def guarded(app: ASGIApp, callers: Callers) -> ASGIApp:
 
 
 def called_by_name(app: ASGIApp, base: str) -> ASGIApp:
-    """Let in only who calls us by an address of this machine or by the card's, and no page of another site.
+    """Let in only requests to an address of this machine or to the card's host, and none from a page of another site.
 
-    For an assessor without tokens: a browser here carries what any site wants, under a name that means this machine
-    a moment later (DNS rebinding), or as a form.
+    For an assessor without tokens: a browser on this machine sends requests for any site, under a name that becomes an
+    address of this machine (DNS rebinding), or as a form.
 
     :param base: the URL that the card shows.
     """
@@ -78,8 +78,8 @@ def called_by_name(app: ASGIApp, base: str) -> ASGIApp:
             headers = Headers(scope=scope)
             host, origin = headers.get("host", ""), headers.get("origin")
             if not is_ours(f"//{host}"):
-                told = f"this assessor is not called {host[:100]!r}; its operator gives it --card-url, or tokens"
-                refusal = JSONResponse({"error": told}, 421)
+                problem = f"this assessor is not called {host[:100]!r}; its operator gives it --card-url, or tokens"
+                refusal = JSONResponse({"error": problem}, 421)
             elif scope["method"] not in ("GET", "HEAD") and origin is not None and not is_ours(origin):
                 refusal = JSONResponse({"error": "pages of other sites may not call this assessor"}, 403)
         await (refusal or app)(scope, receive, send)
@@ -88,7 +88,7 @@ def called_by_name(app: ASGIApp, base: str) -> ASGIApp:
 
 
 def bounded(app: ASGIApp, most: int = MAX_BODY) -> ASGIApp:
-    """Refuse bodies that are too large, however they announce themselves."""
+    """Refuse bodies that are too large, with or without a Content-Length."""
 
     async def measure(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

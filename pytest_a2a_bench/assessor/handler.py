@@ -172,8 +172,8 @@ class StrictContextBuilder(DefaultServerCallContextBuilder):
             )
         body = json_object(request.scope.get(BODY, b""))
         if wrong := dict(_wrong_fields(request, body)):
-            told = "; ".join(f"{field} {problem}" for field, problem in wrong.items())
-            raise InvalidParamsError(message=told, data={"errors": _errors(wrong)})
+            message = "; ".join(f"{field} {problem}" for field, problem in wrong.items())
+            raise InvalidParamsError(message=message, data={"errors": _errors(wrong)})
         context = super().build(request)
         method = body.get("method")
         is_old = isinstance(method, str) and "/" in method
@@ -252,8 +252,8 @@ def _params_error(model: Any, call: Mapping[str, Any]) -> dict[str, Any] | None:
     except ValidationError as error:
         wrong = {".".join(map(str, one["loc"][1:])): one["msg"] for one in error.errors() if one["loc"][0] == "params"}
         if wrong:
-            told = "; ".join(f"{field or 'params'}: {problem}" for field, problem in list(wrong.items())[:5])
-            return {"code": -32602, "message": f"Invalid parameters: {told}", "data": {"errors": _errors(wrong)}}
+            problems = "; ".join(f"{field or 'params'}: {problem}" for field, problem in list(wrong.items())[:5])
+            return {"code": -32602, "message": f"Invalid parameters: {problems}", "data": {"errors": _errors(wrong)}}
     return None
 
 

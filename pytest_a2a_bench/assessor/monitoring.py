@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -27,40 +27,30 @@ _METHODS = ("GET", "POST", "DELETE")
 
 
 class Monitor:
-    """The numbers of one process, in a registry of their own. Safe to use from many threads."""
+    """The metrics of one process, in a registry of their own. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "a2a_assessor_requests", "HTTP requests by method and status", ("method", "status"), registry=registry
-        )
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"a2a_assessor_{name}", text, labels, registry=registry)
+
+        def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(f"a2a_assessor_{name}", text, buckets=buckets, registry=registry)
+
+        self._requests = counter("requests", "HTTP requests by method and status", "method", "status")
         self._state = Gauge("a2a_assessor_assessments", "Assessments now, by state", ("state",), registry=registry)
-        self._ended = Counter(
-            "a2a_assessor_assessments_ended",
-            "Assessments by what is evaluated and how they ended",
-            ("evaluation", "outcome"),
-            registry=registry,
-        )
-        self._seconds = Histogram(
-            "a2a_assessor_assessment_seconds", "Seconds of assessments", buckets=_ASSESSMENTS, registry=registry
-        )
-        self._trials = Counter(
-            "a2a_assessor_trials", "Trials by domain and outcome", ("domain", "outcome"), registry=registry
-        )
-        self._turns = Histogram(
-            "a2a_assessor_agent_turn_seconds", "Seconds that agents took for a turn", buckets=_TURNS, registry=registry
-        )
-        self._errors = Counter(
-            "a2a_assessor_agent_errors", "Trials that could not be evaluated, by error", ("type",), registry=registry
-        )
-        self._queries = Counter("a2a_assessor_org_queries", "Queries to CRM orgs", registry=registry)
-        self._tokens = Counter(
-            "a2a_assessor_tokens", "Tokens as agents and models report them", ("of", "direction"), registry=registry
-        )
-        self._cost = Counter("a2a_assessor_cost_dollars", "Dollars as agents and models report them", registry=registry)
+        self._ended = counter("assessments_ended", "Assessments that ended", "evaluation", "outcome")
+        self._seconds = histogram("assessment_seconds", "Seconds of assessments", _ASSESSMENTS)
+        self._trials = counter("trials", "Trials by domain and outcome", "domain", "outcome")
+        self._turns = histogram("agent_turn_seconds", "Seconds that agents took for a turn", _TURNS)
+        self._errors = counter("agent_errors", "Trials that could not be evaluated, by error", "type")
+        self._queries = counter("org_queries", "Queries to CRM orgs")
+        self._tokens = counter("tokens", "Tokens as agents and models report them", "of", "direction")
+        self._cost = counter("cost_dollars", "Dollars as agents and models report them")
 
     def watch(self, running: Callable[[], float], waiting: Callable[[], float]) -> None:
-        """Name what tells how many assessments run and wait."""
+        """Name the functions that return how many assessments run and wait."""
         self._state.labels("running").set_function(running)
         self._state.labels("waiting").set_function(waiting)
 
@@ -116,7 +106,7 @@ class Monitor:
             self._cost.inc(max(0.0, usage.cost_usd or 0.0))
 
     def render(self) -> bytes:
-        """Return the numbers in Prometheus's text format."""
+        """Return the metrics in Prometheus's text format."""
         return bytes(generate_latest(self._registry))
 
 
@@ -191,28 +181,28 @@ class _LoggedSpan(Span):
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OF_CLIENTS = ("a2a.server.routes", "a2a.compat", "a2a.server.request_handlers", "a2a.server.tasks", "a2a.utils")
-"""Loggers of the SDK that write tracebacks of what clients got wrong, which the clients are told."""
+"""Loggers of the SDK that write tracebacks of clients' mistakes, which the answers already name."""
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per record: time, level, logger, message, and what the record was given beside."""
+    """One JSON object per record: time, level, logger, message, and the record's extra members."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        told: dict[str, Any] = {
+        line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": one_line(record.getMessage(), 2000),
         }
-        told |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return KNOWN.hide(json.dumps(told, ensure_ascii=False, default=str))
+            line["traceback"] = self.formatException(record.exc_info)
+        return KNOWN.hide(json.dumps(line, ensure_ascii=False, default=str))
 
 
 def log_as_json() -> None:
-    """Let everything that is logged go to standard error as JSON."""
+    """Log to standard error as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()

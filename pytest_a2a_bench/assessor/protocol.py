@@ -1,4 +1,4 @@
-"""An agent's card and protocol, judged for an assessment: what ``a2a-bench conformance`` does, and can be stopped."""
+"""Judge an agent's card and protocol, as ``a2a-bench conformance`` does, in a way that can be stopped."""
 
 from __future__ import annotations
 
@@ -34,83 +34,75 @@ Note = Callable[[int, int, int, int], None]
 """Called with the numbers of checks: all, done, passed, errors."""
 
 
-class ProtocolRun:
-    """All checks of one agent."""
+def judge_protocol(
+    config: ClientConfig, settings: Settings, directory: Path, note: Note, stop: Stop, deadline: float = math.inf
+) -> Report:
+    """Run all checks of an agent, write the report, and return it; stopped, return what there is, and write nothing.
 
-    def __init__(self, config: ClientConfig, settings: Settings) -> None:
-        self._config, self._settings = config, settings
-
-    def judge(self, directory: Path, note: Note, stop: Stop, deadline: float = math.inf) -> Report:
-        """Run the checks, write the report, and return it; stopped, it returns what there is, and writes nothing.
-
-        :param deadline: when its time is up, by the monotonic clock.
-        :raises InfrastructureError: if nothing answers, nothing can be asked, or it takes too long; or if it is stopped
-            before the agent was looked at.
-        """
-        began = time.monotonic()
-        timeout = min(_TIMEOUT, self._settings.timeout)
-        with stop.ends_waiting():
-            subject = look_at(self._config, timeout=timeout)
-        if subject.problem:
-            raise CardError(f"the protocol cannot be judged: {subject.problem}")
-        planned = subject.plan()
-        results = list(subject.card_results())
-        total = len(results) + len(planned)
-        judge_ = Judge(subject.targets(self._config, Scenarios(), timeout), self._settings.concurrency)
-        over = threading.Event()
-        closer = threading.Thread(target=_close_when, args=(stop, over, judge_, deadline), name=_CLOSER, daemon=True)
-        try:
-            judge_.start(planned)
-            # Not before: what is closed before it has begun would begin all the same.
-            closer.start()
-            for one in planned:
-                _tell(note, total, results)
-                if stop.is_set():
-                    break
-                try:
-                    results.append(judge_.result(one))
-                except HarnessError:
-                    if time.monotonic() > deadline and not stop.is_set():
-                        raise InfrastructureError(f"it took too long ({len(results)} of {total} checks)") from None
-                    if not stop.is_set():
-                        raise
-        finally:
-            ended = stop.is_set()
-            over.set()
-            judge_.close()
-        report = Report(
-            endpoint=redact_url(self._config.endpoint),
-            judgements=tuple(judge(fold(results), strict=self._settings.strict)),
-            agent=subject.agent,
-            interfaces=subject.interfaces,
-            card_url=subject.card_url,
-            strict=self._settings.strict,
-            seconds=time.monotonic() - began,
-            planned=tuple(subject.planned),
-            profile="standard",
-            tool={"name": "pytest-a2a-bench", "version": __version__},
-        )
-        if ended:
-            return report
-        if not report.could_run:
-            raise InfrastructureError("no check of the protocol could be made; is the agent still there?")
-        save(directory / NAME, dump_json(report.to_json()))
-        _tell(note, total, results)
+    :param deadline: when its time is up, by the monotonic clock.
+    :raises InfrastructureError: if nothing answers, nothing can be asked, or it takes too long; or if it is stopped
+        before the agent's card was read.
+    """
+    began = time.monotonic()
+    timeout = min(_TIMEOUT, settings.timeout)
+    with stop.ends_waiting():
+        subject = look_at(config, timeout=timeout)
+    if subject.problem:
+        raise CardError(f"the protocol cannot be judged: {subject.problem}")
+    planned = subject.plan()
+    results = list(subject.card_results())
+    total = len(results) + len(planned)
+    checks = Judge(subject.targets(config, Scenarios(), timeout), settings.concurrency)
+    over = threading.Event()
+    closer = threading.Thread(target=_close_when, args=(stop, over, checks, deadline), name=_CLOSER, daemon=True)
+    try:
+        checks.start(planned)
+        # Not before: what is closed before it has begun would begin all the same.
+        closer.start()
+        for one in planned:
+            _tell(note, total, results)
+            if stop.is_set():
+                break
+            try:
+                results.append(checks.result(one))
+            except HarnessError:
+                if time.monotonic() > deadline and not stop.is_set():
+                    raise InfrastructureError(f"it took too long ({len(results)} of {total} checks)") from None
+                if not stop.is_set():
+                    raise
+    finally:
+        is_stopped = stop.is_set()
+        over.set()
+        checks.close()
+    report = Report(
+        endpoint=redact_url(config.endpoint),
+        judgements=tuple(judge(fold(results), strict=settings.strict)),
+        agent=subject.agent,
+        interfaces=subject.interfaces,
+        card_url=subject.card_url,
+        strict=settings.strict,
+        seconds=time.monotonic() - began,
+        planned=tuple(subject.planned),
+        profile="standard",
+        tool={"name": "pytest-a2a-bench", "version": __version__},
+    )
+    if is_stopped:
         return report
+    if not report.could_run:
+        raise InfrastructureError("no check of the protocol could be made; is the agent still there?")
+    save(directory / NAME, dump_json(report.to_json()))
+    _tell(note, total, results)
+    return report
 
 
-def _close_when(stop: threading.Event, over: threading.Event, judge_: Judge, deadline: float) -> None:
-    """Close once it is told to stop, or its time is up; whoever tells is not kept waiting. Ends with the checks."""
+def _close_when(stop: threading.Event, over: threading.Event, checks: Judge, deadline: float) -> None:
+    """Close the checks at once when they are stopped or their time is up; end when they have ended."""
     while not over.is_set():
         if stop.wait(_LOOK) or time.monotonic() > deadline:
-            judge_.close()
+            checks.close()
             return
 
 
 def _tell(note: Note, total: int, results: list[CheckResult]) -> None:
-    note(
-        total,
-        len(results),
-        sum(r.outcome in ("passed", "warned") for r in results),
-        sum(r.outcome == "error" for r in results),
-    )
+    passed = sum(r.outcome in ("passed", "warned") for r in results)
+    note(total, len(results), passed, sum(r.outcome == "error" for r in results))

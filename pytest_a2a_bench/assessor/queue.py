@@ -27,7 +27,7 @@ LOOK = 1.0
 """Seconds between two readings of the records, while an assessment waits."""
 
 _PATIENCE = 10.0
-"""Most seconds to wait for the lock, which is held for as long as it takes to count."""
+"""Most seconds to wait for the lock, which a process keeps for as long as it counts."""
 
 
 class Queue:
@@ -74,7 +74,7 @@ class Queue:
 
         :param tell: gets the number of assessments before this one, as a sentence.
         """
-        told = float("-inf")
+        last = float("-inf")
         while True:
             changed = self._changed
             if next((name for name, caller in self.waiting.items() if self._has_room(caller)), None) == record.name:
@@ -87,9 +87,9 @@ class Queue:
                 self.waiting = {record.name: self.running.pop(record.name), **self.waiting}
                 self._note(refused)
                 continue
-            if time.monotonic() - told >= SILENCE:
+            if time.monotonic() - last >= SILENCE:
                 await tell(f"waiting: {list(self.waiting).index(record.name)} before this one")
-                told = time.monotonic()
+                last = time.monotonic()
             with contextlib.suppress(OSError, TimeoutError):  # a directory that comes back
                 if self._is_shared:
                     self._note(await self._next_reading())

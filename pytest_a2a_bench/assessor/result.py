@@ -1,9 +1,9 @@
-"""What a caller gets: a summary for people, and one object in the shapes that leaderboards read (pure).
+"""The result of an assessment: a summary for people, and one object in the forms that leaderboards read (pure).
 
 The object has the members that AgentBeats' queries read (``score``, ``max_score``, ``pass_rate``, ``task_rewards``,
 ``time_used``), those of CRMArena's assessor (``metrics``, ``results``), and ours: what was evaluated how, errors apart
 from failures, intervals. What cannot be evaluated stays in every denominator. No gold, no expected action and nothing
-of a reward's details is in it: whoever assesses an agent must not be handed the answers.
+of a reward's details is in it: the caller may be the agent's author.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count, pass_hat_k_by_k, summarise
 
 NAME = "Result"
-"""What the artifact is called."""
+"""The name of the artifact."""
 
 _LONGEST = 2000
 """Characters of an utterance or observation in a trajectory; the transcript on disk has all of it."""
@@ -35,7 +35,7 @@ _LARGEST = 2_000_000
 
 
 def summary(found: Concluded) -> str:
-    """Return what a person wants to know, in a few lines that are not JSON."""
+    """Return a summary for people, in a few lines."""
     return "\n".join(_protocol_lines(found) if found.report is not None else _trial_lines(found))
 
 
@@ -91,7 +91,7 @@ def _trial_data(found: Concluded) -> dict[str, Any]:
     for r in results:
         if r.status == "evaluated":
             by_task[r.key.task_id].append(r.reward)
-    # Of the trials held here: a shard has some of a task's.
+    # Of this shard: it may have some of a task's trials.
     trials = Counter(key.task_id for key in found.plan.keys)
     # Of several trials the mean, in which one without a reward counts as 0.
     rewards = {task: sum(values) / trials[task] for task, values in by_task.items()}
@@ -132,16 +132,16 @@ def _pass_hat(results: Sequence[TrialResult]) -> dict[str, float]:
 
 
 def _provenance(results: Sequence[TrialResult]) -> dict[str, Any]:
-    """Return what made these numbers; where several things did, a list of them."""
+    """Return versions, user, judge and options behind the numbers; a list where trials differ."""
     suite = registry.find(results[0].key.suite)
     names = dict.fromkeys((*REPORTED_PROVENANCE, *(suite.reported if suite is not None else ())))
-    told: dict[str, Any] = {}
+    provenance: dict[str, Any] = {}
     for name in names:
         values = list(dict.fromkeys(r.provenance[name] for r in results if r.provenance.get(name) is not None))
         if values:
-            told[name] = values[0] if len(values) == 1 else values
+            provenance[name] = values[0] if len(values) == 1 else values
     dialects = list(dict.fromkeys(r.dialect for r in results if r.dialect))
-    return {**told, "dialect": dialects[0] if len(dialects) == 1 else dialects}
+    return {**provenance, "dialect": dialects[0] if len(dialects) == 1 else dialects}
 
 
 def _suite_notes(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -160,12 +160,12 @@ def _errors(results: Sequence[TrialResult]) -> dict[str, Any]:
     return {
         "count": len(wrong),
         "by_type": dict(Counter(map(_kind_of, wrong))),
-        "trials": [{"key": str(r.key), "status": r.status, "type": r.error_type, "error": _told(r)} for r in wrong],
+        "trials": [{"key": str(r.key), "status": r.status, "type": r.error_type, "error": _message(r)} for r in wrong],
     }
 
 
-def _told(result: TrialResult) -> str:
-    """Return what an error says; a traceback of an evaluator or of ours may quote what the task expects."""
+def _message(result: TrialResult) -> str:
+    """Return an error's message; that of an evaluator or of ours may quote what the task expects, and is left out."""
     return one_line(result.error or "", 300) if result.status == "infrastructure_error" else ""
 
 
@@ -207,17 +207,17 @@ def _trajectory(result: TrialResult) -> Iterator[dict[str, Any]]:
         if turn.role != "agent":
             continue
         number += 1
-        heard = []
+        observed = []
         for after in turns[i + 1 :]:
             if after.role == "agent":
                 break
-            heard.append(after.text or "")
+            observed.append(after.text or "")
         ends = i == last and result.status == "evaluated"
         yield {
             "turn": number,
             "agent_response": _said(turn),
             "action": _action(turn.calls[0]) if turn.calls else None,
-            "observation": _shortened("\n".join(heard)),
+            "observation": _shortened("\n".join(observed)),
             "reward": _number(result.reward) if ends else 0.0,
             "done": ends,
         }
@@ -253,8 +253,8 @@ def _protocol_lines(found: Concluded) -> Iterator[str]:
     assert found.report is not None
     passed, made = _made(found.report)
     yield f"conformance: {passed} of {count(made, 'check')} kept by {one_line(found.agent, 200)} ({found.interface})"
-    told = counts(found.report.rows)
-    yield ", ".join(f"{number} {name}" for name, number in told.items() if isinstance(number, int) and number)
+    numbers = counts(found.report.rows)
+    yield ", ".join(f"{number} {name}" for name, number in numbers.items() if isinstance(number, int) and number)
     broken = [row for row in found.report.rows if row.status == "failed"]
     yield from (f"failed: {row.id} [{row.binding}] {row.version} {row.level}" for row in broken[:20])
     if len(broken) > 20:
@@ -288,6 +288,6 @@ def _protocol_data(found: Concluded, report: Report) -> dict[str, Any]:
 
 
 def _made(report: Report) -> tuple[int, int]:
-    """Return how many checks are kept, and how many there are, without what does not apply or follows from another."""
+    """Return how many checks passed, and of how many, without those that do not apply or follow from another."""
     made = [row for row in report.rows if row.status not in ("skipped", "explained")]
     return sum(row.status in ("passed", "warned") for row in made), len(made)

@@ -1,4 +1,4 @@
-"""Serving the assessor: the A2A bindings, who may call them, and what ends and begins with the process."""
+"""Serve the assessor: its ASGI application, the process around it, and assessments that an earlier process left."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 _GRACE = 2
 _KEPT_ALIVE = 75
-"""Seconds that an idle connection stays open: whoever polls every few seconds must not meet its end on the way."""
+"""Seconds that an idle connection stays open: longer than clients wait between two polls."""
 _LOOK_FOR_ORPHANS = 3.0
 
 
@@ -65,7 +65,7 @@ class Place:
 
 
 class Served(NamedTuple):
-    """What callers of :func:`serve` are told once requests are answered."""
+    """Where requests are answered."""
 
     url: str
     card_url: str
@@ -81,7 +81,7 @@ async def serve(
     """Serve until SIGINT or SIGTERM; assessments that run then are taken up again by the next start.
 
     :param callers: who may call; None for everybody.
-    :param tracing: makes the spans of assessments; whoever calls closes it.
+    :param tracing: makes the spans of assessments; the caller closes it.
     :raises ConfigurationError: if it cannot be served as is said.
     """
     listener = listen(place.host, place.port)
@@ -109,7 +109,7 @@ async def serve(
 async def assessor(
     place: Place, terms: Terms, callers: Callers | None, base: str, tracing: Tracing = NO_TRACING
 ) -> AsyncIterator[ASGIApp]:
-    """Give the ASGI application; what was interrupted before is taken up, and what runs at the end is kept for later.
+    """Give the ASGI application; interrupted assessments are taken up, those that run at the end by the next start.
 
     :raises ConfigurationError: if the results directory or the database cannot be used.
     """
@@ -171,7 +171,7 @@ async def _keep_taking_up(handler: AssessorHandler, executor: AssessmentExecutor
     idle: frozenset[str] = frozenset()
     while True:
         try:
-            # Sent to an execution that was about to end, a message is lost, and nobody says so.
+            # A message that reached an execution about to end is lost without an error.
             for name in idle & executor.idle:
                 executor.give_back(name)
             idle = executor.idle
@@ -216,15 +216,15 @@ async def _take_up(handler: AssessorHandler, executor: AssessmentExecutor, recor
 
 
 def _ended(record: Record, task: Task | None) -> Record:
-    """Return the record of an assessment as its task says that it ended; without a task nobody waits for it."""
+    """Return the record of an assessment with the end that its task has; without a task no caller waits for it."""
     if task is None or task.status.state not in ENDED:
         return record.concluded("failed", "it was interrupted, and its task is gone")
     if task.status.state == TaskState.TASK_STATE_COMPLETED and task.artifacts:
         text, data = task.artifacts[0].parts[:2]
         return record.concluded("completed", text.text, json.loads(whole_numbers(MessageToJson(data.data))))
-    told = " ".join(part.text for part in task.status.message.parts)
+    text = " ".join(part.text for part in task.status.message.parts)
     is_canceled = task.status.state == TaskState.TASK_STATE_CANCELED
-    return record.concluded("canceled" if is_canceled else "failed", told)
+    return record.concluded("canceled" if is_canceled else "failed", text)
 
 
 async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:

@@ -1,7 +1,8 @@
-"""What an operator offers, and a request made into what is to be done: settings and the keys of its trials."""
+"""The terms of an operator, and a request made into a plan: settings and the keys of its trials."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ _SUITES: tuple[Evaluation, ...] = ("tau2", "crmarena")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What callers may ask for, and what every assessment is held with.
+    """What callers may ask for, and the settings of every assessment.
 
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
@@ -98,7 +99,7 @@ class Plan:
 
     @property
     def is_protocol(self) -> bool:
-        """Whether the agent's protocol is judged, and no trial held."""
+        """Whether the agent's protocol is judged, and no trial run."""
         return self.request.evaluation == "conformance"
 
 
@@ -108,12 +109,11 @@ def known_domains() -> dict[str, Evaluation]:
 
 
 def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
-    """Make a request into what is to be done.
+    """Make a request into a plan.
 
     :raises BadRequest: naming everything that cannot be done here.
     """
     problems = [*_agent_problems(request, terms), *_limit_problems(request, terms), *_offer_problems(request, terms)]
-    problems += _tool_problems(request, terms)
     settings = _settings(request, terms)
     whole: list[TrialKey] = []
     if request.evaluation != "conformance":
@@ -124,8 +124,8 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
         except A2ABenchError as error:
             problems.append(str(error))
         if len(whole) > terms.max_tasks * request.num_shards:
-            problems.append(f"{len(whole)} trials are asked for; at most {terms.max_tasks} are held: give num_tasks")
-        # Before they are made: a part of no trials is no assessment, and their number would be our work.
+            problems.append(f"{len(whole)} trials are asked for; at most {terms.max_tasks} are run: give num_tasks")
+        # Checked before the shards are made: one without trials is no assessment, and their number would be our work.
         if whole and request.num_shards > len(whole):
             problems.append(
                 f"num_shards is {request.num_shards}, and {request.domain} has {len(whole)} trials as they are asked "
@@ -136,38 +136,37 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
     return Plan(request, settings, _part_of(whole, request), tuple(whole))
 
 
+_TAKEN = (
+    *("seed", "split", "max_errors", "dialect", "tools", "history", "protocol", "transport", "streaming"),
+    *("user_retry", "tag_trials", "strict"),
+)
+"""Members of a request that are settings as they are; where they are None, the setting's default is used."""
+
+
 def _settings(request: Request, terms: Terms) -> Settings:
     usual = Settings()
     model = request.user_llm or next(iter(terms.models), None)
-    return Settings(
+    has_mcp = request.tools == "mcp"
+    taken = {name: value for name in _TAKEN if (value := getattr(request, name)) is not None}
+    return dataclasses.replace(
+        usual,
+        **taken,
         endpoint=request.agent,
         endpoint_source="cli",
-        suite=(request.domain,) if request.domain else ("conformance",),
+        suite=(request.domain or "conformance",),
         timeout=min(request.timeout or terms.timeout, terms.timeout),
         trials=request.num_trials,
-        seed=usual.seed if request.seed is None else request.seed,
-        split=request.split or usual.split,
         max_steps=request.max_steps or min(usual.max_steps, terms.max_steps),
         user=f"llm:{model}" if model else "scripted",
         user_llm_args=dict(request.user_llm_args) if model else {},
         judge_llm=terms.judge_llm,
-        dialect=request.dialect,
-        tools=request.tools,
-        mcp_bind=terms.mcp_bind if request.tools == "mcp" else None,
-        mcp_url=terms.mcp_url if request.tools == "mcp" else None,
-        history=request.history,
-        protocol=request.protocol,
-        transport=request.transport,
-        streaming=request.streaming,
-        max_errors=request.max_errors or usual.max_errors,
-        user_retry=request.user_retry,
+        mcp_bind=terms.mcp_bind if has_mcp else None,
+        mcp_url=terms.mcp_url if has_mcp else None,
         auth_env=request.agent_token if request.agent_token in terms.agent_tokens else None,
-        tag_trials=request.tag_trials,
         concurrency=min(request.concurrency or terms.concurrency, terms.concurrency),
         trial_timeout=min(usual.trial_timeout, terms.seconds),
         run_timeout=terms.seconds,
-        strict=request.strict,
-        # Taken up again after a restart, it has what it had.
+        # Trials that the same assessment finished before a restart are kept without it.
         resume=False,
         shard=f"{request.shard_index + 1}/{request.num_shards}" if request.num_shards > 1 else None,
         benchmark_options=_options(request, terms),
@@ -186,7 +185,7 @@ def _options(request: Request, terms: Terms) -> dict[str, Any]:
         "crm_aided": request.aided,
         "crm_drift": None if request.drift == "none" else request.drift,
         "crm_rot": request.rot,
-        # Of a name that is not offered there is a problem, told beside others.
+        # A name that is not offered is a problem, reported beside others.
         "tau2_data": terms.editions.get(request.edition or ""),
         "retrieval": _retrieval(request, terms),
     }
@@ -198,48 +197,47 @@ def _retrieval(request: Request, terms: Terms) -> str | None:
         return request.retrieval
     if request.domain != DOMAIN:
         return None
-    # Upstream's default asks models that the operator pays, and gives a shell here to whoever is behind the endpoint.
+    # Upstream's default asks models that the operator pays, and gives the agent a shell on this machine.
     return next(iter(terms.retrievals), None if terms.is_private else BEST_OFFLINE)
 
 
 def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
-    if request.agent.startswith(BUILTIN_PREFIX) and not terms.builtin:
+    """Say what is wrong with the agent under test, and with the way in which it is to call tools."""
+    is_builtin = request.agent.startswith(BUILTIN_PREFIX)
+    if is_builtin and not terms.builtin:
         yield f"{request.agent}: this assessor offers no built-in agents (--allow-builtin); give the agent's URL"
-    elif request.agent.startswith(BUILTIN_PREFIX) and request.agent.removeprefix(BUILTIN_PREFIX) not in BUILTIN:
+    elif is_builtin and request.agent.removeprefix(BUILTIN_PREFIX) not in BUILTIN:
         yield f"{request.agent} is not offered; of the built-in agents there are {', '.join(BUILTIN)}, without options"
-    if request.agent.startswith(BUILTIN_PREFIX) and request.evaluation == "conformance":
+    if is_builtin and request.evaluation == "conformance":
         yield f"{request.agent}: the protocol is judged on an agent with a URL"
-
-
-def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
-    above: tuple[tuple[str, float | None, float], ...] = (
-        ("max_steps", request.max_steps, terms.max_steps),
-        ("max_turns", request.max_turns, terms.max_steps),
-        ("max_user_turns", request.max_user_turns, terms.max_steps),
-        ("concurrency", request.concurrency, terms.concurrency),
-        ("timeout", request.timeout, terms.timeout),
-    )
-    for name, value, most in above:
-        if value is not None and value > most:
-            yield f"{name} is {value:g}; this assessor allows at most {most:g}"
-    if request.user_llm_args and request.user_llm is None and not terms.models:
-        yield "user_llm_args are for a model, and user_llm names none"
-
-
-def _tool_problems(request: Request, terms: Terms) -> Iterator[str]:
     if request.tools != "mcp":
         return
     if missing := missing_modules():
         yield f"tools is 'mcp', which this assessor does not offer: its operator has not installed {', '.join(missing)}"
     if request.dialect != "auto":
         yield "dialect says how calls are written in answers, and with tools 'mcp' the agent makes them: leave it out"
-    is_here = request.agent.startswith(BUILTIN_PREFIX) or is_loopback(urlsplit(request.agent).hostname or "")
-    if terms.mcp_bind is None and not is_here:
+    if terms.mcp_bind is None and not is_builtin and not is_loopback(urlsplit(request.agent).hostname or ""):
         yield "tools is 'mcp', which this assessor offers to agents on its own machine only (--mcp-bind)"
 
 
+def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
+    limits = {
+        "max_steps": terms.max_steps,
+        "max_turns": terms.max_steps,
+        "max_user_turns": terms.max_steps,
+        "concurrency": terms.concurrency,
+        "timeout": terms.timeout,
+    }
+    for name, most in limits.items():
+        value = getattr(request, name)
+        if value is not None and value > most:
+            yield f"{name} is {value:g}; this assessor allows at most {most:g}"
+    if request.user_llm_args and request.user_llm is None and not terms.models:
+        yield "user_llm_args are for a model, and user_llm names none"
+
+
 def _offer_problems(request: Request, terms: Terms) -> Iterator[str]:
-    """Say what is asked for that the operator does not offer."""
+    """Say which names in a request the operator does not offer."""
     offers = (
         ("user_llm", request.user_llm, terms.models, "the user is scripted"),
         ("edition", request.edition, tuple(terms.editions), "the installed data are used"),

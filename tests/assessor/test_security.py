@@ -195,7 +195,7 @@ def test_limits_are_told_together(tmp_path: Path) -> None:
     found = refused(terms, domain="mock", max_steps=60, concurrency=3, timeout=11, user_llm="openai/big", split="moon")
     for text in ("max_steps is 60", "concurrency is 3", "timeout is 11", "offers openai/small", "split is 'moon'"):
         assert text in found
-    assert "at most 2 are held" in refused(terms, domain="mock")
+    assert "at most 2 are run" in refused(terms, domain="mock")
     assert "no built-in agents" in refused(terms, domain="mock", num_tasks=1, agent="builtin:oracle")
     with_builtin = dataclasses.replace(terms, builtin=True)
     for agent in ("builtin:llm", "builtin:oracle?players={}", "builtin:echo"):

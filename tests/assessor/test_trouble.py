@@ -243,9 +243,9 @@ def test_a_judged_protocol_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(protocol, "look_at", lambda *_, **__: subject)
     monkeypatch.setattr(protocol, "Judge", Broken)
     settings = Settings(endpoint="http://127.0.0.1:9/")
-    run = protocol.ProtocolRun(ClientConfig.from_settings(settings, {}), settings)
+    config = ClientConfig.from_settings(settings, {})
     with pytest.raises(HarnessError):
-        run.judge(tmp_path, lambda *_: None, Stop())
+        protocol.judge_protocol(config, settings, tmp_path, lambda *_: None, Stop())
     for thread in threading.enumerate():
         if thread.name == protocol._CLOSER:
             thread.join(60)
