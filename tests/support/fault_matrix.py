@@ -1,7 +1,7 @@
 """The fault matrix of docs/explanations/reliability.md: its cells, how one is tried, and its tables.
 
-``python tests/support/fault_matrix.py --write`` tries every cell and writes the tables anew; with names of faults it
-tries only these.
+``PYTHONPATH=tests/servers:tests/agents python tests/support/fault_matrix.py --write`` tries every cell and writes the
+tables anew; with names of faults it tries only these.
 """
 
 from __future__ import annotations
