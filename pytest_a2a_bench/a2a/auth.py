@@ -73,7 +73,7 @@ def _read_origin(url: str, endpoint: str) -> Origin:
 
 
 def may_receive(url: str, config: ClientConfig) -> bool:
-    """Tell whether credentials may be sent to a URL."""
+    """Return whether credentials may be sent to a URL."""
     allowed = {origin_of(config.endpoint), *map(origin_of, config.allowed_origins)}
     try:
         return origin_of(url, config.endpoint) in allowed
@@ -187,10 +187,10 @@ def authentication(config: ClientConfig, card: AgentCard | None) -> AuthParts:
 
 
 async def obtain(config: ClientConfig, card: AgentCard) -> None:
-    """Ask for the token that a card wants, if it wants one, so that a refusal is told before anything needs it.
+    """Request the token that a card asks for, if any, so that a refusal is raised before it is needed.
 
     :raises AuthenticationError: if there is none to be had.
-    :raises TransportError: if the token endpoint is in trouble.
+    :raises TransportError: if the token endpoint fails.
     """
     source = source_of(authentication(config, card).headers.get("Authorization", ""))
     if source is not None:
@@ -207,7 +207,7 @@ def find_grant(config: ClientConfig, card: AgentCard | None) -> Grant | None:
         return None
     flow, required = next(_flows(card), (None, ())) if card is not None else (None, ())
     scopes = client.scopes or required
-    who = dataclasses.replace(client, token_url="", scopes=())  # one grant, whoever named its URL
+    who = dataclasses.replace(client, token_url="", scopes=())  # one grant, whether the user or the card named its URL
     if client.token_url:
         return Grant(who, client.token_url, scopes)
     if flow is None:
@@ -260,7 +260,7 @@ async def request_token(grant: Grant, network: Network) -> Issued:
     """Ask for a token.
 
     :raises AuthenticationError: if the server refuses.
-    :raises TransportError: if it cannot be reached, or is in trouble.
+    :raises TransportError: if it cannot be reached, or fails.
     """
     from authlib.oauth2.auth import ClientAuth
     from authlib.oauth2.rfc6749.parameters import prepare_token_request
@@ -304,14 +304,16 @@ def _read(where: str, client: OAuthClient, status: int, body: bytes) -> Issued:
         return Issued(token, _seconds(answer.get("expires_in")))
     error, description = answer.get("error"), answer.get("error_description")
     said = ": ".join(str(s) for s in (error, description) if s) or (excerpt(body) if body else "nothing")
-    told = hide_secrets(f"{where}: HTTP {status}, saying {said[:400]}", client.secrets)
+    message = hide_secrets(f"{where}: HTTP {status}, saying {said[:400]}", client.secrets)
     if status == 429 or status >= 500:
-        raise TransportError(told, status_code=status)
+        raise TransportError(message, status_code=status)
     if status == 200:
-        raise AuthenticationError(f"{told}; expected an access_token (RFC 6749 §5.1); is it the token endpoint's URL?")
+        raise AuthenticationError(
+            f"{message}; expected an access_token (RFC 6749 §5.1); is it the token endpoint's URL?"
+        )
     other = "post" if client.method == "basic" else "basic"
     raise AuthenticationError(
-        f"{told}; check {client.id_source} and {client.secret_source}, the scopes (oauth-scopes), and whether "
+        f"{message}; check {client.id_source} and {client.secret_source}, the scopes (oauth-scopes), and whether "
         f"the server wants --a2a-set oauth-method={other}"
     )
 

@@ -1,6 +1,6 @@
-"""What the body of an agent's answer holds: JSON, or server-sent events of JSON; and what it costs to read that.
+"""Read the body of an answer, JSON or server-sent events, within the limits of a reply.
 
-A :class:`Meter` holds the cost against the bounds of a reply: depth, CPU seconds, bytes of a whole trial.
+A :class:`Meter` counts depth, CPU seconds, and bytes of a whole trial.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _load(text: str) -> Any:
     except json.JSONDecodeError:
         raise
     except ValueError:
-        # Python reads no integer of more than 4,300 digits, although that is JSON: it is nobody's number, but infinite.
+        # Python reads no integer of more than 4,300 digits, although that is JSON; they are read as infinite floats.
         return json.loads(text, parse_constant=_refuse_constant, parse_int=_read_integer)
 
 
@@ -59,7 +59,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _mend(value: Any) -> Any:
-    """Replace escaped half surrogates, which no file and no terminal can hold, by U+FFFD."""
+    """Replace escaped half surrogates, which cannot be written to files and terminals, by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):

@@ -149,7 +149,7 @@ def narrow_to_endpoint(raw: Mapping[str, Any], endpoint: str, card_url: str) -> 
 
 
 def _is_below(interface: Interface, path: str) -> bool:
-    """Tell whether an interface is at a path, or below it; gRPC's addresses have none."""
+    """Return whether an interface is at a path, or below it; gRPC's addresses have none."""
     found = urllib.parse.urlsplit(interface.url).path.rstrip("/")
     return interface.transport != "grpc" and (found == path or found.startswith(f"{path}/"))
 
@@ -347,7 +347,7 @@ def read_target(url: str, endpoint: str) -> GrpcTarget:
 
 
 def is_bare(url: str) -> bool:
-    """Tell whether an address is ``host:port`` or a name for gRPC's resolvers: no scheme says if it has TLS."""
+    """Return whether an address is ``host:port`` or a name for gRPC's resolvers: no scheme says if it has TLS."""
     scheme, separator, _ = url.partition("://")
     return not separator or scheme.lower() in _RESOLVERS
 

@@ -46,7 +46,7 @@ _CARD_SECONDS = 30.0
 """Most seconds for a card, which is a small file: a server that takes longer is not going to answer."""
 
 _REACH_SECONDS = 5.0
-"""Most seconds for the first answer of the interface: where a connection is accepted, somebody is there."""
+"""Most seconds for the first answer of the interface: an accepted connection is enough."""
 
 _READY_INTERVAL = 0.1
 _READY_MAX_INTERVAL = 1.0
@@ -138,7 +138,7 @@ class AgentConnection:
             async with asyncio.timeout(min(_REACH_SECONDS, self.config.timeout)):
                 await wire.get_task(str(uuid.uuid4()), record)
         except TransportError as error:
-            # Connections fail, or a gateway has nobody behind it; any other answer is the agent's own.
+            # Connections fail, or a gateway has no agent behind it; any other answer is the agent's own.
             if isinstance(error, EndpointUnreachableError) or error.status_code in (502, 503, 504):
                 raise
         except (TimeoutError, A2ABenchError):
@@ -166,7 +166,7 @@ class AgentConnection:
                 meant = narrow_to_endpoint(card.raw, self.config.endpoint, found_at)
                 return card if meant is card.raw else parse_card(meant, found_at)
             tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 300)}" if body else ""))
-            # Neither a refusal nor a server in trouble says that there is no card here, so the older path is not tried.
+            # Neither a refusal nor a failing server means that there is no card here, so the older path is not tried.
             if status in (401, 403):
                 sent = bool(authentication(self.config, None)) and may_receive(url, self.config)
                 raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}", refused=True)

@@ -39,7 +39,7 @@ from pytest_a2a_bench.redact import redact_url
 OpenChannel = Callable[[list[tuple[str, Any]]], grpc.aio.Channel]
 
 _PING_MS = 330_000
-"""Unless told otherwise, servers answer pings that come more often than every 5 minutes with GOAWAY
+"""Unless configured otherwise, servers answer pings that come more often than every 5 minutes with GOAWAY
 (``too_many_pings``), and take every one amiss while no call is under way: so there are none then, and few else."""
 
 _PING_TIMEOUT_MS = 20_000
@@ -115,7 +115,7 @@ class Channels:
     async def _connect(self, channel: grpc.aio.Channel, record: RequestRecord) -> bool:
         """Wait until the channel is connected, or has failed to; tell which.
 
-        Only after this a request that is sent can be told from one that never was.
+        Only after this it is known whether a request was sent.
         """
         over = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
         record.left = False
@@ -150,7 +150,7 @@ class Channels:
 
 
 def _never_left(error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> bool:
-    """Tell whether a request cannot have been sent: gRPC says so, and is still without a connection."""
+    """Return whether a request cannot have been sent: gRPC says so, and is still without a connection."""
     return (
         error.code() is grpc.StatusCode.UNAVAILABLE
         and (error.details() or "").startswith(_NEVER_CONNECTED)

@@ -6,8 +6,6 @@ can have left, is :mod:`.grpc_channel`'s.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -38,8 +36,8 @@ from pytest_a2a_bench.errors import (
 from pytest_a2a_bench.redact import hide_secrets
 
 _OWN_DEADLINE = 0.9
-"""The share of a request's time after which a deadline that was exceeded may be ours. Before it, somebody between here
-and the agent, or behind it, had less patience, as a gateway that says 504."""
+"""The share of a request's time after which a deadline that was exceeded may be ours. Before it, a server between here
+and the agent, or behind it, had a shorter one, as a gateway that says 504."""
 
 _UNAUTHENTICATED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 # gRPC has fewer codes than A2A (§5.4): the JSON-RPC code that each most often stands for.
@@ -73,7 +71,7 @@ class GrpcWire:
         return open_channel(self._target, network, options, has_token=has_token)
 
     async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
-        """Send a message and yield what comes back."""
+        """Send a message and yield the events of the answer."""
         request = self._request(message)
         name = "SendStreamingMessage" if stream else "SendMessage"
         record.method, record.endpoint = name, self.interface.url
@@ -125,14 +123,6 @@ class GrpcWire:
 
     def _request(self, message: OutMessage) -> Any:
         fields = write_send(message, self._form, self.interface.tenant)
-        # A fifth of a turn's CPU is spared; 0.3's protobuf has other names, and what may be any JSON needs ParseDict.
-        if (
-            self._form == "1.0"
-            and not message.metadata
-            and all(p.kind == "text" and not p.metadata for p in message.parts)
-        ):
-            with contextlib.suppress(ValueError):  # ParseDict says what is wrong
-                return self._types.messages.SendMessageRequest(**_as_declared(fields))
         return self._write("SendMessageRequest", fields)
 
     def _write(self, name: str, fields: dict[str, Any]) -> Any:
@@ -174,9 +164,9 @@ class GrpcWire:
         if name == "UNAVAILABLE":
             if record.left:
                 return TransportError(what, retry_after=retry_after)
-            told = explain_grpc(details, self._target, self._config.network)
-            if told:
-                return EndpointUnreachableError(f"{where}: {told}")
+            reason = explain_grpc(details, self._target, self._config.network)
+            if reason:
+                return EndpointUnreachableError(f"{where}: {reason}")
             return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")
         if name in _UNAUTHENTICATED:
             explained = explain_refusal(self.interface.url, self._config, self._sent_auth)
@@ -250,18 +240,6 @@ def _decode(deserializer: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 class _Types(NamedTuple):
     messages: Any
     stub: Any
-
-
-def _as_declared(value: Any) -> Any:
-    """Return JSON of protobuf's under the names of its declaration: ``message_id`` for ``messageId``."""
-    if isinstance(value, list):
-        return [_as_declared(inner) if isinstance(inner, dict) else inner for inner in value]
-    return {_declared(n): _as_declared(v) if isinstance(v, (dict, list)) else v for n, v in value.items()}
-
-
-@functools.cache
-def _declared(name: str) -> str:
-    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
 def _load(form: Form) -> _Types:

@@ -1,4 +1,4 @@
-"""Which addresses may be called where a stranger chooses the URL, so that nobody reaches our inner network through us.
+"""Restrict the addresses that may be called where a caller chooses the URL (server-side request forgery).
 
 A name is resolved once, every address that it has must be allowed, and the connection goes to an address that was
 looked at: a name that means another host a moment later (DNS rebinding) gains nothing. Addresses that carry another one
@@ -58,7 +58,7 @@ class Guard:
         return cls(tuple(found))
 
     def allows(self, address: Address) -> bool:
-        """Tell whether an address may be called."""
+        """Return whether an address may be called."""
         if any(address.version == one.version and address in one for one in self.allowed):
             return True
         inner = list(_carried(address))

@@ -1,4 +1,4 @@
-"""The HTTP edge: one request out, JSON documents in, and every kind of trouble as one of our errors.
+"""Send one HTTP request and read the JSON documents of its answer; every failure becomes one of our errors.
 
 No redirects to another origin, no answer larger than allowed. A connection that
 brought an error answer is closed rather than kept: some servers reset it shortly after.
@@ -39,7 +39,7 @@ _REDIRECTS = (301, 302, 307, 308)
 
 _IDLE_SECONDS = 1.5
 """How long an idle connection is kept. Servers close theirs after 2 s (gunicorn) or 5 s (uvicorn, hypercorn, node), and
-of a message that is sent at that very moment nobody knows whether it was read."""
+a message that is sent at that very moment may or may not have been read."""
 
 _ONE_WRITE = 32 * 1024
 """Bytes of a body that go to the socket at once or not at all; an error while more is written may come after the

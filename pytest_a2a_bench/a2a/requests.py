@@ -198,7 +198,7 @@ class Requests:
             except BaseException as error:
                 self.metrics.append(record.metrics(context_id, error=self.describe(error)))
                 span.fail(type(error).__name__, self.describe(error))
-                # Of one that does not say how long, nobody knows whether it means more than this conversation.
+                # One that does not say how long may mean this conversation only.
                 if isinstance(error, TransportError) and error.status_code in BUSY and error.retry_after is not None:
                     self._pace.refused(error.retry_after, record.seconds)
                 left = record.left and not poll

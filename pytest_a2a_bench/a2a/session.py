@@ -78,12 +78,12 @@ class AgentSession:
     :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
         of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
     :ivar usage: the sum of what the agent reported about itself.
-    :ivar span: what turns are part of, for tracing; ``findings`` oddities on the wire that were put up with.
+    :ivar span: what turns are part of, for tracing; ``findings`` deviations on the wire that were tolerated.
     :ivar is_over: set where the conversation ended within a turn, so that what becomes of that says nothing.
     :ivar tainted: what left it unknown how far the agent is: a message that may have been delivered, a turn that was
         given up. A benchmark may overlook that; its trial is not evaluated all the same.
     :ivar party: the agent's name where it is not the one under test; its errors say so.
-    :ivar listener: hears what is said in it, while that is said; whoever holds a conversation over it tells it.
+    :ivar listener: called by the conversation with each event as it happens.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class AgentSession:
         :param timeout: seconds for the whole turn; the configuration's where None.
         :raises AgentOutcomeError: if the agent's a2a_task failed, or was rejected or canceled.
         :raises DeliveryUncertain: if the agent may have worked on a message that was not answered, now or earlier.
-        :raises InfrastructureError: for trouble of transport, protocol or authentication.
+        :raises InfrastructureError: for errors of transport, protocol or authentication.
         """
         return loop.run(self._run_turn(parts, timeout))
 
@@ -163,12 +163,6 @@ class AgentSession:
         with suppress(Exception):
             if self._unfinished:
                 loop.run(self._cancel_task(), _CANCEL_SECONDS + 1)
-
-    async def afinish(self) -> None:
-        """Do what :meth:`finish` does, from any event loop."""
-        with suppress(Exception):
-            if self._unfinished:
-                await loop.bridge(self._cancel_task())
 
     # -- one turn --
 
@@ -298,7 +292,7 @@ class AgentSession:
     async def _exchange(
         self, wire: Wire, message: OutMessage, turn: Turn, records: list[RequestRecord], *, stream: bool
     ) -> None:
-        """Send the message, repeatedly if need be, and feed the turn with what comes back."""
+        """Send the message, repeatedly if need be, and feed the turn with the events of the answer."""
         what = "a streamed reply" if stream else "the reply"
 
         async def once(record: RequestRecord) -> None:
@@ -358,7 +352,7 @@ class AgentSession:
         except TurnTimeoutError:
             raise
         except (TransportError, ProtocolError) as error:
-            # An agent that cannot tell of a task that it just told of has lost it, or never kept it.
+            # An agent that does not know a task that it has just named has lost it, or never kept it.
             if isinstance(error, ProtocolError) and not turn.broken:
                 raise
             raise unasked(error, task_id) from error

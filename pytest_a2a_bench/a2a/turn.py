@@ -53,7 +53,7 @@ class AgentReply:
 
     :param state: of the a2a_task, such as ``completed`` or ``input-required``; None for a Message.
     :param raw: the answer's JSON text, bounded, for the transcript.
-    :param notes: what was odd about it and was put up with.
+    :param notes: deviations in it that were tolerated.
     :param elsewhere: where an answer without parts has text that is none, in words; empty where there is none.
     :param repeated: how the agent sent the same answer twice, of which one was kept; empty where it did not.
     """
@@ -114,7 +114,7 @@ class Turn:
 
     @property
     def lacks_answer(self) -> bool:
-        """Whether a stream told that the a2a_task is completed, but not with what: some servers only store it."""
+        """Whether a stream said that the a2a_task is completed without its answer: some servers only store it."""
         told = self._artifacts or self._message or (self._status is not None and self._status.parts)
         return self.state == "completed" and not self._is_task_final and not told
 
@@ -227,7 +227,7 @@ class Turn:
         return self._once(found)
 
     def _once(self, several: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
-        """Join what several artifacts, or an artifact and a status, hold; of those that are equal the first counts."""
+        """Join the parts of several artifacts, or of an artifact and a status; of equal ones the first counts."""
         kept: dict[tuple[str, ...], tuple[Part, ...]] = {}
         for parts in map(_without_thoughts, several):
             content = tuple(map(_content, parts))
@@ -260,7 +260,7 @@ def _text_of(message: InMessage) -> str:
 
 
 def _content(part: Part) -> str:
-    """Return what a part holds, for comparing: neither its metadata nor blanks around a text."""
+    """Return a part's content, for comparing: without its metadata and blanks around a text."""
     return part.text.strip() if part.kind == "text" else repr((part.kind, part.data, part.url, part.raw))
 
 

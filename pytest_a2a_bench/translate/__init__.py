@@ -13,7 +13,7 @@ __all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "form"
 
 
 def form(name: str, briefing: Briefing | None = None) -> str:
-    """Return 12 hex digits that differ where an agent is told the same in other words: by a dialect, or a briefing.
+    """Return a hash (12 hex digits) of the words in which a dialect, or a briefing, addresses an agent.
 
     Numbers that were measured with another form are of another prompt.
     """

@@ -68,7 +68,7 @@ SIERRA_USER_MARKER = "User message: "
 """What stands before the user's words in a first message."""
 
 TAG_LINE = "Please wrap the JSON part with <json>...</json> tags."
-"""The sentence by which this format is told from ``agentbeats``."""
+"""The sentence that distinguishes this format from ``agentbeats``."""
 
 _SIERRA_FORMAT = f"""\
 Please response in the JSON format. {TAG_LINE}
@@ -93,7 +93,7 @@ _SIERRA_RULES = Rules(
 
 
 class _ProseDialect:
-    """What both formats share: the first message in prose, and answers of bare or tagged JSON."""
+    """The base of both formats: the first message in prose, and answers of bare or tagged JSON."""
 
     _rules: Rules
     _user_marker: str
@@ -111,21 +111,18 @@ class _ProseDialect:
         return read_request(parts, self._user_marker, self._separator)
 
     def reminder(self) -> tuple[Part, ...]:
-        """Tell how an answer must look."""
+        """Return the format of an answer."""
         return (Part.of_text(self._how),)
 
 
 class AgentBeatsDialect(_ProseDialect):
     """The tau2 scenario of the AgentBeats platform: answers as bare JSON in text or in a data part.
 
-    :param older: write the older spelling, ``kwargs`` inside ``<json>`` tags; both are always read.
+    The older spelling, ``kwargs`` inside ``<json>`` tags, is read as well.
     """
 
     name = "agentbeats"
     _rules, _user_marker, _separator, _how = _RULES, USER_MARKER, "\n\n", _REMINDER
-
-    def __init__(self, *, older: bool = False) -> None:
-        self._older = older
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part."""
@@ -133,9 +130,8 @@ class AgentBeatsDialect(_ProseDialect):
 
     def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
         """Write one text part; several calls become a list."""
-        said = actions(reply, "kwargs" if self._older else "arguments")
-        text = dump(said[0] if len(said) == 1 else said)
-        return (Part.of_text(f"<json>\n{text}\n</json>" if self._older else text),)
+        said = actions(reply)
+        return (Part.of_text(dump(said[0] if len(said) == 1 else said)),)
 
 
 def _head(briefing: Briefing) -> str:
@@ -203,15 +199,15 @@ def _sierra_head(briefing: Briefing) -> str:
     return f"{briefing.policy}\n{listing}{_SIERRA_FORMAT}\n{_SIERRA_NEXT}"
 
 
-def actions(reply: AgentSaid, arguments_key: str = "arguments") -> list[dict[str, Any]]:
+def actions(reply: AgentSaid) -> list[dict[str, Any]]:
     """Write what the agent says as a list of ``{"name", "arguments"}``, words as a call of ``respond``."""
-    words = [] if reply.text is None else [{"name": RESPOND, arguments_key: {"content": reply.text}}]
-    calls = [{"name": c.name, arguments_key: c.arguments} | ({"id": c.id} if c.id else {}) for c in reply.calls]
+    words = [] if reply.text is None else [{"name": RESPOND, "arguments": {"content": reply.text}}]
+    calls = [{"name": c.name, "arguments": c.arguments} | ({"id": c.id} if c.id else {}) for c in reply.calls]
     return words + calls
 
 
 def dump(value: Any) -> str:
-    """Write JSON that holds neither a closing tag nor the end of a fence."""
+    """Write JSON without closing tags and ends of fences."""
     return json.dumps(value, ensure_ascii=False).replace("</", "\\u003c/").replace("```", "\\u0060``")
 
 

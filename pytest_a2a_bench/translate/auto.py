@@ -29,10 +29,10 @@ OF_BENCHMARKS: Mapping[str, str] = {
     "crm_official": f"{_CRM}:OFFICIAL",
     "crm_official_tools": f"{_CRM}:OFFICIAL_TOOLS",
 }
-"""Dialects that one benchmark's tasks are told in, as ``module:OBJECT``: imported where they are used."""
+"""Dialects of one benchmark's tasks, as ``module:OBJECT``: imported where they are used."""
 
 HIDDEN = ("mcp", "crm_official", "crm_official_tools")
-"""Which nobody may choose: the tools decide about one, the profile of a benchmark about the others."""
+"""Dialects that users cannot choose: the tools decide about one, the profile of a benchmark about the others."""
 
 _FORMS: Mapping[str, str] = {"respond": f"{_CRM}:ANY_FORM"}
 """By the name of a tool: what reads replies in a benchmark's own forms, where ``auto`` finds no call in them."""
@@ -120,7 +120,7 @@ class NativeDialect(AutoDialect):
     name = "mcp"
 
     def reminder(self) -> tuple[Part, ...]:
-        """Tell again how to answer."""
+        """Return the format of an answer again."""
         return (Part.of_text(NATIVE_REMINDER),)
 
 
@@ -148,9 +148,9 @@ def settle(current: str | None, decoded: DecodedReply) -> str | None:
 
 
 def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
-    """Tell which dialect a request is written in.
+    """Return the dialect that a request is written in.
 
-    :param default: what to return where it cannot be told: a later message in the foreign formats is bare text, so
+    :param default: the result where it is unknown: a later message in the foreign formats is bare text, so
         an agent passes what the conversation began with.
     """
     if any(part.kind == "data" and data.is_addressed(part.data) for part in parts):
@@ -176,10 +176,10 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
 
 
 def _is_meant(name: str, parts: Sequence[Part]) -> bool:
-    """Tell whether a dialect of others recognises a request. One that is broken costs the others nothing."""
+    """Return whether a dialect of others recognises a request. One that is broken costs the others nothing."""
     try:
         extension = extensions.find("dialects", name, names())
-    except ConfigurationError:  # told of where its name is used
+    except ConfigurationError:  # reported where its name is used
         return False
     recognises = _recogniser(extension) if extension is not None else None
     try:

@@ -1,4 +1,4 @@
-"""What a dialect is: how policy, tools, tool results and tool calls look inside A2A parts.
+"""The dialect protocol: how policy, tools, tool results and tool calls are written into A2A parts.
 
 A dialect is data-in, data-out in both directions: the benchmark's side (:meth:`Dialect.encode_request`,
 :meth:`Dialect.decode_reply`) and the agent's side (:meth:`Dialect.decode_request`, :meth:`Dialect.encode_reply`),
@@ -17,7 +17,7 @@ from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 
 @dataclass(frozen=True, slots=True)
 class DecodedReply:
-    """What an agent's reply means.
+    """The meaning of an agent's reply.
 
     tau2 wants text or calls, never both: where there are calls, ``text`` is prose around them (kept for the
     transcript's findings, not for the user).
@@ -26,7 +26,7 @@ class DecodedReply:
     :param findings: what the dialect does not allow.
     :param unreadable: True where something looked like a call and could not be read, and nothing else says what the
         agent wants; ``text`` is then the reply as it came. A bad call beside a good one is a finding only.
-    :param dialect: the dialect that the reply was written in, where it can be told (``auto`` settles on it).
+    :param dialect: the dialect that the reply was written in, where it is known (``auto`` settles on it).
     """
 
     text: str | None = None
@@ -38,7 +38,7 @@ class DecodedReply:
 
 @dataclass(frozen=True, slots=True)
 class DecodedRequest:
-    """What a request to an agent means; ``briefing`` is there on the first message (and when history is resent)."""
+    """The meaning of a request to an agent; ``briefing`` is there on the first message (and when history is resent)."""
 
     briefing: Briefing | None
     events: tuple[Event, ...]
@@ -50,7 +50,7 @@ class Dialect(Protocol):
     name: str
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
-        """Write what the agent is told: the briefing if given, then the events in order."""
+        """Write a request: the briefing if given, then the events in order."""
         ...
 
     def decode_reply(
@@ -68,5 +68,5 @@ class Dialect(Protocol):
         ...
 
     def reminder(self) -> tuple[Part, ...]:
-        """Tell an agent, once, how a call must look, after one could not be read."""
+        """Return the message that explains the format of a call, sent once after one could not be read."""
         ...

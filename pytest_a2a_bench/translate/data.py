@@ -79,12 +79,12 @@ class DataDialect:
         return (Part.of_data(said_to_json(reply)),)
 
     def reminder(self) -> tuple[Part, ...]:
-        """Tell how a reply must look."""
+        """Return the format of a reply."""
         return (Part.of_data({"instructions": _REMINDER, "messages": []}),)
 
 
 def is_addressed(data: Any) -> bool:
-    """Tell whether a data part is a request in this dialect."""
+    """Return whether a data part is a request in this dialect."""
     return isinstance(data, Mapping) and isinstance(data.get("messages"), list)
 
 

@@ -117,7 +117,7 @@ class ToolCallDialect:
         return tuple(Part.of_text(t) for t in texts)
 
     def reminder(self) -> tuple[Part, ...]:
-        """Tell how a call must look."""
+        """Return the format of a call."""
         return (Part.of_text(_REMINDER),)
 
     def _how(self, briefing: Briefing) -> str:
@@ -126,12 +126,12 @@ class ToolCallDialect:
 
 
 def is_addressed(text: str) -> bool:
-    """Tell whether a text is this dialect's: its labels are common words, so that one within the text says nothing."""
+    """Return whether a text is this dialect's: its labels are common words, so one within the text does not count."""
     return bool(_LABEL.match(text) and not text.startswith("\\")) or lists_tools(text)
 
 
 def lists_tools(text: str) -> bool:
-    """Tell whether a text has a line that begins this dialect's list of tools, or says where they are."""
+    """Return whether a text has a line that begins this dialect's list of tools, or says where they are."""
     return any(line.startswith((_OPEN, _SERVER)) for line in text.split("\n"))
 
 
