@@ -96,7 +96,7 @@ class ConditionCompiler:
         # So that one in it is one too many: they cannot be nested.
         compiler._semi_joins = MOST_SEMI_JOINS + 1
         right = compiler.operand(selected)
-        if right.field is not None and right.field.parents:
+        if right.parents:
             text = f"The selected field '{selected.text}' in the subquery must not traverse relationships"
             raise self.scope.refuse(selected.position, text)
         self._check_types(condition, left, right)
@@ -136,8 +136,8 @@ class ConditionCompiler:
         return Scope(scope.schema, scope.text, found, query.alias, prefix, dict(query.aliases)), item.expression
 
     def _check_types(self, condition: SemiJoin, left: Operand, right: Operand) -> None:
-        fits = left.type in ID_TYPES and right.type in ID_TYPES and left.field and right.field
-        if not fits or not set(left.field.refers_to) & set(right.field.refers_to):  # type: ignore[union-attr]
+        is_id = left.type in ID_TYPES and right.type in ID_TYPES
+        if not is_id or not set(left.refers_to) & set(right.refers_to):
             text = (
                 f"The selected field '{right.name}' in the subquery and the left operand field '{left.name}' in the "
                 "where expression in the outer query should point to the same object type"

@@ -112,14 +112,14 @@ class GroupCompiler:
             return self._grouping(operand, operand.sql[len("GROUPING(") : -1])
         if operand.aggregate:
             # A key has one value in each group, of which no sum can be made.
-            if operand.field is not None and operand.field.sql in keys:
+            if operand.column[0] in keys:
                 raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
             return operand
         if operand.sql not in keys:
             # A period of a date has one value where the date itself is a key.
-            day = operand.field
-            if day is not None and day.sql in keys and day.type == "date" and _is_period(expression):
-                return replace(operand, sql="NULL") if day.sql in self._over else operand
+            column, column_type = operand.column
+            if column in keys and column_type == "date" and _is_period(expression):
+                return replace(operand, sql="NULL") if column in self._over else operand
             raise self.scope.refuse(operand.position, f"{what} must be grouped or aggregated: {operand.name}")
         # In a subtotal the keys that are summed over are null.
         return replace(operand, sql="NULL") if operand.sql in self._over else operand

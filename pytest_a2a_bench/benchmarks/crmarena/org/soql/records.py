@@ -24,7 +24,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
     Operand,
-    Resolved,
     Scope,
     Target,
     compile_expression,
@@ -255,14 +254,14 @@ class RecordCompiler:
         if is_distance(item.expression):
             root.entries[item.alias or self._unnamed()] = value_maker(self._column(operand.sql), operand.type)
             return
-        if operand.field is None or not operand.plain:
+        if not operand.plain:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
         if item.alias and not isinstance(item.expression, FunctionCall):
             # Salesforce's rule, which surprises those who know SQL.
             raise self.scope.refuse(operand.position, "only aggregate expressions use field aliasing")
-        shape = self._shape(root, operand.field.parents)
+        shape = self._shape(root, operand.parents)
         key = item.alias or operand.name
-        self._check_new(operand.field, item)
+        self._check_new(operand, item)
         maker = value_maker(self._column(operand.sql), operand.type, formatted=operand.formatted)
         shape.entries[key] = maker
 
@@ -271,12 +270,12 @@ class RecordCompiler:
         self._unnamed_so_far += 1
         return f"expr{self._unnamed_so_far - 1}"
 
-    def _check_new(self, resolved: Resolved, item: SelectField) -> None:
-        name = ".".join([*(relationship for relationship, _ in resolved.parents), resolved.name])
+    def _check_new(self, operand: Operand, item: SelectField) -> None:
+        name = ".".join([*(relationship for relationship, _ in operand.parents), operand.name])
         key = (item.alias or name).lower()
         if key in self._selected:
             text = f"duplicate field selected: {item.alias or name}"
-            raise self.scope.refuse(resolved.position, text, "INVALID_FIELD")
+            raise self.scope.refuse(operand.position, text, "INVALID_FIELD")
         self._selected.add(key)
 
     def _shape(self, root: RecordShape, parents: tuple[tuple[str, Target], ...]) -> RecordShape:

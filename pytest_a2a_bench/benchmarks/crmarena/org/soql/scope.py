@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import (
     OrgError,
@@ -76,20 +77,40 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """A field in SQL.
+class Operand:
+    """A field, or a function of one, in SQL.
 
     :param sql: the expression, with its collation where it is text.
-    :param name: the field's name as the schema spells it.
-    :param parents: names of the relationships that lead to it, as the schema spells them, and where each leads.
+    :param name: the field's name as the schema spells it, for messages and keys.
+    :param column: the field itself in SQL, and its type; empty for ``COUNT()``.
+    :param refers_to: objects that the field may point at.
+    :param parents: names of the relationships that lead to the field, as the schema spells them, and where each leads.
+    :param aggregate: whether it is a number for a group rather than for a record.
+    :param plain: whether it is the field itself.
+    :param formatted: whether its value is shown as people read it.
     """
 
     sql: str
     type: FieldType
     name: str
     position: int
+    column: tuple[str, FieldType | str] = ("", "")
     refers_to: tuple[str, ...] = ()
     parents: tuple[tuple[str, Target], ...] = ()
+    aggregate: bool = False
+    plain: bool = False
+    formatted: bool = False
+
+    @classmethod
+    def of_field(cls, sql: str, field_type: FieldType, name: str, position: int, *more: Any) -> Self:
+        """Return a field; ``more`` are ``refers_to`` and ``parents``."""
+        return cls(sql, field_type, name, position, (sql, field_type), *more, plain=True)
+
+    def function(self, sql: str, field_type: FieldType, position: int, *, aggregate: bool = False) -> Operand:
+        """Return a function of this operand."""
+        return replace(
+            self, sql=sql, type=field_type, position=position, aggregate=aggregate, plain=False, formatted=False
+        )
 
 
 def _coalesce(parts: list[str]) -> str:
@@ -124,7 +145,7 @@ class Scope:
         """What follows FROM: the root and every parent that was resolved so far."""
         return " ".join([f"{quote(self.root.name)} AS {self.root_table}", *self._joins])
 
-    def resolve(self, path: Path) -> Resolved:
+    def resolve(self, path: Path) -> Operand:
         """Return the field that a path means.
 
         :raises OrgError: INVALID_FIELD for a relationship or a field that is not there.
@@ -214,36 +235,31 @@ class Scope:
 
     def _field(
         self, table: str, sobject: SObject, name: str, position: int, parents: tuple[tuple[str, Target], ...]
-    ) -> Resolved:
+    ) -> Operand:
         found = sobject.field(name)
         if found is not None:
-            return Resolved(
-                field_sql(table, found), found.type, found.name, position, self._refers_to(sobject, found), parents
-            )
+            refers_to = (sobject.name,) if found.type == "id" else found.refers_to
+            return Operand.of_field(field_sql(table, found), found.type, found.name, position, refers_to, parents)
         # On Salesforce an owner may be a queue, so queries ask Owner.Type although the owners here are all users.
         if name.lower() == "type" and parents and parents[-1][0].lower() == "owner":
-            return Resolved(parents[-1][1].type_sql, "text", "Type", position, (), parents)
+            return Operand.of_field(parents[-1][1].type_sql, "text", "Type", position, (), parents)
         raise no_such_column(self.text, position, name, sobject.name)
 
-    def _refers_to(self, sobject: SObject, found: Field) -> tuple[str, ...]:
-        return (sobject.name,) if found.type == "id" else found.refers_to
-
-    def _name_field(self, parents: tuple[tuple[str, Target], ...], name: str, position: int) -> Resolved:
+    def _name_field(self, parents: tuple[tuple[str, Target], ...], name: str, position: int) -> Operand:
         target = parents[-1][1]
         spelled = next((known for known in _NAME_FIELDS if known.lower() == name.lower()), None)
         if spelled is None:
             raise no_such_column(self.text, position, name, "Name")
         field_type = _NAME_FIELDS[spelled]
-        if spelled == "Type":
-            return Resolved(target.type_sql, field_type, spelled, position, (), parents)
-        if spelled == "Id":
-            return Resolved(target.id_sql, field_type, spelled, position, (), parents)
+        if spelled in ("Type", "Id"):
+            sql = target.type_sql if spelled == "Type" else target.id_sql
+            return Operand.of_field(sql, field_type, spelled, position, (), parents)
         columns = [field_sql(table, found) for table, sobject in target.tables if (found := sobject.field(spelled))]
         collation = " COLLATE NOCASE" if field_type in TEXT_TYPES else ""
         sql = f"({_coalesce(columns)}){collation}" if columns else "NULL"
-        return Resolved(sql, field_type, spelled, position, (), parents)
+        return Operand.of_field(sql, field_type, spelled, position, (), parents)
 
-    def column_of(self, table: str, sobject: SObject, path: Path) -> Resolved:
+    def column_of(self, table: str, sobject: SObject, path: Path) -> Operand:
         """Return a field of one joined table.
 
         :raises OrgError: INVALID_FIELD for a field that is not there, or a walk further up.
@@ -289,30 +305,6 @@ _DATE_SQL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An expression in SQL.
-
-    :param field: the field that it is, or is a function of; None for ``COUNT()``.
-    :param aggregate: whether it is a number for a group rather than for a record.
-    :param plain: whether it is the field itself.
-    :param formatted: whether its value is shown as people read it.
-    """
-
-    sql: str
-    type: FieldType
-    field: Resolved | None
-    position: int
-    aggregate: bool = False
-    plain: bool = False
-    formatted: bool = False
-
-    @property
-    def name(self) -> str:
-        """The field's name, for messages and keys."""
-        return self.field.name if self.field else "COUNT()"
-
-
 def compile_expression(scope: Scope, expression: Expression, inside: str = "") -> Operand:
     """Return an expression in SQL.
 
@@ -320,10 +312,9 @@ def compile_expression(scope: Scope, expression: Expression, inside: str = "") -
     :raises OrgError: for unknown fields, and for functions of fields that they do not fit.
     """
     if isinstance(expression, Path):
-        resolved = scope.resolve(expression)
-        return Operand(resolved.sql, resolved.type, resolved, resolved.position, plain=True)
+        return scope.resolve(expression)
     if expression.argument is None:
-        return Operand("COUNT(*)", "integer", None, expression.position, aggregate=True)
+        return Operand("COUNT(*)", "integer", "COUNT()", expression.position, aggregate=True)
     if expression.distance is not None and isinstance(expression.argument, Path):
         return _distance(scope, expression, expression.argument, expression.distance)
     inner = compile_expression(scope, expression.argument, expression.name)
@@ -337,7 +328,7 @@ def compile_expression(scope: Scope, expression: Expression, inside: str = "") -
     if expression.name in DATE_FUNCTIONS:
         return _date_function(scope, expression, inner)
     if expression.name == "GROUPING":
-        return Operand(f"GROUPING({inner.sql})", "integer", inner.field, expression.position)
+        return inner.function(f"GROUPING({inner.sql})", "integer", expression.position)
     return _aggregate(scope, expression, inner)
 
 
@@ -354,10 +345,10 @@ def _distance(scope: Scope, call: FunctionCall, field: Path, distance: Distance)
         # Numbers that the parser has read: no text of the query gets into the SQL.
         other = [repr(degrees) for degrees in distance.place]
     sql = f"geo_distance({latitude.sql}, {longitude.sql}, {', '.join(other)}, '{distance.unit}')"
-    return Operand(sql, "number", latitude, call.position)
+    return latitude.function(sql, "number", call.position)
 
 
-def _coordinates(scope: Scope, path: Path) -> tuple[Resolved, Resolved]:
+def _coordinates(scope: Scope, path: Path) -> tuple[Operand, Operand]:
     """Return the two fields of a place: of an address or of a geolocation field.
 
     :raises OrgError: INVALID_FIELD if it is no place.
@@ -386,7 +377,7 @@ def _date_function(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
     # With a fiscal year like the calendar's these are the same.
     name = call.name.removeprefix("CALENDAR_").removeprefix("FISCAL_")
     field_type: FieldType = "date" if name == "DAY_ONLY" else "integer"
-    return Operand(_DATE_SQL[name].format(d=inner.sql), field_type, inner.field, call.position)
+    return inner.function(_DATE_SQL[name].format(d=inner.sql), field_type, call.position)
 
 
 def _aggregate(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
@@ -407,4 +398,4 @@ def _aggregate(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
     # An average of whole numbers need not be whole.
     if call.name == "AVG":
         field_type = "number"
-    return Operand(sql, field_type, inner.field, call.position, aggregate=True)
+    return inner.function(sql, field_type, call.position, aggregate=True)
