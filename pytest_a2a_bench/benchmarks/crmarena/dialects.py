@@ -323,13 +323,15 @@ class OfficialDialect(TagsDialect):
     """The agent without tools, which writes tags."""
 
     name = "crm_official"
+    other_tools = False
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part: the briefing and a blank line before the first words, as for models without roles."""
         text = "\n\n".join(labelled(event)[1] for event in events)
         if briefing is None:
             return (Part.of_text(text),)
-        refuse_other_tools(self.name, briefing)
+        if not self.other_tools:
+            refuse_other_tools(self.name, briefing)
         return (Part.of_text(f"{briefing.policy}\n\n{text}"),)
 
     def decode_reply(
@@ -413,14 +415,10 @@ def _read_value(text: str) -> Any:
 
 
 class OfficialToolsDialect(OfficialDialect):
-    """The agent with tools, which writes its calls as text."""
+    """The agent with tools, which writes its calls as text; the briefing has described the tools already."""
 
     name = "crm_official_tools"
-
-    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
-        """Write one text part, as for models without roles; the briefing has described the tools already."""
-        text = "\n\n".join(labelled(event)[1] for event in events)
-        return (Part.of_text(text if briefing is None else f"{briefing.policy}\n\n{text}"),)
+    other_tools = True
 
     def decode_reply(
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
@@ -26,34 +26,21 @@ from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 INSTANCE_URL = "SALESFORCE_INSTANCE_URL"
 ACCESS_TOKEN = "SALESFORCE_ACCESS_TOKEN"
-USERNAME = "SALESFORCE_USERNAME"
-PASSWORD = "SALESFORCE_PASSWORD"
-SECURITY_TOKEN = "SALESFORCE_SECURITY_TOKEN"
-CONSUMER_KEY = "SALESFORCE_CONSUMER_KEY"
-CONSUMER_SECRET = "SALESFORCE_CONSUMER_SECRET"
 DOMAIN = "SALESFORCE_DOMAIN"
 API_VERSION = "SALESFORCE_API_VERSION"
-
 # simple-salesforce's own default.
 DEFAULT_API_VERSION = "59.0"
-
 WAYS = (
     (INSTANCE_URL, ACCESS_TOKEN),
-    (USERNAME, PASSWORD, SECURITY_TOKEN),
-    (CONSUMER_KEY, CONSUMER_SECRET, DOMAIN),
+    ("SALESFORCE_USERNAME", "SALESFORCE_PASSWORD", "SALESFORCE_SECURITY_TOKEN"),
+    ("SALESFORCE_CONSUMER_KEY", "SALESFORCE_CONSUMER_SECRET", DOMAIN),
 )
 """The variables of each way to log in, in the order in which they are tried."""
-
-_ARGUMENTS = {
-    INSTANCE_URL: "instance_url",
-    ACCESS_TOKEN: "session_id",
-    USERNAME: "username",
-    PASSWORD: "password",
-    SECURITY_TOKEN: "security_token",
-    CONSUMER_KEY: "consumer_key",
-    CONSUMER_SECRET: "consumer_secret",
-    DOMAIN: "domain",
+_ARGUMENTS = {name: name.removeprefix("SALESFORCE_").lower() for way in WAYS for name in way} | {
+    ACCESS_TOKEN: "session_id"
 }
+"""The arguments of simple-salesforce that the variables are passed as."""
+_SECRET = ("session_id", "password", "security_token", "consumer_secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +66,8 @@ class Credentials:
     @property
     def secrets(self) -> list[KnownSecret]:
         """The values that are hidden wherever something is written."""
-        known = {_ARGUMENTS[name]: name for name in (ACCESS_TOKEN, PASSWORD, SECURITY_TOKEN, CONSUMER_SECRET)}
-        return [KnownSecret(name, self.arguments[key]) for key, name in known.items() if key in self.arguments]
+        names = {argument: name for name, argument in _ARGUMENTS.items()}
+        return [KnownSecret(names[each], self.arguments[each]) for each in _SECRET if each in self.arguments]
 
 
 def read_credentials(environ: Mapping[str, str]) -> Credentials:
@@ -393,26 +380,8 @@ def _read_refusal(status: int, content: Any, instance: str) -> OrgError | Infras
     return TransportError(f"Salesforce ({instance}) answered HTTP {status}: {said}", status_code=status)
 
 
-_TYPES: Mapping[str, FieldType] = {
-    "id": "id",
-    "reference": "reference",
-    "textarea": "textarea",
-    "email": "email",
-    "phone": "phone",
-    "url": "url",
-    "picklist": "picklist",
-    "combobox": "picklist",
-    "multipicklist": "multipicklist",
-    "double": "number",
-    "int": "integer",
-    "long": "integer",
-    "currency": "currency",
-    "percent": "percent",
-    "boolean": "boolean",
-    "date": "date",
-    "datetime": "datetime",
-}
-"""Salesforce's names of types to ours; every other one is text."""
+_RENAMED = {"combobox": "picklist", "double": "number", "int": "integer", "long": "integer"}
+"""Salesforce's names of types that are not ours; every type without one of our names is text."""
 
 
 def read_described(descriptions: Iterable[Mapping[str, Any]]) -> OrgSchema:
@@ -449,7 +418,8 @@ def _type(kind: str, length: int) -> FieldType:
     # Salesforce calls both textarea; only the long ones cannot be filtered.
     if kind == "textarea" and length > _LONGEST_TEXT_AREA:
         return "longtext"
-    return _TYPES.get(kind, "text")
+    name = _RENAMED.get(kind, kind)
+    return cast("FieldType", name) if name in get_args(FieldType) else "text"
 
 
 _LONGEST_TEXT_AREA = 255

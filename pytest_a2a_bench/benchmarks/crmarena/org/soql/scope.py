@@ -37,16 +37,10 @@ from pytest_a2a_bench.benchmarks.crmarena.org.standard import outside_object
 MOST_PARENTS = 5
 #: What the parent of a reference to several objects shows of itself: the fields of Salesforce's Name object.
 _NAME_FIELDS: dict[str, FieldType] = {
+    **dict.fromkeys(("Name", "Type", "FirstName", "LastName", "Title", "Alias", "Username"), "text"),
     "Id": "id",
-    "Name": "text",
-    "Type": "text",
-    "FirstName": "text",
-    "LastName": "text",
     "Email": "email",
     "Phone": "phone",
-    "Title": "text",
-    "Alias": "text",
-    "Username": "text",
     "IsActive": "boolean",
 }
 
@@ -102,9 +96,11 @@ class Operand:
     formatted: bool = False
 
     @classmethod
-    def of_field(cls, sql: str, field_type: FieldType, name: str, position: int, *more: Any) -> Self:
-        """Return a field; ``more`` are ``refers_to`` and ``parents``."""
-        return cls(sql, field_type, name, position, (sql, field_type), *more, plain=True)
+    def of_field(
+        cls, sql: str, field_type: FieldType, name: str, position: int, refers_to: Any = (), parents: Any = ()
+    ) -> Self:
+        """Return a field."""
+        return cls(sql, field_type, name, position, (sql, field_type), refers_to, parents, plain=True)
 
     def function(self, sql: str, field_type: FieldType, position: int, *, aggregate: bool = False) -> Operand:
         """Return a function of this operand."""
