@@ -22,8 +22,10 @@ from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
     asked,
     make_judge,
     rescore,
+    score_submitted,
     texts_of,
     unanswered,
+    worth,
 )
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import (
     OfficialEpisode,
@@ -37,7 +39,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
-from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted, worth
 from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions

@@ -13,14 +13,14 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, describe, score
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score, normalize
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_unanswered
-from pytest_a2a_bench.benchmarks.crmarena.score.submitted import score_submitted
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.model_judge import reach_of
 from pytest_a2a_bench.errors import EvaluatorError
-from pytest_a2a_bench.model import AgentSaid, Reward, TrialResult, Turn
+from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
 from pytest_a2a_bench.settings import Settings
 
 ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
@@ -122,3 +122,32 @@ def unanswered(task: CrmTask, ended: str, transcript: Sequence[Turn], note: str 
     said = f"the conversation ended without a final answer ({ended})"
     info = {} if task.asked_twin is None else {"metrics": judge_unanswered(task.asked_twin, transcript)}
     return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said, info=info)
+
+
+def worth(task: CrmTask, content: Any) -> float:
+    """Return upstream ToolEnv's reward of a submitted answer: for the gold itself, its F1, and nothing for a refusal.
+
+    :raises Exception: of whichever class upstream's evaluator raises, and in its words.
+    """
+    if task.metric == "exact_match":
+        return float(len(task.answers) == 1 and content == task.answers[0])
+    if task.metric == "privacy_rejection":
+        return 0.0
+    content.replace("_", " ")
+    if not normalize(content):
+        raise ValueError("Hypothesis is empty.")
+    return f1_score(content, task.answers[0] if task.answers else "")
+
+
+def score_submitted(task: CrmTask, transcript: Sequence[Turn], threshold: float) -> Reward:
+    """Score a conversation that ended with an answer."""
+    content = next(turn.calls[0].arguments["content"] for turn in reversed(transcript) if turn.calls)
+    if task.metric == "fuzzy_match":
+        return score(task, content, transcript, scoring="compat", threshold=threshold)
+    value = worth(task, content)
+    said = "the answer is the expected one" if value else "the answer is not, letter by letter, the expected one"
+    if task.metric == "privacy_rejection":
+        said = "upstream's agent with tools is not scored on refusals"
+    info = describe(task, "compat", None, threshold) | {"metrics": {}, "extractor": "literal", "judge": None}
+    check = RewardCheck(task.metric, said, value == 1.0, True)
+    return Reward(value, (task.metric,), {task.metric: value}, (check,), info=info)
