@@ -86,8 +86,8 @@ def use_everything(environment: Any, tasks: list[Any]) -> set[str]:
 
 
 if __name__ == "__main__":
-    from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm
+    from pytest_a2a_bench.benchmarks.tau2.patches import deferred_imports
 
-    with deferred_litellm():
+    with deferred_imports():
         constructors = {domain: stock_constructor(domain) for domain in sys.argv[1:]}
     json.dump({domain: probe(construct) for domain, construct in constructors.items()}, sys.stdout)

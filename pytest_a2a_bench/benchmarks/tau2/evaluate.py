@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import llm, shortcuts, tables
+from pytest_a2a_bench.benchmarks.tau2 import llm, patches, tables
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
@@ -49,8 +49,7 @@ def evaluation_type(tau2: Tau2, task: Any) -> Any:
 def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Reward:
     """Evaluate a finished simulation.
 
-    :param live: the environment that the simulation ran in. It is what upstream's evaluator is given where it answered
-        what the simulation says (:mod:`.shortcuts`), and shows what differs from the gold.
+    :param live: the environment that the simulation ran in, which shows what differs from the gold.
     :raises LLMError: if the judge's model does not answer.
     :raises EvaluatorError: if upstream's evaluator raises (as it does for a few mock tasks whose assertion looks up
         what the agent never created).
@@ -66,8 +65,8 @@ def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env
         **accepted(function, env_kwargs=dict(env_kwargs)),
     )
     try:
-        # Environments that are made for one task have no shortcuts.
-        info = stock() if env_kwargs else shortcuts.evaluating(stock, domain, task, simulation.messages, live)
+        with patches.comparing_states():
+            info = stock()
     # Ours say already whose trouble they are.
     except A2ABenchError:
         raise

@@ -170,7 +170,7 @@ _set = object.__setattr__
 
 @functools.cache
 def _is_simple(kind: type[BaseModel]) -> bool:
-    """Tell whether all that a model holds is in its fields."""
+    """Return whether all that a model holds is in its fields."""
     return not kind.__private_attributes__ and kind.model_config.get("extra") != "allow"
 
 
@@ -266,17 +266,15 @@ def describe_state(database: Any) -> str | None:
             for key, record, was in value.seen():
                 if not isinstance(key, str) or (record is not None and type(record) is not _kind_of(value.shared)):
                     return None
-                if record is None or was is None or not _is_same(record, was):
-                    told = None if record is None else _text(record.model_dump())
-                    # A copy that is not certainly the same may be it nevertheless.
-                    if was is None or told != _text(was.model_dump()):
-                        records[key] = told
+                described = None if record is None else _text(record.model_dump())
+                if was is None or described != _text(was.model_dump()):
+                    records[key] = described
             if records:
                 changed[name] = records
-        elif not _is_same(value, before[name]):
-            told = _text(database.model_dump(include={name}))
-            if told != _text(origin.database.model_dump(include={name})):
-                changed[name] = told
+        elif value is not before[name]:
+            described = _text(database.model_dump(include={name}))
+            if described != _text(origin.database.model_dump(include={name})):
+                changed[name] = described
     return json.dumps([origin.number, changed], sort_keys=True)
 
 
@@ -291,35 +289,6 @@ def _kind_of(records: dict[Any, Any]) -> type[Any]:
 def _text(dumped: Any) -> str:
     # As tau2's get_dict_hash writes what it hashes.
     return json.dumps(dumped, sort_keys=True, default=str)
-
-
-def _is_same(value: Any, was: Any) -> bool:
-    """Tell whether a copy certainly holds what it was made with; False says nothing."""
-    kind: Any = type(value)
-    if kind is Table:
-        return value.shared is was and all(
-            record is not None and before is not None and _is_same(record, before) for _, record, before in value.seen()
-        )
-    if kind is not type(was):
-        return False
-    if kind is list:
-        pairs = zip(value, was, strict=False)
-    elif kind is dict:
-        if list(value) != list(was):
-            return False
-        pairs = zip(value.values(), was.values(), strict=True)
-    elif isinstance(value, BaseModel) and _is_simple(type(value)):
-        value, was = value.__dict__, was.__dict__
-        pairs = zip(value.values(), was.values(), strict=False)
-    else:
-        # 1, 1.0 and True are equal, and are not the same.
-        return value is was
-    if len(value) != len(was):
-        return False
-    for one, other in pairs:
-        if one is not other and not _is_same(one, other):
-            return False
-    return True
 
 
 def dump_differing(left: Any, right: Any) -> tuple[Any, Any]:

@@ -20,9 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import index, isolation, shortcuts
-from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm, deferred_tables
-from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
+from pytest_a2a_bench.benchmarks.tau2 import index, patches
 from pytest_a2a_bench.containment import contained_imports, load_litellm
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -67,7 +65,7 @@ def load(*, with_llm: bool = False, data: Path | None = None) -> Tau2:
         if with_llm:
             _require_litellm()
         found = _load()
-    isolation.choose(data or index.find_installation().data)
+    patches.choose(data or index.find_installation().data)
     return found
 
 
@@ -82,14 +80,16 @@ def _require_litellm() -> None:
 def _load() -> Tau2:
     found = index.find_installation()
     _silence()
-    with warnings.catch_warnings(), contained_imports(), deferred_litellm(), deferred_tables():
+    with warnings.catch_warnings(), contained_imports(), patches.deferred_imports():
         # What tau2's dependencies deprecate is not our users' concern, and under "error" it would break the import.
         warnings.simplefilter("ignore")
         try:
             parts = _collect_parts(found.distribution)
             _aim(parts, found.data)
-            isolate_environments(parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase)
-            shortcuts.install(parts.registry)
+            patches.isolate_environments(
+                parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase
+            )
+            patches.install_shortcuts()
             return parts
         except ImportError as exc:
             raise index.lacking(str(exc)) from exc
@@ -143,12 +143,12 @@ def _aim(tau2: Tau2, installed: Path) -> None:
     @functools.wraps(find)
     def get_env_constructor(*args: Any, **kwargs: Any) -> Any:
         name = next(iter([*args, *kwargs.values()]), "")
-        return isolation.aimed(find(*args, **kwargs), installed, f"the domain {name}")
+        return patches.aimed(find(*args, **kwargs), installed, f"the domain {name}")
 
     tau2.registry.get_env_constructor = get_env_constructor
     told = "get_global_user_sim_guidelines"
     user = importlib.import_module("tau2.user.user_simulator")
-    reading = isolation.aimed(
+    reading = patches.aimed(
         getattr(user, told), installed, "what simulated users are told", below="tau2/user_simulator"
     )
     setattr(user, told, reading)
@@ -163,10 +163,9 @@ def read_task(tau2: Tau2, domain: str, task_id: str, data: Path | None = None) -
     try:
         return tau2.task_class.model_validate(index.load_task_json(domain, task_id, data))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        problem = patches.first_problem(error)
         raise ConfigurationError(
-            f"{tau2.distribution} cannot read task {task_id!r} of {domain} in these data: "
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            f"{tau2.distribution} cannot read task {task_id!r} of {domain} in these data: {problem}"
         ) from error
 
 
@@ -208,9 +207,7 @@ def build_environment(tau2: Tau2, domain: str, task: Any, retrieval: str | None 
     if retrieval is not None and "retrieval_variant" in parameters:
         # One of the configurations puts the task's own documents into the policy.
         kwargs |= {"retrieval_variant": retrieval, "task": task}
-    environment = constructor(**kwargs)
-    shortcuts.follow(environment)
-    return environment, kwargs
+    return constructor(**kwargs), kwargs
 
 
 def code_missing(environment: Any, task: Any) -> list[str]:

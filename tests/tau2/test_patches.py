@@ -19,7 +19,7 @@ import pytest
 from random_agent import any_call
 from rotating import rotating
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, shortcuts, tables, upstream
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, patches, tables, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import defuse, tool_specs
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import ToolCall
@@ -30,16 +30,17 @@ DOMAINS = {"airline": 25, "retail": 30, "telecom": 15, "mock": 1}
 
 @contextlib.contextmanager
 def stock_ways() -> Iterator[None]:
-    """Let databases be parsed and tools be made as they are in tau2."""
+    """Let databases be parsed and compared, and tools be made, as they are in tau2."""
     database = importlib.import_module("tau2.environment.db").DB
     toolkit: Any = importlib.import_module("tau2.environment.toolkit")
-    ours = vars(database)["load"], toolkit.as_tool
+    kit = toolkit.ToolKitBase
+    ours = vars(database)["load"], toolkit.as_tool, kit.get_db_hash
     database.load = classmethod(ours[0].__func__.__wrapped__)
-    toolkit.as_tool = ours[1].__wrapped__
+    toolkit.as_tool, kit.get_db_hash = ours[1].__wrapped__, ours[2].__wrapped__
     try:
         yield
     finally:
-        database.load, toolkit.as_tool = ours
+        database.load, toolkit.as_tool, kit.get_db_hash = ours
 
 
 def conversation(tau2: upstream.Tau2, environment: Any, task: Any, chance: random.Random) -> Any:
@@ -95,80 +96,63 @@ def comes_to(tau2: upstream.Tau2, domain: str, task: Any, simulation: Any, live:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_random_calls_come_to_the_same(domain: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tau2 = upstream.load()
-    assert not shortcuts.why_stock()
-    taken: list[bool] = []
-    make_case = shortcuts._make_case
+    assert not patches.why_stock()
+    compared: list[bool] = []
+    describe = tables.describe_state
 
-    def counted(*args: Any) -> Any:
-        taken.append((case := make_case(*args)) is not None)
-        return case
+    def counted(database: Any) -> Any:
+        compared.append((described := describe(database)) is not None)
+        return described
 
-    monkeypatch.setattr(shortcuts, "_make_case", counted)
+    monkeypatch.setattr(tables, "describe_state", counted)
     for key in rotating([t.key() for t in index.load_tasks(domain)], DOMAINS[domain]):
         task = upstream.read_task(tau2, domain, key.task_id)
         for seed in range(2):
             environment, _ = upstream.build_environment(tau2, domain, task)
             simulation = conversation(tau2, environment, task, random.Random(f"{key} {seed}"))
             ours = comes_to(tau2, domain, task, simulation, environment)
-            # What differs is told of records that were looked at, and is the same.
+            # What differs is described for records that were looked at, and is the same.
             with stock_ways():
                 replayed, _ = upstream.build_environment(tau2, domain, task)
                 evaluate._replay(replayed, task, simulation.messages)
-                monkeypatch.setattr(shortcuts, "_differing", ["tried without"])
                 stock = comes_to(tau2, domain, task, simulation, replayed)
-                monkeypatch.setattr(shortcuts, "_differing", [])
             # Not left to pytest's explanations: environments are long.
             assert repr(ours) == repr(stock), (key, seed)
             assert environment.get_db_hash() == replayed.get_db_hash(), (key, seed)
             assert environment.get_user_db_hash() == replayed.get_user_db_hash(), (key, seed)
-    # Two tasks of mock begin with a history that was written by hand.
-    assert sum(taken) >= 0.75 * len(taken) > 0
-
-
-def test_an_environment_that_answered_something_else_is_replayed() -> None:
-    tau2 = upstream.load()
-    task = upstream.read_task(tau2, "mock", "create_task_1")
-    environment, _ = upstream.build_environment(tau2, "mock", task)
-    simulation = conversation(tau2, environment, task, random.Random(1))
-    assert shortcuts._make_case("mock", task, simulation.messages, environment) is not None
-    # Somebody used it behind the conversation's back.
-    call = tau2.messages.ToolCall(id="y", name="get_users", arguments={}, requestor="assistant")
-    environment.get_response(call)
-    assert shortcuts._make_case("mock", task, simulation.messages, environment) is None
-
-
-def test_a_conversation_that_heard_a_number_drawn_at_random_is_replayed() -> None:
-    tau2 = upstream.load()
-    task = upstream.read_task(tau2, "telecom", index.load_tasks("telecom")[0].task_id)
-    environment, _ = upstream.build_environment(tau2, "telecom", task)
-    chance = random.Random(2)
-    simulation = conversation(tau2, environment, task, chance)
-    simulation.messages.clear()
-    getattr(environment, shortcuts._ANSWERS).clear()
-    calls = [
-        ("refuel_data", {"customer_id": "C1002", "line_id": "L1004", "gb_amount": 2.0}),
-        ("get_customer_by_id", {"customer_id": "C1002"}),
-    ]
-    for number, (name, arguments) in enumerate(calls):
-        # Only the second one tells what the bill is called.
-        assert (shortcuts._make_case("telecom", task, simulation.messages, environment) is not None) is (number < 2)
-        typed = tau2.messages.ToolCall(id=f"c{number}", name=name, arguments=arguments, requestor="assistant")
-        said = tau2.messages.AssistantMessage(role="assistant", content=None, tool_calls=[typed], cost=0.0)
-        simulation.messages += [said, environment.get_response(typed)]
-    assert shortcuts._DRAWN.search(simulation.messages[-1].content), simulation.messages[-1]
-    assert shortcuts._make_case("telecom", task, simulation.messages, environment) is None
-    # Upstream's replay draws another number, and takes it for another answer.
-    assert "raised ValueError" in comes_to(tau2, "telecom", task, simulation, environment)
+    # Two tasks of mock begin with a database that is put in place of the file's.
+    assert sum(compared) >= 0.75 * len(compared) > 0
 
 
 def test_a_file_that_was_touched_meanwhile_costs_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
     tau2 = upstream.load()
     task = upstream.read_task(tau2, "mock", "create_task_1")
-    monkeypatch.setattr(shortcuts, "_golds", {})
     environment, _ = upstream.build_environment(tau2, "mock", task)
     simulation = conversation(tau2, environment, task, random.Random(1))
-    tables._parse.cache_clear()
+    opened = tables.open_database
+
+    def parsed_again(*args: Any) -> Any:
+        tables._parse.cache_clear()
+        return opened(*args)
+
+    # Both databases of an evaluation are of origins of their own.
+    monkeypatch.setattr(tables, "open_database", parsed_again)
     assert evaluate.evaluate(tau2, "mock", task, simulation, environment, {}).value == 1.0
+
+
+def test_a_state_and_a_hash_are_compared_by_their_hashes() -> None:
+    tau2 = upstream.load()
+    one, other, changed = (tau2.registry.get_env_constructor("mock")() for _ in range(3))
+    changed.make_tool_call("create_task", requestor="assistant", user_id="user_1", title="x")
+    stock = one.get_db_hash()
+    with patches.comparing_states():
+        states = [environment.get_db_hash() for environment in (one, other, changed)]
+    assert type(stock) is str
+    assert type(states[0]) is not str
+    assert states[0] == states[1] == stock
+    assert stock == states[1]
+    assert states[2] not in (states[0], stock)
+    assert states[2] == changed.get_db_hash()
 
 
 def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
@@ -188,50 +172,22 @@ def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
 @pytest.mark.parametrize(
     ("before", "why"),
     [
-        ("import os; os.environ[shortcuts.VARIABLE] = '1'", f"{shortcuts.VARIABLE} is set"),
+        ("import os; os.environ[patches.VARIABLE] = '1'", f"{patches.VARIABLE} is set"),
         (
-            "shortcuts._KNOWN['tau2.utils.utils:get_dict_hash'] = set()",
+            "patches._KNOWN['tau2.utils.utils:get_dict_hash'] = set()",
             "this tau2 has another tau2.utils.utils:get_dict_hash",
         ),
     ],
 )
 def test_another_tau2_goes_its_own_way_and_says_so(before: str, why: str) -> None:
     script = f"""
-from pytest_a2a_bench.benchmarks.tau2 import index, shortcuts, upstream
+from pytest_a2a_bench.benchmarks.tau2 import index, patches, upstream
 {before}
 tau2 = upstream.load()
 environment, _ = upstream.build_environment(tau2, "mock", None)
 assert type(environment).__module__ == "tau2.environment.environment"
 assert "_a2a_bench_origin" not in vars(environment.tools.db)
-print(shortcuts.why_stock())
+print(patches.why_stock())
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout == f"{why}\n", done.stderr
-
-
-def test_a_trajectory_is_copied_as_tau2_copies_it() -> None:
-    tau2 = upstream.load()
-    task = upstream.read_task(tau2, "retail", "0")
-    environment, _ = upstream.build_environment(tau2, "retail", task)
-    messages = conversation(tau2, environment, task, random.Random(3)).messages
-    spent = tau2.messages.AssistantMessage(
-        role="assistant", content="Hi", cost=0.1, usage={"prompt_tokens": 1}, raw_data={"choices": [{"index": 0}]}
-    )
-    spent.timestamp = messages[0].timestamp
-    orchestrator = object.__new__(tau2.orchestrator_class)
-    orchestrator.trajectory = [*reversed(messages), spent]
-    before = [m.model_dump() for m in orchestrator.trajectory]
-
-    ours = orchestrator.get_trajectory()
-    stock = tau2.orchestrator_class.get_trajectory.__wrapped__(orchestrator)
-
-    assert len(ours) == len(before) > 2
-    assert [type(m) for m in ours] == [type(m) for m in stock]
-    assert [m.model_dump() for m in ours] == [m.model_dump() for m in stock]
-    assert [m.model_fields_set for m in ours] == [m.model_fields_set for m in stock]
-    for message in ours:
-        if calls := getattr(message, "tool_calls", None):
-            calls[0].arguments["changed"] = True
-        if raw := getattr(message, "raw_data", None):
-            raw["choices"][0]["index"] = 1
-    assert [m.model_dump() for m in orchestrator.trajectory] == before
