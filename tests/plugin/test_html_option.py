@@ -210,8 +210,7 @@ def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench, pytester
     (pytester.path / "r" / "verdict.json").unlink(missing_ok=True)
     assert main(["report", "r", "-o", "r.html"]) == 0
     text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
-    assert "The last run here, second, goes on or was stopped: there is no result of 2 trials of 2." in text
-    assert "Of the trials below, 1 of 1 are of earlier runs." in text
+    assert "The last run here, second, has finished none of its 2 trials: these are of earlier runs." in text
 
 
 def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytester) -> None:
