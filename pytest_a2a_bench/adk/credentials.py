@@ -1,7 +1,7 @@
-"""Agents' tokens by their names: a model passes a name on, and never sees what it stands for (pure).
+"""Credentials for agents by name: a model passes the name, and never sees the token (pure).
 
-A credential is bound to one origin. A model reads what strangers wrote (cards, results), and might be talked into
-sending a token somewhere else.
+Each is bound to one origin, because a model reads untrusted text (cards, results) that may ask it to send a token
+elsewhere.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def origin_of(url: str) -> str:
 def choose(name: str, endpoint: str, known: Sequence[Credential], environ: Mapping[str, str]) -> str | None:
     """Return the name of the variable to send to an endpoint; None for none.
 
-    :param name: as a model passed it; empty where it left that to us, who take the only one of the endpoint's origin.
-    :raises ConfigurationError: if it may not be sent there, or there is none. What was passed is not repeated.
+    :param name: as a model passed it; empty for the only one of the endpoint's origin.
+    :raises ConfigurationError: if it may not be sent there, or is not known. The message does not repeat the name.
     """
     mine = [one.name for one in known if one.origin == origin_of(endpoint)]
     if not name:
@@ -88,7 +88,7 @@ def _offer(known: Sequence[Credential]) -> str:
 
 
 def secrets_of(known: Sequence[Credential], environ: Mapping[str, str]) -> Iterator[KnownSecret]:
-    """Yield the values, to be hidden wherever they would be shown."""
+    """Yield the values, to be redacted in all output."""
     for one in known:
         if environ.get(one.name):
             yield KnownSecret(one.name, environ[one.name])

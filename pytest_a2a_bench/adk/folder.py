@@ -1,4 +1,4 @@
-"""A directory with the agent in ADK's own form, for ``adk run``, ``adk web`` and ``adk api_server``."""
+"""Write the agent's directory in ADK's layout, for ``adk run``, ``adk web`` and ``adk api_server``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 
 NAME = "tau2_evaluator"
 
-_AGENT = '''"""An agent to talk to about evaluations of A2A agents.
+_AGENT = '''"""An agent that evaluates A2A agents.
 
 Settings are in .env beside this file; a2a-bench adk new --help explains them.
 """
@@ -39,7 +39,7 @@ _SKILL = AgentSkill(
 def card_of(url: str, *, needs_token: bool = False) -> AgentCard:
     """Return the agent card, with an interface for 1.0 and one for 0.3.
 
-    :param url: where its JSON-RPC is answered.
+    :param url: URL of its JSON-RPC interface.
     """
     return write_card(
         name=NAME,

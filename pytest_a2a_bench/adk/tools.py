@@ -1,7 +1,6 @@
-"""The tools of the agent: five as they are known, and one that cancels. Usable from any program; they need no ADK.
+"""The agent's six tools as coroutines that return JSON; they need no ADK.
 
-Each is a coroutine that never blocks its event loop, and returns JSON. What cannot be done is raised, as an error that
-says what to do; the agent makes ``{"error": ...}`` of it for its model.
+None blocks its event loop. Errors are raised with advice; the agent returns them to its model as ``{"error": ...}``.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class Tools:
 
         Returns:
             run_id, status, domain, results_path, a summary, score, max_score, pass_rate with its interval, metrics,
-            errors, and what came of each task.
+            errors, and the outcome of each task.
         """
         return await asyncio.to_thread(self._results, run_id)
 
@@ -133,35 +132,35 @@ class Tools:
         runs = self.runs
         chosen = credentials.choose(name, endpoint, runs.options.credentials, runs.environ)
         settings = Settings(endpoint=endpoint, auth_env=chosen, timeout=min(runs.terms.timeout, 30.0))
-        # A token that is meant for pytest's runs is not ours to send.
+        # Tokens of pytest's settings are not sent.
         environ = {key: value for key, value in runs.environ.items() if key == chosen}
         config = ClientConfig.from_settings(settings, environ)
         config = dataclasses.replace(config, network=dataclasses.replace(config.network, guard=runs.terms.guard))
         subject = look_at(config, timeout=10.0)
         if subject.problem:
-            found = "; ".join(one.found for one in subject.findings[:3])
-            raise InfrastructureError(f"{endpoint}: {subject.problem}{f' ({found})' if found else ''}")
+            details = "; ".join(one.found for one in subject.findings[:3])
+            raise InfrastructureError(f"{endpoint}: {subject.problem}{f' ({details})' if details else ''}")
         card = subject.card
         broken = [one.row.id for one in judge(subject.card_results()) if one.status == "failed"]
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "endpoint": endpoint,
             "name": one_line(str(card.get("name") or ""), 100),
             "capabilities": {k: v for k, v in (card.get("capabilities") or {}).items() if isinstance(v, bool)},
             "validated": not broken,
         }
         if broken:
-            told["error"] = (
+            found["error"] = (
                 f"the card breaks {', '.join(broken)}; a2a-bench card {endpoint} explains them, and run_evaluation "
                 "works nevertheless if the agent can be spoken to"
             )
-        return told
+        return found
 
     def _list(self, domain: str, split: str) -> list[dict[str, str]]:
         if domain == PROTOCOL:
             return [_task(one.id, one.text, PROTOCOL) for one in load_requirements(_VERSION)]
         suite = self._suite(domain)
         splits = suite.splits(domain)
-        # Who leaves the split out means a benchmark without splits too.
+        # The default split is also that of a benchmark without splits.
         if split not in splits and split != "base":
             raise ConfigurationError(f"{domain} has no split {split!r}; it has {', '.join(splits)}")
         tasks = suite.load_tasks(domain, split if split in splits else splits[0])

@@ -1,4 +1,4 @@
-"""The process behind ``builtin:NAME``: says in one JSON line where it listens, and ends when its parent does."""
+"""The process of ``builtin:NAME``: it prints its address as one JSON line, and ends when its parent does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent thinks, apart from how A2A carries it: a conversation in, one utterance out."""
+"""The interface of an agent's logic, without A2A: from a conversation to its next reply."""
 
 from __future__ import annotations
 

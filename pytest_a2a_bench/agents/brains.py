@@ -85,14 +85,15 @@ class Echo:
 
 
 class Oracle:
-    """Makes the reference calls one a turn, tells the user its part, says once what it must hear, then bids farewell.
+    """Makes the reference calls one a turn, gives the user its instructions, communicates the required information
+    once, then ends the conversation.
 
-    It never asks anything, so that a scripted user has nothing to answer. Where a benchmark wants its answer as a call,
+    It never asks anything, so that a scripted user has nothing to answer. Where a benchmark takes its answer as a call,
     it makes that call instead of speaking.
 
-    :param settings: have the options that tell benchmarks where their golds are.
-    :param read_only: leave out the calls that change something, and what only must hold after them: this shows which
-        of a benchmark's rewards depend on a write at all.
+    :param settings: have the options of benchmarks that name the place of their golds.
+    :param read_only: leave out the calls that write, and the checks that depend on them: this shows which of a
+        benchmark's rewards depend on a write at all.
     """
 
     def __init__(self, settings: Settings | None = None, *, read_only: bool = False) -> None:
@@ -152,15 +153,15 @@ def next_line(gold: Gold, conversation: Conversation) -> AgentSaid:
     plan = gold.plan(conversation.briefing)
     # The larger of two counts: a client that keeps no context sends the history, one that does sends only what is new.
     done = max(_played(plan, conversation), sum(len(said.calls) for said in conversation.own))
-    # Told one at a time, as a user does one thing at a time; the same text twice is told twice.
-    told = sum(text in gold.instructions for text in _texts(conversation))
-    must_tell = gold.is_time_to_tell(told, done)
-    if done < len(plan) and not must_tell:
+    # Given one at a time, as a user does one thing at a time; the same text twice is given twice.
+    given = sum(text in gold.instructions for text in _texts(conversation))
+    must_instruct = gold.is_time_to_tell(given, done)
+    if done < len(plan) and not must_instruct:
         return AgentSaid(calls=(dataclasses.replace(plan[done], id=f"call_{done + 1}"),))
-    if gold.answer is not None and not must_tell:
+    if gold.answer is not None and not must_instruct:
         return AgentSaid(calls=(gold.answer,))
-    if told < len(gold.instructions):
-        return AgentSaid(gold.instructions[told])
+    if given < len(gold.instructions):
+        return AgentSaid(gold.instructions[given])
     if gold.closing not in _texts(conversation):
         return AgentSaid(gold.closing)
     return AgentSaid(FAREWELL)

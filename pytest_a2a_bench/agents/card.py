@@ -57,7 +57,7 @@ def build_card(options: AgentOptions, description: str, where: Addresses) -> Age
         tags=["benchmark", *registry.BUILT_IN, "tool-calling"],
     )
     return write_card(
-        # With another model it is another agent, which results must be able to tell.
+        # With another model it is another agent, and results must show which.
         name=f"pytest-a2a-bench {options.name}" + (f" ({model})" if model else ""),
         description=description,
         urls={_BINDINGS[transport]: url for transport in options.transports if (url := urls[transport])},

@@ -34,7 +34,7 @@ class BrainExecutor(AgentExecutor):
 
     What happens when something goes wrong: a refusal is an A2A task in state ``rejected`` with the reason in its
     status; a brain that cannot think is an internal error of the binding (JSON-RPC -32603, HTTP 500, gRPC INTERNAL), so
-    that a client counts it as trouble with the infrastructure and not as a bad answer.
+    that a client counts it as an infrastructure error and not as a bad answer.
     """
 
     def __init__(self, brain: Brain, options: AgentOptions) -> None:
@@ -86,7 +86,7 @@ class BrainExecutor(AgentExecutor):
         try:
             reply = await self._think(conversation)
         except BaseException:
-            # Whoever asks again must not be heard twice.
+            # A retry must not be processed twice.
             conversation.history = before
             raise
         conversation.say(reply.said)

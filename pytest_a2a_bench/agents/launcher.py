@@ -1,4 +1,4 @@
-"""Starting a built-in agent in a process of its own, and being sure that it ends."""
+"""Start a built-in agent in a process of its own, and end it."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _spawn(options: AgentOptions, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _surroundings(options: AgentOptions) -> tuple[str, str]:
-    """Return what that process has to be told of this one: where modules are, and what the project adds."""
+    """Return the module search path and the project's extensions, as arguments of that process."""
     places = dict.fromkeys([*_places(options), *extensions.places()])
     return os.pathsep.join(places), json.dumps(extensions.passed_on())
 

@@ -1,4 +1,4 @@
-"""How a built-in agent calls tools by itself, with the official client. Needs ``mcp``, as what it calls does."""
+"""Call a trial's tools from a built-in agent with the official MCP client. Needs ``mcp``."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ async def reply_natively(brain: Brain, conversation: Conversation, access: ToolA
     try:
         async with _connect(access) as client:
             return await _think(brain, conversation, client)
-    except* (httpx2.HTTPError, MCPError, OSError) as trouble:
-        raise BrainError(f"the tools at {access.url} cannot be called: {_first(trouble)}") from trouble
+    except* (httpx2.HTTPError, MCPError, OSError) as errors:
+        raise BrainError(f"the tools at {access.url} cannot be called: {_first(errors)}") from errors
 
 
 @functools.cache
@@ -76,8 +76,8 @@ async def _call(client: Client, call: ToolCall) -> tuple[ToolReturned, bool]:
     return ToolReturned(call.id, call.name, text, result.is_error), bool((result.meta or {}).get(OVER_META))
 
 
-def _first(trouble: BaseExceptionGroup[BaseException]) -> str:
-    error: BaseException = trouble
+def _first(errors: BaseExceptionGroup[BaseException]) -> str:
+    error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

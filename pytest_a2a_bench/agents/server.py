@@ -1,4 +1,4 @@
-"""Serving a built-in agent: HTTP by uvicorn, gRPC beside it where grpcio is installed, one event loop for both."""
+"""Serve a built-in agent: HTTP by uvicorn, gRPC beside it where grpcio is installed, one event loop for both."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Served(NamedTuple):
-    """What :func:`serve` tells its caller once the agent answers.
+    """The address of a running agent.
 
     :param url: base URL on the address that it listens on, whatever the card says.
     """
@@ -87,7 +87,7 @@ async def running(options: AgentOptions, brain: Brain | None = None) -> AsyncIte
         yield await ready
     finally:
         announcing.cancel()
-        # A stream that is open would hold the end up for its whole grace.
+        # An open stream would delay the end for the whole grace period.
         http_server.should_exit = http_server.force_exit = True
         await serving
         if prepared.grpc_server:

@@ -73,7 +73,7 @@ async def proxy_before(
     """
     listener = listen(host, port)
     ours = (public or local_url(host, listener.getsockname()[1])).rstrip("/")
-    # A connection that is kept may be closed while it is chosen, which would be a fault that nobody chose.
+    # A connection that is kept alive may be closed at the moment of its reuse, which would be a fault of its own.
     client = open_client(network, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
     for name in ("accept", "user-agent", "connection"):
         del client.headers[name]

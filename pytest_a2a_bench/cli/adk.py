@@ -37,8 +37,8 @@ def configure(parser: ArgumentParser) -> None:
     for kind in (new, serve):
         group = kind.add_argument_group("settings", "Each is also read from the environment, under the name given.")
         for one in VARIABLES:
-            told = f"{one.help} (environment: {one.name})"
-            group.add_argument(one.option, dest=one.name, metavar=one.metavar, help=told)
+            help = f"{one.help} (environment: {one.name})"
+            group.add_argument(one.option, dest=one.name, metavar=one.metavar, help=help)
 
 
 def run(namespace: Namespace) -> int:
@@ -52,9 +52,9 @@ def run(namespace: Namespace) -> int:
 def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
     from pytest_a2a_bench.adk import folder
 
-    AdkOptions.from_environment(given)  # what is wrong is told now, and not by ADK later
+    AdkOptions.from_environment(given)  # wrong values are reported now, not by ADK later
     directory = namespace.directory
-    # Else it would depend on where adk is started.
+    # Else it would depend on the directory in which adk is started.
     results = Path(given.get("A2A_ADK_RESULTS") or directory / "results").absolute()
     folder.write(directory, {**given, "A2A_ADK_RESULTS": str(results)}, namespace.url)
     print(f"wrote {directory / folder.NAME}")

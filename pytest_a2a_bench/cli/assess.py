@@ -158,9 +158,9 @@ def _add_serving(parser: ArgumentParser) -> None:
         help="Spans of assessments, trials, turns and requests for OpenTelemetry (auto: where its variables are set)",
     )
     limits = parser.add_argument_group("limits")
-    for name, kind, default, told in _LIMITS:
+    for name, kind, default, help in _LIMITS:
         shown = f" ({default:g})" if default is not None else " (none)"
-        limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{told}{shown}")
+        limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{help}{shown}")
 
 
 _LIMITS: tuple[tuple[str, Callable[[str], Any], float | None, str], ...] = (

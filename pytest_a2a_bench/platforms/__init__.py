@@ -1,1 +1,1 @@
-"""What a platform does around an assessment: it keeps agents, asks an assessor, and fills its leaderboard."""
+"""Controllers, single assessments and leaderboard files, in the form of the AgentBeats platform."""

@@ -1,7 +1,7 @@
-"""Files of AgentBeats' leaderboards, which DuckDB reads by ``read_json_auto('results/*.json')``.
+"""Files for AgentBeats' leaderboards, which DuckDB reads by ``read_json_auto('results/*.json')``.
 
-Each is ``{"participants": {ROLE: ID}, "results": [...]}`` with one object for each benchmark and domain, the same that
-the assessor's artifact has.
+Each is ``{"participants": {ROLE: ID}, "results": [...]}`` with one object for each benchmark and domain, as in the
+assessor's artifact.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROLE = "agent"
 def make_file(participants: Mapping[str, str], results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a file's content.
 
-    :param participants: role of each agent -> what the leaderboard calls it.
+    :param participants: role of each agent -> its id on the leaderboard.
     """
     return {"participants": dict(participants), "results": [dict(one) for one in results]}
 
@@ -35,11 +35,11 @@ def make_file(participants: Mapping[str, str], results: Iterable[Mapping[str, An
 def export(
     selected: SelectedResults, domain: str | None, allow_incomplete: bool, participants: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a file's content that tells of a run, one object for each domain, and lines to say about it.
+    """Return a file's content for a run, with one object for each domain, and a line about each of them.
 
     :param domain: only this one.
     :param allow_incomplete: count trials that are missing as not passed, instead of refusing.
-    :raises ConfigurationError: if there is nothing to tell, or trials are missing.
+    :raises ConfigurationError: if there are no trials, or some are missing.
     """
     absent = [TrialResult(TrialKey.parse(key), "not_run") for key in selected.absent]
     groups: dict[tuple[str, str], list[TrialResult]] = {}
@@ -48,7 +48,7 @@ def export(
             groups.setdefault((result.key.suite, result.key.domain), []).append(result)
     if not groups:
         there = ", ".join(sorted({result.key.domain for result in selected.results}))
-        raise ConfigurationError(f"these results hold no trials of the domain {domain!r}; there are: {there}")
+        raise ConfigurationError(f"these results have no trials of the domain {domain!r}; there are: {there}")
     whole = [result for group in groups.values() for result in group]
     missing = [str(result.key) for result in whole if result.status == "not_run"]
     if missing and not allow_incomplete:
@@ -56,12 +56,12 @@ def export(
             f"{len(missing)} of {count(len(whole), 'trial')} have no result ({', '.join(missing[:5])}); run pytest "
             "again with --a2a-resume, or pass --allow-incomplete to count them as not passed"
         )
-    told = [data(_concluded(selected, *key, found)) for key, found in groups.items()]
+    entries = [data(_concluded(selected, *key, found)) for key, found in groups.items()]
     lines = [
         f"{one['domain']}: {one['score']:g} of {one['max_score']}, {count(one['errors']['count'], 'error')}"
-        for one in told
+        for one in entries
     ]
-    return make_file(participants, told), lines
+    return make_file(participants, entries), lines
 
 
 def _concluded(selected: SelectedResults, suite: str, domain: str, results: Sequence[TrialResult]) -> Concluded:
@@ -78,7 +78,7 @@ def _concluded(selected: SelectedResults, suite: str, domain: str, results: Sequ
 
 
 def _seconds(results: Sequence[TrialResult]) -> float:
-    """Return how long a run took, from the first trial's beginning to the last one's end."""
+    """Return the seconds from the start of the first trial to the end of the last."""
     times = []
     for result in results:
         with contextlib.suppress(ValueError, OverflowError):
