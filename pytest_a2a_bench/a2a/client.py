@@ -231,11 +231,13 @@ class AgentConnection:
             if self._wire is not wire and self._wire is not None:  # found by another conversation
                 return _moved(wire, self._wire)
             try:
-                card = await self._fetch_card()
+                # A host that no longer answers must not use up the time of the turn.
+                async with asyncio.timeout(min(_REACH_SECONDS, self.config.connect_timeout)):
+                    card = await self._fetch_card()
                 if self._choose(card) == wire.interface:
                     return ""
                 found = self._make_wire(card)
-            except A2ABenchError:
+            except (A2ABenchError, TimeoutError):
                 return ""
             if self._wire is not None:
                 self._old_wires.append(self._wire)  # other conversations may still wait for answers on it
