@@ -14,8 +14,8 @@ import random
 from collections import Counter
 from math import ceil
 
+from pytest_a2a_bench.results.gates.sequential import DropBets, Stratum, decide_floor, early_share, floor_bounds
 from pytest_a2a_bench.results.inference import LEVEL, Interval, PairedTask, drop_interval, paired_p
-from pytest_a2a_bench.results.sequential import DropBets, Stratum, decide_floor, early_share, floor_bounds
 
 MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
 NEARLY_PERFECT = ((40, 1, 1.0), (12, 4, 1.0), (50, 4, 1.0), (20, 8, 0.98))

@@ -43,8 +43,8 @@ GATE = """
 import sys
 sys.path.insert(0, "tests/support")
 from made_trials import made_trial
-from pytest_a2a_bench.gates.judge import judge
-from pytest_a2a_bench.gates.terms import Thresholds, Trials
+from pytest_a2a_bench.results.gates.judge import judge
+from pytest_a2a_bench.results.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.results.baseline import Baseline
 runs = [[made_trial(f"made/d/{i // 4}#{i % 4}", success=i * step % 7 > 2) for i in range(1000)] for step in (3, 5)]
 baseline = Baseline.of(runs[0], "before")

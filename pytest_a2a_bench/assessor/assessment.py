@@ -25,11 +25,11 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.protocol import judge_protocol
 from pytest_a2a_bench.assessor.terms import Plan, Terms
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
-from pytest_a2a_bench.gates.files import JudgedAgent, StoredVerdict, write_verdict
-from pytest_a2a_bench.gates.judge import judge
-from pytest_a2a_bench.gates.terms import Thresholds, Trials, find_missed
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.metrics import add_known
+from pytest_a2a_bench.results.gates.files import JudgedAgent, StoredVerdict, write_verdict
+from pytest_a2a_bench.results.gates.judge import judge
+from pytest_a2a_bench.results.gates.terms import Thresholds, Trials, find_missed
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query

@@ -16,6 +16,7 @@ from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.benchmarks.tau2.retrieval import BEST_OFFLINE, DOMAIN
+from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import one_line
@@ -310,7 +311,5 @@ def _part_of(whole: Sequence[TrialKey], request: Request) -> tuple[TrialKey, ...
     """Return the trials of the shard that is asked for: the part that ``--a2a-shard`` would run."""
     if request.num_shards == 1:
         return tuple(whole)
-    mine = sharding.members(
-        [str(key) for key in whole], {}, sharding.Shard(request.shard_index + 1, request.num_shards)
-    )
+    mine = sharding.members([str(key) for key in whole], {}, Shard(request.shard_index + 1, request.num_shards))
     return tuple(key for key in whole if str(key) in mine)

@@ -18,11 +18,15 @@ from pathlib import Path
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates import files
-from pytest_a2a_bench.gates.early import Finished, early_verdict
-from pytest_a2a_bench.gates.judge import judge_run
-from pytest_a2a_bench.gates.quarantine import quarantine_of
-from pytest_a2a_bench.gates.terms import (
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.reports import diagnosis, verdict
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.gates import files
+from pytest_a2a_bench.results.gates.early import Finished, early_verdict
+from pytest_a2a_bench.results.gates.judge import judge_run
+from pytest_a2a_bench.results.gates.quarantine import quarantine_of
+from pytest_a2a_bench.results.gates.terms import (
     DECIDED_ERROR,
     Decision,
     Trials,
@@ -31,10 +35,6 @@ from pytest_a2a_bench.gates.terms import (
     groups_of_result,
     thresholds_of,
 )
-from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.reports import diagnosis, verdict
-from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.stats import count

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.config import shards
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.own_models import read_model
@@ -278,10 +279,7 @@ def _builtin(text: str) -> str:
 
 def read_shard(text: str) -> str:
     """Read ``I/N``, or find both in the CI system's variables for ``auto``."""
-    # The results room is loaded where results are; this module in every pytest run.
-    from pytest_a2a_bench.results import sharding
-
-    return str(sharding.read(text, os.environ))
+    return str(shards.read(text, os.environ))
 
 
 def read_names(text: str) -> tuple[str, ...]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from pytest_a2a_bench.gates.early import EarlyVerdict, Finished, early_verdict
-from pytest_a2a_bench.gates.files import baselines_of
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision, thresholds_of
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.order import decides_early
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.gates.early import EarlyVerdict, Finished, early_verdict
+from pytest_a2a_bench.results.gates.files import baselines_of
+from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR, Decision, thresholds_of
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import StoreError

@@ -10,18 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates import files
-from pytest_a2a_bench.gates.judge import judge_run
-from pytest_a2a_bench.gates.quarantine import describe_quarantine, quarantine_of
-from pytest_a2a_bench.gates.terms import (
-    EVERY_TRIAL,
-    ITEMS,
-    NOTHING_MISSED,
-    Trials,
-    find_missed,
-    is_counted,
-    thresholds_of,
-)
 from pytest_a2a_bench.plugin import early
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.agents import agent_of, agents_of
@@ -32,12 +20,24 @@ from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import diagnosis, verdict
 from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.gates import files
+from pytest_a2a_bench.results.gates.judge import judge_run
+from pytest_a2a_bench.results.gates.quarantine import describe_quarantine, quarantine_of
+from pytest_a2a_bench.results.gates.terms import (
+    EVERY_TRIAL,
+    ITEMS,
+    NOTHING_MISSED,
+    Trials,
+    find_missed,
+    is_counted,
+    thresholds_of,
+)
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.stats import count
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Verdict
     from pytest_a2a_bench.plugin.early import EarlyStop
+    from pytest_a2a_bench.results.gates.terms import GateResult, Thresholds, Verdict
 
 FILE = "a2a/gate"
 _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")

@@ -14,14 +14,14 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.conformance.stored import REPORT, StoredCheck, StoredReport
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE, StoredVerdict
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats, dialect_of
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, agent_names, compare, compare_agents
+from pytest_a2a_bench.results.gates.files import VERDICT, VERDICT_FILE, StoredVerdict
+from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.history import Entry
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.diagnosis import CAUSES, Cause, Diagnosis, diagnose
-from pytest_a2a_bench.gates.files import Example, Reason
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.gates.files import Example, Reason
 from pytest_a2a_bench.results.stats import count
 
 SHOWN = 6

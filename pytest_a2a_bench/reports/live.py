@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
-from pytest_a2a_bench.gates.terms import groups_of_result
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.contents import gather
@@ -28,6 +27,7 @@ from pytest_a2a_bench.reports.html.markup import el
 from pytest_a2a_bench.reports.html.page import asset, safe_json
 from pytest_a2a_bench.reports.html.records import bounded, turn_record, why
 from pytest_a2a_bench.results import history, live, lock, manifest
+from pytest_a2a_bench.results.gates.terms import groups_of_result
 from pytest_a2a_bench.results.progress import Progress, duration
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError

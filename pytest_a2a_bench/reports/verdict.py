@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
-from pytest_a2a_bench.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
+from pytest_a2a_bench.results.gates.terms import GateResult, Verdict
 
 _TASKS = 60
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from pytest_a2a_bench.cassettes.form import CASSETTE
 from pytest_a2a_bench.conformance.stored import REPORT
-from pytest_a2a_bench.gates.files import VERDICT
 from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE
+from pytest_a2a_bench.results.gates.files import VERDICT
 from pytest_a2a_bench.results.history import HISTORY
 from pytest_a2a_bench.results.manifest import RUN
 from pytest_a2a_bench.results.store import TRIAL

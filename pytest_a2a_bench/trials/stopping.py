@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_a2a_bench.errors import InfrastructureError, RunTimeoutError, TrialTimeoutError
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import remote
+from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.store import StoreError, save
 from pytest_a2a_bench.results.stored import Content, StoredForm
 from pytest_a2a_bench.trials.breaker import Breaker, Opened, cause_of

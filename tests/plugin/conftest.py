@@ -17,7 +17,7 @@ from pytest_a2a_bench.benchmarks.tau2 import upstream
 for module in pkgutil.iter_modules(pytest_a2a_bench.__path__):
     if module.name != "tau2":  # which is for scripts, and imports tau2 with its language models
         importlib.import_module(f"pytest_a2a_bench.{module.name}")
-for room in ("benchmarks", "conformance", "gates", "plugin", "reports", "results", "trials"):
+for room in ("benchmarks", "conformance", "plugin", "reports", "results", "trials"):
     package = importlib.import_module(f"pytest_a2a_bench.{room}")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)

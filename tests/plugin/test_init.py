@@ -20,7 +20,7 @@ from pytest_a2a_bench.cli import _starter
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates import quarantine
+from pytest_a2a_bench.results.gates import quarantine
 
 KEYS = {"endpoint": "http://127.0.0.1:1", "history-file": "a2a-history.jsonl"}
 

@@ -16,13 +16,13 @@ from made_trials import made_error, made_trial, many_trials
 from threaded_http import HttpServer
 
 from pytest_a2a_bench.conformance.report import CheckRow
-from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, Turn
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.reports.html import write as write_page
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
+from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 
 pytestmark = pytest.mark.slow  # Chromium starts once more for each test that changes the window
 

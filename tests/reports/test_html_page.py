@@ -18,11 +18,11 @@ from made_trials import made_error, made_trial
 from markupsafe import Markup
 
 from pytest_a2a_bench.conformance.report import CheckRow
-from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.reports.contents import Contents, cautions
 from pytest_a2a_bench.reports.html import page, records, render, write
 from pytest_a2a_bench.reports.html.markup import el
+from pytest_a2a_bench.results.gates.files import StoredVerdict
 
 
 class Reader(HTMLParser):

@@ -13,11 +13,11 @@ from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.cassettes.form import Cassette, Exchange
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.gates.files import VERDICT_FILE, JudgedAgent, StoredVerdict, write_verdict
-from pytest_a2a_bench.gates.judge import judge
-from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.gates.files import VERDICT_FILE, JudgedAgent, StoredVerdict, write_verdict
+from pytest_a2a_bench.results.gates.judge import judge
+from pytest_a2a_bench.results.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.results.manifest import NAME
 from pytest_a2a_bench.results.store import Store
 

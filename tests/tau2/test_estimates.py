@@ -18,8 +18,6 @@ from pytest_a2a_bench import language_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import MissingExtraError
-from pytest_a2a_bench.gates.ceilings import judge_ceilings
-from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.language_models import PriceList, price_list
 from pytest_a2a_bench.model import Cost, ProtocolMetrics, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.reports import protocol_metrics, summary
@@ -27,6 +25,8 @@ from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import records, sections
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.baseline import Baseline
+from pytest_a2a_bench.results.gates.ceilings import judge_ceilings
+from pytest_a2a_bench.results.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.results.stats import summarise

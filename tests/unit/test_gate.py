@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.gates.files import StoredVerdict
-from pytest_a2a_bench.gates.judge import judge
-from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, Verdict, groups_of
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage
 from pytest_a2a_bench.results.baseline import Baseline
+from pytest_a2a_bench.results.gates.files import StoredVerdict
+from pytest_a2a_bench.results.gates.judge import judge
+from pytest_a2a_bench.results.gates.terms import GateResult, Thresholds, Trials, Verdict, groups_of
 
 
 def trial(

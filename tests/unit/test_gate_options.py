@@ -11,7 +11,7 @@ import pytest
 
 from pytest_a2a_bench.config import rates as o
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates import quarantine
+from pytest_a2a_bench.results.gates import quarantine
 from pytest_a2a_bench.settings import Settings
 
 

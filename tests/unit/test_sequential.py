@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.gates.early import EarlyVerdict, Finished, draw_order
-from pytest_a2a_bench.gates.terms import Thresholds
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord
-from pytest_a2a_bench.results.sequential import (
+from pytest_a2a_bench.results.gates.early import EarlyVerdict, Finished, draw_order
+from pytest_a2a_bench.results.gates.sequential import (
     Bets,
     DropBets,
     Floor,
@@ -27,6 +26,7 @@ from pytest_a2a_bench.results.sequential import (
     floor_bounds,
     stake_of,
 )
+from pytest_a2a_bench.results.gates.terms import Thresholds
 
 
 def keys(number: int, domain: str = "front", trials: int = 1) -> list[TrialKey]:

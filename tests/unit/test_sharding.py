@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.config import shards
+from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import sharding
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT, fingerprint
-from pytest_a2a_bench.results.sharding import Shard
 from pytest_a2a_bench.settings import Settings
 
 
@@ -26,20 +27,20 @@ from pytest_a2a_bench.settings import Settings
     ],
 )
 def test_ci_systems_count_from_zero_or_one(environ: dict[str, str], expected: str) -> None:
-    assert str(sharding.read("auto", environ)) == expected
+    assert str(shards.read("auto", environ)) == expected
 
 
 @pytest.mark.parametrize("text", ["", "2", "0/3", "4/3", "1/0", "a/b", "-1/3", "1/3/5", "²/3"])
 def test_what_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"I/N|counts from 1"):
-        sharding.read(text, {})
+        shards.read(text, {})
 
 
 def test_auto_outside_ci_names_what_it_looked_for() -> None:
     with pytest.raises(ValueError, match="CI_NODE_INDEX of GitLab CI"):
-        sharding.read("auto", {})
+        shards.read("auto", {})
     with pytest.raises(ValueError, match="CI_NODE_INDEX=4, CI_NODE_TOTAL=3"):
-        sharding.read("auto", {"CI_NODE_INDEX": "4", "CI_NODE_TOTAL": "3"})
+        shards.read("auto", {"CI_NODE_INDEX": "4", "CI_NODE_TOTAL": "3"})
 
 
 NAMES = st.lists(st.text("abcdef/#0123", min_size=1, max_size=6), unique=True, max_size=40)

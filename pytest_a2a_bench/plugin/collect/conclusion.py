@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates.terms import NOTHING_MISSED
 from pytest_a2a_bench.plugin.collect import floors, order, shards
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
@@ -18,6 +17,7 @@ from pytest_a2a_bench.plugin.run.modules import judge_protocol
 from pytest_a2a_bench.plugin.run.resolve import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
+from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED
 from pytest_a2a_bench.settings import DIALECTS
 
 SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates.quarantine import quarantine_of
-from pytest_a2a_bench.gates.terms import groups_of, thresholds_of
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.gates.quarantine import quarantine_of
+from pytest_a2a_bench.results.gates.terms import groups_of, thresholds_of
 
 
 def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_a2a_bench.gates.early import draw_order
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.gates.early import draw_order
 from pytest_a2a_bench.results.store import StoreError
 
 

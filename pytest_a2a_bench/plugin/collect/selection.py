@@ -16,7 +16,7 @@ from pytest_a2a_bench.plugin.shim import is_below
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.files import Missed
+    from pytest_a2a_bench.results.gates.files import Missed
 
 
 def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Missed, ...] | None = None) -> Selection:

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pytest_a2a_bench.gates.files import set_aside
+from pytest_a2a_bench.config.shards import read as read_shard
 from pytest_a2a_bench.plugin.run.modules import judge_protocol
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import manifest, sharding
+from pytest_a2a_bench.results.gates.files import set_aside
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import StoreError
 
@@ -40,7 +41,7 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     # The user's own tests have no part of the division.
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
     each = list(dict.fromkeys(names.values()))
-    mine = sharding.members(each, _durations(items, run), sharding.read(run.settings.shard, {}))
+    mine = sharding.members(each, _durations(items, run), read_shard(run.settings.shard, {}))
     return [item for item in items if item not in names or names[item] in mine]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_a2a_bench.gates.quarantine import quarantine_of
-from pytest_a2a_bench.gates.terms import groups_of, thresholds_of
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import inference, planning
 from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.gates.quarantine import quarantine_of
+from pytest_a2a_bench.results.gates.terms import groups_of, thresholds_of
 from pytest_a2a_bench.results.stats import count
 
 

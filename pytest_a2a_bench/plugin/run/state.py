@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite
     from pytest_a2a_bench.conformance.engine import Judge
     from pytest_a2a_bench.conformance.waivers import Waiver
-    from pytest_a2a_bench.gates.files import Missed
-    from pytest_a2a_bench.gates.quarantine import Quarantined
     from pytest_a2a_bench.model import BenchTask, TrialKey
     from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
     from pytest_a2a_bench.plugin.run.partition import WorkerPart
     from pytest_a2a_bench.plugin.trials.schedule import Schedule
     from pytest_a2a_bench.results.baseline import Baseline
+    from pytest_a2a_bench.results.gates.files import Missed
+    from pytest_a2a_bench.results.gates.quarantine import Quarantined
     from pytest_a2a_bench.results.lock import Lock
     from pytest_a2a_bench.tracing import Tracing
 
@@ -194,8 +194,8 @@ class Plan:
     def from_json(cls, text: str) -> Plan:
         """Read what :meth:`to_json` wrote."""
         # A worker that has a plan takes part, so these are loaded in any case; the controller may not.
-        from pytest_a2a_bench.gates.files import Missed
-        from pytest_a2a_bench.gates.quarantine import Quarantined
+        from pytest_a2a_bench.results.gates.files import Missed
+        from pytest_a2a_bench.results.gates.quarantine import Quarantined
 
         data = json.loads(text)
         chosen = data["selection"]

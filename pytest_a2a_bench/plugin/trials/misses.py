@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates.quarantine import quarantine_of
-from pytest_a2a_bench.gates.terms import PREFIX, is_counted, is_unsolved
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run import state
@@ -19,6 +17,8 @@ from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import trial_text
+from pytest_a2a_bench.results.gates.quarantine import quarantine_of
+from pytest_a2a_bench.results.gates.terms import PREFIX, is_counted, is_unsolved
 
 
 def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:

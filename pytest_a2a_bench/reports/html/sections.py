@@ -10,7 +10,6 @@ from pytest_a2a_bench.benchmarks.registry import label_of
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import findings
@@ -19,6 +18,7 @@ from pytest_a2a_bench.reports.diagnosis import Cluster
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import el, points, rate, scroller, seconds, table
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison, agent_names
+from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.results.history import Entry, Trend, trend
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, groups_of_result, metric_name
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
+from pytest_a2a_bench.results.gates.terms import GateResult, Thresholds, Trials, groups_of_result, metric_name
 from pytest_a2a_bench.results.stats import count
 
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple, Protocol
 
-from pytest_a2a_bench.gates.quarantine import Quarantined, quarantine_of
-from pytest_a2a_bench.gates.terms import Decision, Thresholds, floor_name, groups_of, pass_k_name
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import GateVerdict
+from pytest_a2a_bench.results.gates.quarantine import Quarantined, quarantine_of
+from pytest_a2a_bench.results.gates.sequential import DropBets, Floor, Stratum, decide_floor, early_share
+from pytest_a2a_bench.results.gates.terms import Decision, Thresholds, floor_name, groups_of, pass_k_name
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import Manifest
-from pytest_a2a_bench.results.sequential import DropBets, Floor, Stratum, decide_floor, early_share
 from pytest_a2a_bench.results.stats import pass_hat_k
 
 

@@ -12,9 +12,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.gates.ceilings import judge_ceilings, nothing
-from pytest_a2a_bench.gates.files import baselines_of
-from pytest_a2a_bench.gates.terms import (
+from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.compare import (
+    AgentComparison,
+    Comparison,
+    GateVerdict,
+    compare,
+    compare_agents,
+    describe_drop,
+    judge_drop,
+    passes_at_worst,
+)
+from pytest_a2a_bench.results.gates.ceilings import judge_ceilings, nothing
+from pytest_a2a_bench.results.gates.files import baselines_of
+from pytest_a2a_bench.results.gates.terms import (
     BREAKER,
     ERRORS,
     EVERY_TRIAL,
@@ -28,18 +40,6 @@ from pytest_a2a_bench.gates.terms import (
     floor_name,
     groups_of_result,
     pass_k_name,
-)
-from pytest_a2a_bench.results import inference
-from pytest_a2a_bench.results.baseline import Baseline, task_name
-from pytest_a2a_bench.results.compare import (
-    AgentComparison,
-    Comparison,
-    GateVerdict,
-    compare,
-    compare_agents,
-    describe_drop,
-    judge_drop,
-    passes_at_worst,
 )
 from pytest_a2a_bench.results.stats import count, pass_hat_k
 from pytest_a2a_bench.settings import Settings
