@@ -137,6 +137,8 @@ def resolve(name: str) -> BaseLlm:
         except ValueError as error:
             raise ConfigurationError(f"A2A_ADK_MODEL is {name!r}, which ADK does not know: {error}") from error
     import_litellm("the ADK agent's model")  # so that it fetches nothing and reads no .env
+    # Its line for each request would stand in the conversation of adk run.
+    logging.getLogger("LiteLLM").setLevel(logging.WARNING)
     from google.adk.models.lite_llm import LiteLlm  # imports LiteLLM
 
     return LiteLlm(model=name)
