@@ -95,10 +95,16 @@ class TestTelling:
         for number in range(1, 4):
             wait_for(lambda: at.agent.state == "finished(3)")
             assert at.agent.generation == number
+            assert at.notes[-1] == "finished(3): cannot go on"
             assert at.described()["stderr_log"] == "cannot go on\n"
             refused = at.http.get(at.to("/echo"))
             assert (refused.status_code, "is finished(3)" in refused.text) == (503, True)
             assert at.reset().json() == {"message": f"Agent {at.agent.id} reset requested."}
+
+    def test_the_address_is_replaced_in_the_command(self, control: Control) -> None:
+        at = control(command=(PYTHON, "-c", "import sys; print(sys.argv[1])", "--at={host}:{port}"))
+        at.wait("finished(0)")
+        assert at.described()["stdout_log"] == f"--at=127.0.0.1:{at.agent.port}\n"
 
     def test_a_command_that_is_not_there_is_told(self, control: Control) -> None:
         at = control(command=("no-such-program",))
