@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
+from pytest_a2a_bench.a2a.proxying import CARD_METHODS, CARD_PATHS
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 
@@ -39,8 +39,6 @@ _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _SENDS = ("SendMessage", "SendStreamingMessage", "message/send", "message/stream")
 _TASKS = ("GetTask", "SubscribeToTask", "tasks/get", "tasks/resubscribe")
 _REST = (("send", re.compile(r"/message:(send|stream)$")), ("task", re.compile(r"/tasks/[^/:]+(:subscribe)?$")))
-_CARD_METHODS = ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard")
-_CARD_PLACES = (CARD_PATH, LEGACY_CARD_PATH, "/extendedAgentCard", "/v1/card")
 
 
 def parse_faults(texts: Iterable[str]) -> dict[str, float]:
@@ -88,11 +86,11 @@ def read_call(method: str, target: str, body: bytes) -> Call:
     content = _read_json(body)
     name, params = f"{method} {path}", content
     kind = next((kind for kind, pattern in _REST if pattern.search(path)), "other")
-    if path.endswith(_CARD_PLACES):
+    if path.endswith(CARD_PATHS):
         kind = "card"
     elif isinstance(content, dict) and isinstance(content.get("method"), str):
         name, params = content["method"], content.get("params")
-        kinds = (("send", _SENDS), ("task", _TASKS), ("card", _CARD_METHODS))
+        kinds = (("send", _SENDS), ("task", _TASKS), ("card", CARD_METHODS))
         kind = next((kind for kind, names in kinds if name in names), "other")
     message = params.get("message") if isinstance(params, dict) else None
     message = message if isinstance(message, dict) else {}

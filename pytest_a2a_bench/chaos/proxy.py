@@ -16,8 +16,8 @@ from http.client import responses
 import h11
 import httpx
 
-from pytest_a2a_bench.a2a.card_urls import Parts, rewrite_card
 from pytest_a2a_bench.a2a.network import USUAL, Network
+from pytest_a2a_bench.a2a.proxying import NOT_REQUESTED, Parts, rewrite_card
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.chaos.faults import Call, distort, origin_of, read_call, split_events
 from pytest_a2a_bench.listener import listen, local_url
@@ -26,9 +26,6 @@ Choose = Callable[[Call], str | None]
 Headers = list[tuple[bytes, bytes]]
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-_HOP_BY_HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
-# Content faults need plain text, and httpx adds its own host and length.
-_OWN = {*_HOP_BY_HOP, b"host", b"content-length", b"accept-encoding", b"expect"}
 
 
 @dataclass
@@ -152,7 +149,7 @@ class _Proxy:
     async def _answer(self, client: _Client, response: httpx.Response, fault: str | None, call: Call) -> None:
         if fault == "hang-before":
             await self._hang(fault, call)
-        head = (response.status_code, [h for h in response.headers.raw if h[0].lower() not in _OWN])
+        head = (response.status_code, [h for h in response.headers.raw if h[0].lower() not in NOT_REQUESTED])
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             await self._stream(client, head, split_events(response.aiter_raw()), fault, call)
             return
@@ -272,7 +269,9 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str, Headers, bytes]
             elif isinstance(event, h11.Data):
                 body += event.data
             elif isinstance(event, h11.EndOfMessage) and head is not None:
-                headers = [(name, value) for name, value in head.headers.raw_items() if name.lower() not in _OWN]
+                headers = [
+                    (name, value) for name, value in head.headers.raw_items() if name.lower() not in NOT_REQUESTED
+                ]
                 return head.method.decode(), head.target.decode("latin-1"), headers, bytes(body)
             else:
                 return None

@@ -23,8 +23,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
-from pytest_a2a_bench.a2a.card_urls import rewrite_card
 from pytest_a2a_bench.a2a.network import is_loopback
+from pytest_a2a_bench.a2a.proxying import rewrite_card
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.platforms import proxy

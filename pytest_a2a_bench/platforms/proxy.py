@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 import httpx
 from starlette.background import BackgroundTask
@@ -11,22 +11,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from pytest_a2a_bench.a2a import network
-from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
-from pytest_a2a_bench.a2a.card_urls import Parts, rewrite_card
+from pytest_a2a_bench.a2a.proxying import CARD_METHODS, CARD_PATHS, NOT_FORWARDED, NOT_REQUESTED, Parts, rewrite_card
 from pytest_a2a_bench.platforms.process import HOST
 
 MAX_BODY = 16 * 1024 * 1024
 """Most bytes of a request's body."""
 
-_CARD_PATHS = (CARD_PATH, LEGACY_CARD_PATH, "/extendedAgentCard", "/v1/card")
-_CARD_METHODS = (b"GetExtendedAgentCard", b"agent/getAuthenticatedExtendedCard")
-
 # AgentBeats' controllers wait 30 minutes for an agent's next byte, too.
 _TIMEOUT = httpx.Timeout(1800.0, connect=30.0).as_dict()
 
-_HOP_BY_HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
-_OWN_REQUEST = {*_HOP_BY_HOP, b"host", b"content-length", b"accept-encoding", b"expect"}
-_OWN_RESPONSE = {*_HOP_BY_HOP, b"date", b"server"}
+_OWN_RESPONSE = NOT_FORWARDED | {b"date", b"server"}
 
 
 class Proxy:
@@ -92,7 +86,7 @@ class Proxy:
         return httpx.Request(
             request.method,
             httpx.URL(scheme="http", host=HOST, port=port, raw_path=path + (b"?" + query if query else b"")),
-            headers=[*_without(_OWN_REQUEST, request.headers.raw), *forwarded],
+            headers=[*_without(NOT_REQUESTED, request.headers.raw), *forwarded],
             content=body,
             extensions={"timeout": _TIMEOUT},
         )
@@ -109,9 +103,9 @@ def is_loopback(parts: Parts) -> bool:
 
 def _asks_for_card(request: Request, body: bytes | bytearray) -> bool:
     if request.method == "POST":
-        return any(name in body for name in _CARD_METHODS)
-    return request.method == "GET" and request.url.path.endswith(_CARD_PATHS)
+        return any(name.encode() in body for name in CARD_METHODS)
+    return request.method == "GET" and request.url.path.endswith(CARD_PATHS)
 
 
-def _without(names: set[bytes], headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _without(names: Set[bytes], headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     return [(name.lower(), value) for name, value in headers if name.lower() not in names]

@@ -10,7 +10,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.a2a.card_urls import rewrite_card
+from pytest_a2a_bench.a2a.proxying import rewrite_card
 from pytest_a2a_bench.platforms.proxy import is_loopback
 
 PUBLIC = "https://agents.example/to_agent/x"

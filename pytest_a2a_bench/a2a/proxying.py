@@ -1,4 +1,4 @@
-"""Rewrite the URLs of an agent card for a proxy before the agent (pure)."""
+"""Rules for an HTTP proxy before an agent: which requests fetch a card, and how its URLs are rewritten (pure)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
+from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
+
 Parts = urllib.parse.SplitResult
+
+CARD_PATHS = (CARD_PATH, LEGACY_CARD_PATH, "/extendedAgentCard", "/v1/card")
+CARD_METHODS = ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard")
+
+NOT_FORWARDED = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
+)
+"""Headers of one connection (RFC 9110 §7.6.1)."""
+
+NOT_REQUESTED = NOT_FORWARDED | {b"host", b"content-length", b"accept-encoding", b"expect"}
+"""Headers of a request that a proxy does not forward: its client writes its own, and content must not be compressed."""
 
 
 def rewrite_card(body: bytes, base: str, is_agent: Callable[[Parts], bool], *, proxied_only: bool = False) -> bytes:
