@@ -20,7 +20,6 @@ OURS = tuple(
         "benchmarks.tau2.index",
         "config",
         "conformance",
-        "gates",
         "model.results",
         "plugin.collect.shards",
         "plugin.conformance.verdicts",
