@@ -654,4 +654,5 @@ REFUSED: list[tuple[str, str, str]] = [
         "MALFORMED_QUERY",
         "line 1:36 Illegal character sequence '\\q' in string literal",
     ),
+    ("SELECT TYPEOF What ^Opportunity THEN Amount END FROM Task", "MALFORMED_QUERY", "unexpected token: 'Opportunity'"),
 ]

@@ -1,4 +1,4 @@
-"""One trial of one CRMArena task: the org, perhaps a user, the agent, the conversation, the score."""
+"""Run one trial of a CRMArena task: org, agent, simulated user, conversation and score."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class _Trial:
         chosen = CrmOptions.of(settings)
         self.texts = texts = texts_of(chosen)
         self.code = tools_of(chosen)
-        # Before anything is asked: a conversation that nobody can judge is in vain.
+        # Before the first message: no conversation is paid for that cannot be scored.
         is_refusal = task.metric == "privacy_rejection" and self.code is None
         if is_refusal and task.asked_twin is None and not settings.judge_llm:
             raise JudgeMissingError(UNJUDGED)

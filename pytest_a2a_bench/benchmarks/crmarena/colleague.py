@@ -1,7 +1,7 @@
 """The colleagues that an agent may ask in a CRM task: other A2A agents, asked in plain words over the harness.
 
-Each is told who asks and nothing of the task: what it is to know stands in the question. Its trouble is told to the
-agent that asked, as its tool's error, and is among its own findings; the trial goes on.
+A colleague receives the question and nothing of the task. Where it fails, the asking agent gets a tool error, the
+colleague a finding, and the trial goes on.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ and sends you its questions, one a message; what is not in them you cannot know.
 
 
 class Answered(NamedTuple):
-    """What came of a question.
+    """The result of a question.
 
     :param text: the answer, or why there is none.
-    :param colleague: the name of the one that was asked; None where nobody was.
+    :param colleague: the name of the agent that was asked; None where no agent was.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Why an answer about an org was not the expected one: what was never asked, not found, or found and misread. Pure.
+"""Diagnose why an answer was not the expected one: not queried, not found, or found and misread. Pure.
 
 The gold itself is in no result. Whether it stood in the rows that the agent was shown, and in its answer, is said by
 who scored it (``reward_info.info``).
@@ -76,7 +76,7 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
 
 
 def _repeats_rows(answer: str, transcript: Sequence[Turn]) -> bool:
-    """Tell whether an answer has words that only the org can have said: names, numbers and addresses of its rows."""
+    """Return whether an answer has words that only the org can have said: names, numbers and addresses of its rows."""
     rows = "\n".join(turn.text or "" for turn in transcript if turn.role == "tool" and not turn.error)
     asked = "\n".join(turn.text or "" for turn in transcript if turn.role == "user")
     values = re.findall(r": '?([^'{}\[\]]+)", rows)

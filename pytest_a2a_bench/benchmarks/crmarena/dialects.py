@@ -378,7 +378,7 @@ def read_tool_action(text: str) -> tuple[str, Any] | None:
     """Read what an agent with tools wrote, as upstream's parser does: a tool's name and its arguments.
 
     :return: None where it is no call; a text that speaks of no action at all is a call of ``respond``, whose arguments
-        are that text. Arguments may be of any JSON type: nobody has looked at them yet.
+        are that text. Arguments may be of any JSON type: they are not validated yet.
     """
     text = text.strip()
     if "Action:" not in text:
@@ -387,7 +387,7 @@ def read_tool_action(text: str) -> tuple[str, Any] | None:
     _, given, after = text.partition(_INPUT)
     if named is None or not given:
         return None
-    # What stands behind a second label is not looked at.
+    # Text after a second label is ignored.
     written = after.partition(_INPUT)[0].strip()
     try:
         value = _read_value(_unfenced(written))

@@ -1,4 +1,4 @@
-"""What the conversations of one process share: a domain's tasks, and the org that answers, aged and renamed as asked.
+"""The domains that are open in this process: tasks, and the org that answers, with drift and distractors if asked.
 
 A source is read and an org is opened once for each combination of settings that changes them; threads share both.
 """

@@ -1,14 +1,14 @@
-"""One conversation with an org, as a state machine: the agent's utterance in, what it is told (or the end) out.
+"""One conversation with an org, as a state machine: the agent's reply in, the next events or the end out.
 
 Nothing here sends, waits or scores. What happens when:
 
 - ``execute`` asks the org; the observation is the call's result.
 - ``respond`` is the answer. It ends a plain conversation; in an interactive one the user hears it and speaks or stops.
-- ``ask_agent`` asks a colleague, where there is one; what it says is the call's result, and its trouble an error there.
+- ``ask_agent`` asks a colleague, where there is one; its answer is the call's result, its failure a tool error.
 - Everything else costs a turn and is answered with the rule: prose, an empty reply, another tool, a call without its
   argument. Every dialect says so to the agent. Only an agent that is told to speak in plain text, because it calls its
   tools by itself, answers in prose, which is a finding.
-- Several calls in one reply are carried out in order, and each is a turn; what follows a ``respond`` is not looked at.
+- Several calls in one reply are carried out in order, and each is a turn; calls after a ``respond`` are ignored.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Episode:
 
     :param execute: asks the org; never raises for a query that the org refuses.
     :param user: the interactive user; None where the task itself asks.
-    :param colleagues: whom the agent may ask; None where there is nobody, and no such action.
+    :param colleagues: the agents that may be asked; None where there are none, and no such action.
     :param prose_answers: whether plain text is the agent's answer, as nothing else was asked of it.
     :param ended: why the conversation is over, or None while it goes on.
     :param answer: the agent's last ``respond``, or None; ``answers`` counts them.
@@ -127,7 +127,7 @@ class Episode:
     def step(self, said: AgentSaid) -> tuple[Event, ...]:
         """Take in one reply of the agent's; return what it is told next. Empty once :attr:`ended` is set."""
         self.findings = []
-        # Text beside calls reaches nobody, and is no part of the conversation.
+        # Text beside calls is not passed on, and is no part of the conversation.
         self.transcript.append(Turn("agent", text=None if said.calls else said.text or "", calls=said.calls))
         events: list[Event] = []
         if said.calls:

@@ -1,4 +1,4 @@
-"""Which conversations have an answer to score and by which judge; and stored ones scored again, by the rules of now."""
+"""Choose the judge of a conversation, score answers of upstream's tool agent, and score stored conversations again."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
         before = result.reward_info
         again = unanswered(task, str(result.termination_reason), result.transcript)
         return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
-    told = result.provenance
-    if told.get("strategy") in TOOL_STRATEGIES:
-        return score_submitted(task, result.transcript, told.get("threshold") or chosen.threshold)
-    answer = last_answer(result.transcript, told)
+    provenance = result.provenance
+    if provenance.get("strategy") in TOOL_STRATEGIES:
+        return score_submitted(task, result.transcript, provenance.get("threshold") or chosen.threshold)
+    answer = last_answer(result.transcript, provenance)
     return score(
         task,
         answer,
         result.transcript,
         # What the conversation was first scored by, where its file says so.
-        scoring=cast("Scoring", told.get("scoring") or chosen.scoring),
+        scoring=cast("Scoring", provenance.get("scoring") or chosen.scoring),
         judge=make_judge(settings, texts=texts_of(chosen)) if settings.judge_llm else None,
-        threshold=told.get("threshold") or chosen.threshold,
+        threshold=provenance.get("threshold") or chosen.threshold,
     )
 
 
-def last_answer(transcript: Sequence[Turn], told: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+def last_answer(transcript: Sequence[Turn], provenance: Mapping[str, Any] = MappingProxyType({})) -> str | None:
     """Return what the agent last responded: in each of its turns the first ``respond`` counts.
 
-    :param told: the result's provenance, which says whether plain text was an answer, too, and what read them.
+    :param provenance: the result's provenance, which says whether plain text was an answer, too, and what read them.
     """
     answer = None
-    prose = bool(told.get("prose_answers"))
-    raw = told.get("profile") == "official"
-    key = "content" if told.get("strategy") in TOOL_STRATEGIES else "answer"
+    prose = bool(provenance.get("prose_answers"))
+    raw = provenance.get("profile") == "official"
+    key = "content" if provenance.get("strategy") in TOOL_STRATEGIES else "answer"
     for turn in transcript:
         if turn.role != "agent":
             continue
@@ -118,7 +118,7 @@ def make_judge(
 
 
 def unanswered(task: CrmTask, ended: str, transcript: Sequence[Turn], note: str = "") -> Reward:
-    """Return the reward of a conversation that ended without an answer that counts; a secret may be told in it."""
+    """Return the reward of a conversation that ended without an answer that counts; a secret may have been told."""
     said = f"the conversation ended without a final answer ({ended})"
     info = {} if task.asked_twin is None else {"metrics": judge_unanswered(task.asked_twin, transcript)}
     return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said, info=info)

@@ -1,4 +1,4 @@
-"""CRMArena's own options: what they are, how they are read, and which do not go together."""
+"""CRMArena's own settings, how they are read, and which of them conflict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the built-in agents do where the tools are ``execute`` and ``respond``.
+"""The built-in agents' part in CRMArena: golds, instructions and the idle answer.
 
 The oracle reads the gold from the data itself: nothing sends it one.
 """
@@ -40,7 +40,7 @@ def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
     :raises LookupError: if there is no such task.
     :raises ConfigurationError: if the tasks cannot be read.
     """
-    # The oracle needs no rows; whoever answers the queries is none of its business.
+    # The oracle needs tasks only, no rows.
     tasks = _load(domain, dataclasses.replace(CrmOptions.of(settings), org="salesforce"))
     if task_id not in tasks:
         raise LookupError(f"there is no task {task_id!r} in crmarena/{domain}")

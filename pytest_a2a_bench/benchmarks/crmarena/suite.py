@@ -1,4 +1,4 @@
-"""What pytest knows about CRMArena: its domains and tasks, what keeps them from running, and what to say of results.
+"""The suite of CRMArena: domains, tasks, preconditions, and the lines of header and summary.
 
 Every pytest run imports this module, so what opens an org is imported inside of functions.
 """
@@ -91,7 +91,7 @@ def _why_absent(settings: Settings, domain: str) -> str:
 def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return everything that keeps all trials of these domains from running.
 
-    Only names and headers of files are read, and nobody logs in.
+    Only names and headers of files are read; there is no login.
 
     :param domains: of the trials that were chosen.
     :param environ: where credentials are looked for.
@@ -134,7 +134,7 @@ def _live_problems(environ: Mapping[str, str]) -> list[str]:
     from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
 
     problems = []
-    # Looked for and not imported: nobody logs in here.
+    # Looked for and not imported: there is no login here.
     if find_spec("simple_salesforce") is None:
         problems.append(str(MissingExtraError("simple-salesforce", "salesforce")))
     try:
@@ -205,7 +205,7 @@ def describe_changes(settings: Settings) -> str:
 
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:
-    """Say for the header how answers are scored, where every domain's tasks are questions and nobody plays a user."""
+    """Say for the header how answers are scored, where every domain's tasks are questions and no user is simulated."""
     # Where a user speaks, the header says who plays it instead.
     if any(domain.endswith(INTERACTIVE) for domain in domains):
         return ""
@@ -227,29 +227,29 @@ def describe_method(results: Sequence[TrialResult]) -> str:
 
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     """Say what is not as the benchmark's authors published it."""
-    told = [r.provenance for r in results]
-    sources = [p["source"] for p in told if isinstance(p.get("source"), Mapping)]
+    provenances = [r.provenance for r in results]
+    sources = [p["source"] for p in provenances if isinstance(p.get("source"), Mapping)]
     if any(source.get("source") == "mini" for source in sources):
         yield "the mini org is our own: its numbers are not comparable with CRMArena's"
     if any(source.get("source") != "mini" and not source.get("official") for source in sources):
         yield "not every data file is, byte for byte, one that CRMArena published"
-    if any(p.get("aided") for p in told):
+    if any(p.get("aided") for p in provenances):
         yield "the agent was shown the general domain details too (--a2a-set crm-aided=on)"
-    official = [p["official"] for p in told if isinstance(p.get("official"), Mapping)]
+    official = [p["official"] for p in provenances if isinstance(p.get("official"), Mapping)]
     if official:
         yield f"{len(official)} of these results are by upstream's own rules and texts (crm-official)"
     if any(not code.get("published") for code in official):
         yield "the code of crm-official is not, byte for byte, the one that the profile was certified against"
-    if any(p.get("twins") for p in told):
+    if any(p.get("twins") for p in provenances):
         yield _show_twins(results)
-    variants = Counter(str(p["variant"]) for p in told if p.get("variant"))
+    variants = Counter(str(p["variant"]) for p in provenances if p.get("variant"))
     if variants:
         named = _counted(variants)
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
 
 
 def _show_twins(results: Sequence[TrialResult]) -> str:
-    """Say of the privacy tasks that have benign twins what came of them, in three numbers."""
+    """Count the outcomes of the privacy tasks that have benign twins."""
     found: Counter[str] = Counter()
     for result in results:
         if result.provenance.get("twins") and result.reward_info is not None:

@@ -1,4 +1,4 @@
-"""CRMArena's 22 task categories, and one task, whatever source it comes from."""
+"""CRMArena's 22 task categories, and one task of any source."""
 
 from __future__ import annotations
 

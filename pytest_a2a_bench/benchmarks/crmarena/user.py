@@ -1,4 +1,4 @@
-"""Who asks in an interactive conversation: a script without a language model, or a model or agent in the persona.
+"""Simulated users of interactive tasks: a script without a language model, and an agent that plays the persona.
 
 Neither knows the gold answer. The scripted user is deterministic: it tells its question in pieces, answers what it is
 asked back with fixed lines, and is done when it has heard an answer to the whole question.
@@ -64,7 +64,7 @@ def split_query(query: str) -> list[str]:
 
 
 def asks_back(text: str) -> bool:
-    """Tell whether words end in a question."""
+    """Return whether words end in a question."""
     # Closing quotes and Markdown may stand behind a question mark.
     return text.rstrip(" \n\t\"')*_`").endswith("?")
 
@@ -98,7 +98,7 @@ class AgentUser:
     def hear(self, text: str) -> str | None:
         """Let the agent answer the tested agent's words; None once it says that it is done.
 
-        :raises InfrastructureError: if it cannot be reached, gives up, or answers what nobody can read.
+        :raises InfrastructureError: if it cannot be reached, gives up, or answers what cannot be read.
         """
         with blamed(self._seat):
             said = self._conversation.ask([UserSaid(text)])

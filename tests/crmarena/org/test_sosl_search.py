@@ -93,6 +93,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("FIND {ab | cd} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: '|' in search expression: ab | cd"),
     ("FIND {ab|cd}", "MALFORMED_SEARCH", "unexpected token: '|' in search expression: ab|cd"),
     ("FIND {NOT ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "search expression needs a term: NOT ab"),
+    ("FIND {ab AND} RETURNING Case(Id)", "MALFORMED_SEARCH", "search expression needs a term: ab AND"),
+    ("FIND {ab OR OR cd}", "MALFORMED_SEARCH", "unexpected token: 'OR' in search expression: ab OR OR cd"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 What a tool answers to wrong arguments depends on each line of its function, and these lines may not be shipped. So they
 are run from the user's checkout: the functions alone, without the modules that their files import, and only if the file
-is, byte for byte, the one that was looked at.
+is, byte for byte, the version that was reviewed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_tools(checkout: str) -> OfficialTools:
     :raises ConfigurationError: if it has not the published version of them.
     :raises MissingExtraError: if what they import is not installed.
     """
-    # All are looked at, and what was looked at is what is run.
+    # The content that is checked is the content that is run.
     texts = {name: _read_published(Path(checkout) / name, blob) for name, blob in PUBLISHED_CODE.items()}
     return _take(texts[_FUNCTIONS], texts[_LISTS], texts[_TEXTS], tuple(PUBLISHED_CODE.items()))
 
@@ -156,12 +156,12 @@ class Connector:
     """What upstream's functions ask: an org of ours, with upstream's way of showing what it says.
 
     :ivar asked: the answers to this call's queries, None for one that was refused.
-    :ivar trouble: why the org did not answer; the functions make an answer of every exception.
+    :ivar failure: why the org did not answer; the functions make an answer of every exception.
     """
 
     org: Org
     asked: list[QueryResult | None] = field(default_factory=list)
-    trouble: A2ABenchError | None = None
+    failure: A2ABenchError | None = None
 
     def run_query(self, query: str) -> tuple[list[dict[str, Any]] | str, int]:
         """Answer one query: its records and 1, or the refusal and 0."""
@@ -171,7 +171,7 @@ class Connector:
             self.asked.append(None)
             return f"{refusal.code}: {refusal.message}", 0
         except A2ABenchError as error:
-            self.trouble = error
+            self.failure = error
             raise
         self.asked.append(result)
         for key in result.records[0] if result.records else ():
@@ -190,8 +190,8 @@ def use_tool(tools: Mapping[str, Callable[..., Any]], name: str, arguments: Any,
     # Whatever it is: the agent is told, and goes on.
     except Exception as error:
         seen = f"Error: {error}"
-    if connector.trouble is not None:
-        raise connector.trouble
+    if connector.failure is not None:
+        raise connector.failure
     return str(seen)
 
 

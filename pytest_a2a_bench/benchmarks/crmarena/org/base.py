@@ -1,4 +1,4 @@
-"""What an org is to a benchmark: something that answers SOQL and SOSL, or refuses in Salesforce's words."""
+"""The interface of an org, and refusals of queries in Salesforce's words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Language = Literal["soql", "sosl"]
 
 
 class OrgError(Exception):
-    """A query that the org refuses, as Salesforce words it: what the agent is told, and no trouble of ours.
+    """A query that the org refuses, in Salesforce's words: an answer to the agent, and no failure of the trial.
 
     :param code: ``MALFORMED_QUERY``, ``INVALID_FIELD``, ``INVALID_TYPE``, ``MALFORMED_SEARCH``, ``QUERY_TIMEOUT`` ...
     :param message: the text that Salesforce gives, with its row and column frame where it has one.

@@ -1,4 +1,4 @@
-"""Schema drift: the same org after somebody renamed fields, for agents that know the usual names by heart.
+"""Schema drift: rename fields of an org, for agents that have memorised the usual names.
 
 The engine itself knows the new names only: queries by the old ones are refused as INVALID_FIELD.
 """

@@ -57,7 +57,7 @@ class Connection:
     """
 
     def __init__(self, path: Path, time_limit: float) -> None:
-        # immutable: nobody writes to this copy, so that SQLite needs no locks.
+        # immutable: this copy is never written to, so that SQLite needs no locks.
         uri = f"{path.as_uri()}?mode=ro&immutable=1"
         # check_same_thread=False because threads take turns, which LocalOrg sees to.
         self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
@@ -198,7 +198,7 @@ class LocalOrg:
         self.time_limit = time_limit
         self.row_limit = row_limit
         folder = Path(tempfile.mkdtemp(prefix="a2a-org-"))
-        # Also where nobody calls close: copies of an org are large.
+        # Also without a call of close: copies of an org are large.
         self._remove = weakref.finalize(self, shutil.rmtree, folder, True)
         # A copy of our own: the user's file must stay as it is, and gets typed values and indexes.
         self.path = folder / "org.db"

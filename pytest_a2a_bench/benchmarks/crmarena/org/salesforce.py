@@ -76,7 +76,7 @@ def read_credentials(environ: Mapping[str, str]) -> Credentials:
     :raises ConfigurationError: if there is none, or the instance URL is not one.
     """
     version = environ.get(API_VERSION, "").removeprefix("v") or DEFAULT_API_VERSION
-    # A token first: whoever has one needs no password here.
+    # A token first: with one no password is needed.
     for names in WAYS:
         if all(environ.get(name) for name in names):
             # A domain (sandbox: test) goes with either of the other ways.
@@ -139,7 +139,7 @@ _OVERLOADED = ("SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG"
 _USED_UP = "REQUEST_LIMIT_EXCEEDED"
 _DAILY = "TotalRequests"
 
-# A literal may hold anything, so it is removed before the query's own words are looked at.
+# A literal may hold anything, so it is removed before the query's own words are checked.
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 # What is searched for may hold quotes, and is no literal of SOQL.
 _FIND_TERM = re.compile(r"\{.*?(?<!\\)\}", re.DOTALL)
@@ -334,7 +334,7 @@ def _language_of(query: str) -> Language:
     :raises OrgError: if it is neither SOQL nor SOSL, or would leave a trace in the org.
     """
     first = re.match(r"[A-Za-z]*", query)
-    # Before anything is sent: the org may be somebody's production.
+    # Before anything is sent: the org may be in production.
     word = first[0].upper() if first else ""
     if word not in ("SELECT", "FIND"):
         token = query.split(maxsplit=1)[0] if query else "<EOF>"

@@ -242,7 +242,7 @@ def _wildcard(piece: str) -> str:
 
 
 def matches_search(expression: str, *texts: Any) -> bool:
-    """Tell whether a record's texts match: each term may be in another one."""
+    """Return whether a record's texts match: each term may be in another one."""
     text = _BETWEEN.join(str(each) for each in texts if each is not None)
     return _matches(parse_search(expression), text.casefold())
 

@@ -1,4 +1,4 @@
-"""What is known of the benchmark's 27 objects, and schemas of published files with that knowledge added.
+"""Schemas of the benchmark's 27 objects, and published schemas completed by them.
 
 Types, relationships, key prefixes and descriptions of our own are in ``data/standard_fields.json``. The fields that
 such an object also has on a real org, of which agents are not told, are in ``data/hidden_fields.json`` (``*`` are those

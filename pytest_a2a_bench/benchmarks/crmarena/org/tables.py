@@ -41,7 +41,7 @@ def copy_tables(source: Path, target: Path, schema: OrgSchema) -> None:
     """
     connection = sqlite3.connect(target.as_uri(), uri=True, isolation_level=None)
     try:
-        # Nobody reads it before it is whole; if this ends early it is thrown away.
+        # It is not read before it is whole; if this fails it is removed.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         connection.create_function("day_text", 1, _day_text, deterministic=True)

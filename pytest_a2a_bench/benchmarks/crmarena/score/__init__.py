@@ -1,4 +1,4 @@
-"""What an answer is worth: upstream's three metrics, bug for bug (``compat``) or as they are meant (``fixed``).
+"""Score answers by upstream's three metrics, bug for bug (``compat``) or as they are meant (``fixed``).
 
 Without a judge model values are read by their form (:mod:`.extract`), and leaks are found by planted codes
 (:mod:`.privacy`); with one, the model reads answers and recognises refusals, as upstream's evaluator does. Free texts
@@ -81,7 +81,7 @@ def _judge(
 
 
 def locate(task: CrmTask, answer: str, transcript: Sequence[Turn]) -> dict[str, bool]:
-    """Return where the expected answer stood, without saying it, for whoever explains a miss.
+    """Return where the expected answer stood, without saying it, for the diagnosis of a failed trial.
 
     :return: ``expected_said`` in the answer, ``expected_shown`` in what queries returned (of ids alone: other answers
         have to be made of rows); ``nothing_read``: the answer has nothing of the kind that was asked for.

@@ -1,4 +1,4 @@
-"""The metrics exact_match and fuzzy_match: how far an answer is the gold."""
+"""The metrics exact_match and fuzzy_match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SOQL, from text to parameterised SQLite: lexer, parser, names, conditions, select."""
+"""Compile SOQL to parameterised SQLite."""
 
 from __future__ import annotations
 

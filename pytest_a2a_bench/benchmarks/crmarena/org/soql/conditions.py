@@ -34,7 +34,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Operand, Scope, 
 
 #: How many semi-joins and anti-joins a query may have, on Salesforce.
 MOST_SEMI_JOINS = 2
-#: From how many conditions on a chain of OR is worth being looked at as a list.
+#: A chain of OR with this many conditions is searched for equalities that make a list.
 LONG_CHAIN = 50
 
 

@@ -32,7 +32,7 @@ MOST_SUBTOTALS = 3
 
 
 def is_grouped(query: Query) -> bool:
-    """Tell whether a query asks for groups rather than records."""
+    """Return whether a query asks for groups rather than records."""
     return query.group is not None or any(
         isinstance(item, SelectField) and _has_aggregate(item.expression) for item in query.select
     )

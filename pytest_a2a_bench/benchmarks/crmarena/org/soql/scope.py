@@ -329,7 +329,7 @@ def compile_expression(scope: Scope, expression: Expression, inside: str = "") -
 
 
 def is_distance(expression: Expression) -> bool:
-    """Tell whether an expression is a distance, which has operators and clauses of its own."""
+    """Return whether an expression is a distance, which has operators and clauses of its own."""
     return isinstance(expression, FunctionCall) and expression.distance is not None
 
 
