@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 from pytest_a2a_bench.model import Part, UserSaid
@@ -216,7 +216,7 @@ def run_tools_upstream(
 
 def heard_natively(parts: Sequence[Part]) -> tuple[str, list[Any]]:
     """Return what one of our messages says in the form of a provider's interface: words, and the tools offered."""
-    request = translate.get(NATIVE).decode_request(parts)
+    request = dialects.get(NATIVE).decode_request(parts)
     words = "\n\n".join(e.text if isinstance(e, UserSaid) else getattr(e, "content", "") for e in request.events)
     briefing: Briefing | None = request.briefing
     if briefing is None:

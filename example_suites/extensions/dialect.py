@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from pytest_a2a_bench.dialects import DecodedReply, DecodedRequest
 from pytest_a2a_bench.model import (
     AgentSaid,
     Briefing,
@@ -18,7 +19,6 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.translate import DecodedReply, DecodedRequest
 
 A2A_BENCH_CONTRACT = 1
 HOW = 'To call tools, write lines of the form: CALL name {"argument": "value"}. Else write to the user.'

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.player import Player, match_call
+from pytest_a2a_bench.dialects.base import DecodedRequest
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Usage, UserSaid
-from pytest_a2a_bench.translate.base import DecodedRequest
 
 TAG = "a2a_bench"
 """The metadata key under which ``--a2a-set tag-trials=on`` names the benchmark task."""

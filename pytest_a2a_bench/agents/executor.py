@@ -20,7 +20,7 @@ from a2a.utils.errors import InternalError, InvalidParamsError
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.agents.brain import Brain, BrainError, BrainReply, Conversation, Memory, RefusalError
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import MissingExtraError
@@ -73,14 +73,14 @@ class BrainExecutor(AgentExecutor):
         parts = [read_part(part) for part in message.parts]
         conversation = self._memory.recall(message.context_id)
         if conversation is None:
-            conversation = self._memory.open(message.context_id, translate.detect_request(parts))
+            conversation = self._memory.open(message.context_id, dialects.detect_request(parts))
         # A client that did not get the answer asks again under the same id (§3.3.1), and must not be heard twice. Most
         # servers do hear it twice, which is what this can be switched off for.
         again = bool(message.message_id) and message.message_id == conversation.last_message_id
         if self._options.dedupe and again and conversation.last_reply:
             return conversation, conversation.last_reply
         await asyncio.sleep(self._options.latency)
-        request = translate.get(self._reading(conversation, parts)).decode_request(parts)
+        request = dialects.get(self._reading(conversation, parts)).decode_request(parts)
         before = list(conversation.history)
         conversation.hear(request, {**context.metadata, **MessageToDict(message.metadata)})
         try:
@@ -111,13 +111,13 @@ class BrainExecutor(AgentExecutor):
         """
         if not conversation.own or self._options.dialect == "auto":
             return conversation.dialect
-        return translate.detect_request(parts, default=self._options.dialect)
+        return dialects.detect_request(parts, default=self._options.dialect)
 
     async def _deliver(
         self, conversation: Conversation, reply: BrainReply, updater: TaskUpdater, *, as_task: bool
     ) -> None:
         answering = conversation.dialect if self._options.dialect == "auto" else self._options.dialect
-        parts = [write_part(part) for part in translate.get(answering).encode_reply(reply.said)]
+        parts = [write_part(part) for part in dialects.get(answering).encode_reply(reply.said)]
         metadata = usage_metadata(reply.usage)
         if as_task:
             await updater.add_artifact(parts, name="Action" if reply.said.calls else "Response", last_chunk=True)

@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.native import LAST_WORDS, NativeTurns
+from pytest_a2a_bench.dialects.auto import NATIVE
+from pytest_a2a_bench.dialects.base import DecodedReply, Dialect
 from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError
 from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, Part, ToolCall, Usage
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.translate.auto import NATIVE
-from pytest_a2a_bench.translate.base import DecodedReply, Dialect
 
 _EMPTY = "empty-reply"
 _HAS = "the reply has "
@@ -174,7 +174,7 @@ class Conversation:
         self._told = len(self.events)
 
     def _writer(self) -> Dialect:
-        return translate.get(self.settled or self.dialect)
+        return dialects.get(self.settled or self.dialect)
 
     def _request(self) -> Sequence[Part]:
         # A server that gives no contextId cannot know what was said before.
@@ -225,7 +225,7 @@ class Conversation:
             )
             decoded = dataclasses.replace(decoded, findings=told)
         if self.dialect == "auto":
-            self.settled = translate.settle(self.settled, decoded)
+            self.settled = dialects.settle(self.settled, decoded)
         self.findings.extend(dataclasses.replace(f, turn=self._turn) for f in decoded.findings)
         self._spent = self._spent + (reply.usage or Usage())
         return decoded

@@ -154,7 +154,7 @@ def compare(recorded: Mapping[str, Any], asked: Mapping[str, Any], *, key: str, 
 
 
 def _without_places(value: Any) -> Any:
-    """Return a request without the places of events in its texts (:mod:`translate.serialization`).
+    """Return a request without the places of events in its texts (:mod:`dialects.serialization`).
 
     The texts are compared themselves, and where an agent repeated a secret, which is hidden in what was recorded, what
     stands after it has moved.

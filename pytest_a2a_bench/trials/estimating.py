@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.dialects.serialization import tools_to_text
 from pytest_a2a_bench.language_models import price_list
 from pytest_a2a_bench.model import Part, TrialResult, Usage, sum_usage
-from pytest_a2a_bench.translate.serialization import tools_to_text
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench import __version__, translate
+from pytest_a2a_bench import __version__, dialects
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Parties
@@ -297,7 +297,7 @@ class Runner:
     def _prompt(self, suite: str) -> str:
         """Return in which form agents are told the tasks of a suite; numbers of two forms are not comparable."""
         try:
-            return translate.form(self.settings.dialect, getattr(get_benchmark(suite), "prompt", None))
+            return dialects.form(self.settings.dialect, getattr(get_benchmark(suite), "prompt", None))
         except A2ABenchError:  # there is no such dialect, which its trial will say
             return ""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena import actions, prompt
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
@@ -99,10 +99,10 @@ def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
     )
 
 
-@pytest.mark.parametrize("dialect", [name for name in translate.names() if name != "crm_entropic"])
+@pytest.mark.parametrize("dialect", [name for name in dialects.names() if name != "crm_entropic"])
 def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> None:
     briefing = prompt.brief(task(), SCHEMA, domain="mini")
-    (part,) = translate.get(dialect).encode_request(briefing, [UserSaid("Who?")])
+    (part,) = dialects.get(dialect).encode_request(briefing, [UserSaid("Who?")])
     told = part.text or json.dumps(part.data)
     assert "respond" in told
     assert "answer in plain text" not in told
@@ -110,11 +110,11 @@ def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> Non
     assert ('{"action": "respond", "answer": ["VALUE", ...]}' in told) is (dialect in ("auto", "crm_action"))
 
 
-@pytest.mark.parametrize("dialect", translate.names())
+@pytest.mark.parametrize("dialect", dialects.names())
 def test_every_dialect_shows_the_structured_answer(dialect: str) -> None:
     # Beside the policy, which asks for it in all of them.
     briefing = dataclasses.replace(prompt.brief(task(), SCHEMA, domain="mini"), policy="")
-    (part,) = translate.get(dialect).encode_request(briefing, [UserSaid("Who?")])
+    (part,) = dialects.get(dialect).encode_request(briefing, [UserSaid("Who?")])
     assert '"answer": ["VALUE", ...]' in (part.text or json.dumps(part.data)).replace("\\", "")
 
 
@@ -128,14 +128,14 @@ def test_every_dialect_shows_the_structured_answer(dialect: str) -> None:
     ],
 )
 def test_the_structured_answer_is_read_in_every_form(said: str) -> None:
-    (call,) = translate.get("auto").decode_reply([Part.of_text(said)], TOOLS).calls
+    (call,) = dialects.get("auto").decode_reply([Part.of_text(said)], TOOLS).calls
     free = CrmTask("1", "knowledge_qa", "?", "fuzzy_match", ("30 days 60 days",))
     assert score(free, str(call.arguments["answer"]), scoring="fixed").value == 1.0
 
 
 def test_with_a_colleague_auto_shows_calls_which_all_three_tools_can_be_written_as() -> None:
     briefing = prompt.with_colleagues(prompt.brief(task(), SCHEMA), ["ann"], 2)
-    (part,) = translate.get("auto").encode_request(briefing, [UserSaid("Who?")])
+    (part,) = dialects.get("auto").encode_request(briefing, [UserSaid("Who?")])
     assert '{"tool_call": {"name"' in part.text
     assert "To speak to the user, call the tool respond: plain text reaches nobody." in part.text
 

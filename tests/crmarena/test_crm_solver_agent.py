@@ -9,8 +9,8 @@ from mini_org.org import build
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
+from pytest_a2a_bench.dialects.base import DecodedRequest
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, UserSaid
-from pytest_a2a_bench.translate.base import DecodedRequest
 
 TASK = MINI["handle_time-00"]
 

@@ -23,7 +23,7 @@ from small_org import open_small_org
 from soql_fuzz import hostile_queries
 from stored_files import write_files
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.card import choose_interface, load_card
 from pytest_a2a_bench.a2a.codec import read_event, read_task
@@ -43,7 +43,7 @@ TOOLS = (
 )
 CALLS = (ToolCall("get", {"id": "a", "n": 2}, "c1"), ToolCall("book_flight", {"legs": [{"no": "X1", "seat": None}]}))
 SAID = (AgentSaid("Which day?"), AgentSaid(None, CALLS[:1]), AgentSaid("I look.", CALLS))
-DIALECTS = {name: translate.get(name) for name in translate.names()}
+DIALECTS = {name: dialects.get(name) for name in dialects.names()}
 
 
 class Target(NamedTuple):

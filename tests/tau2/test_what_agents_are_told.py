@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, system_prompt, tool_specs
@@ -84,7 +84,7 @@ def test_frame_and_greeting_are_in_every_dialect_that_can_have_them(domain: str)
     policy = upstream.load().registry.get_env_constructor(domain)().get_policy()
     briefing = Briefing(system_prompt(policy), greeting="Hi! How can I help you today?")
     for name in ("auto", "tool_call", "data", "agentbeats", "sierra", "mcp"):
-        (part,) = translate.get(name).encode_request(briefing, [])
+        (part,) = dialects.get(name).encode_request(briefing, [])
         told = part.text or json.dumps(part.data)
         assert "<instructions>" in told, name
         # The formats of others have the lines that their agents look for, and no place for a greeting.
@@ -92,8 +92,8 @@ def test_frame_and_greeting_are_in_every_dialect_that_can_have_them(domain: str)
 
 
 def test_numbers_of_another_prompt_are_not_comparable() -> None:
-    bare, told = translate.form("auto", Briefing("")), translate.form("auto", BENCHMARK.prompt)
-    assert len({bare, told, translate.form("sierra", BENCHMARK.prompt)}) == 3
+    bare, told = dialects.form("auto", Briefing("")), dialects.form("auto", BENCHMARK.prompt)
+    assert len({bare, told, dialects.form("sierra", BENCHMARK.prompt)}) == 3
 
     def measured(**provenance: str) -> Measured:
         key = TrialKey("tau2", "mock", "create_task_1")

@@ -45,11 +45,11 @@ from pytest_a2a_bench.config.setting import choice
 from pytest_a2a_bench.conformance.card.judge import check_card
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Finding, Requirement
+from pytest_a2a_bench.dialects import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.errors import LLMError, OwnFunctionError
 from pytest_a2a_bench.model import AgentSaid, Event, RewardCheck
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.reports.contents import Contents
-from pytest_a2a_bench.translate import DecodedReply, DecodedRequest, Dialect
 
 # --- tests of one's own -----------------------------------------------------------------------------------------------
 

@@ -11,16 +11,16 @@ from examples import sampled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS as ORG
 from pytest_a2a_bench.config.rates import read_reply_limits
+from pytest_a2a_bench.dialects.base import DecodedReply
+from pytest_a2a_bench.dialects.calls import merge_calls
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.settings import Settings
-from pytest_a2a_bench.translate.base import DecodedReply
-from pytest_a2a_bench.translate.calls import merge_calls
 
 BOOK = [ToolSpec("book")]
 
@@ -30,7 +30,7 @@ def call(number: int = 0) -> dict[str, Any]:
 
 
 def decode(parts: list[Part], bounds: Bounds, dialect: str = "auto") -> DecodedReply:
-    return translate.get(dialect).decode_reply(parts, BOOK, bounds)
+    return dialects.get(dialect).decode_reply(parts, BOOK, bounds)
 
 
 def limits(decoded: DecodedReply) -> list[str]:
@@ -159,14 +159,14 @@ def test_parts_beyond_the_limit_are_not_read() -> None:
     assert (reply.text, reply.calls, limits(reply)) == ("a\nb", (), ["limit-parts"])
     assert limits(decode(parts, Bounds(parts=3))) == []
     org = [Part.of_text("hm"), Part.of_data({"action": "x"})]
-    assert limits(translate.get("crm_action").decode_reply(org, ORG, Bounds(parts=1))) == ["limit-parts"]
+    assert limits(dialects.get("crm_action").decode_reply(org, ORG, Bounds(parts=1))) == ["limit-parts"]
 
 
 def test_a_reply_that_takes_too_long_to_read_is_cut() -> None:
     parts = [Part.of_data({"tool_calls": [call()]}), Part.of_text("{" * 1_000)]
     reply = decode(parts, Bounds(cpu=1e-9))
     assert (reply.calls, reply.unreadable, limits(reply)) == ((), True, ["limit-cpu"])
-    org = translate.get("crm_action").decode_reply(parts, ORG, Bounds(cpu=1e-9))
+    org = dialects.get("crm_action").decode_reply(parts, ORG, Bounds(cpu=1e-9))
     assert (org.calls, org.unreadable, limits(org)) == ((), True, ["limit-cpu"])
 
 

@@ -16,7 +16,7 @@ import pytest
 from builtin_server import served
 from fake_llm import FakeLLM, call, say, status
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.errors import InfrastructureError
@@ -48,7 +48,7 @@ REFUEL = ToolSpec(
     },
 )
 BRIEFING = Briefing("Help with phones.", (CUSTOMER, REFUEL))
-SPOKEN = translate.get("tool_call")
+SPOKEN = dialects.get("tool_call")
 
 
 class Stage:
@@ -115,7 +115,7 @@ def test_a_conversation_with_tools(stage: Stage, connect: Connect) -> None:
 
 @pytest.mark.parametrize("dialect", ["agentbeats", "sierra", "data"])
 def test_results_are_told_from_users_in_every_dialect(stage: Stage, connect: Connect, dialect: str) -> None:
-    spoken = translate.get(dialect)
+    spoken = dialects.get(dialect)
     stage.play(call("get_customer_by_phone", {"phone_number": "1"}), say("Found you."), say("Bye."))
     session = connect(stage.agent.url, timeout=60).session()
     reply = session.send(spoken.encode_request(BRIEFING, [UserSaid("Hello.")]))

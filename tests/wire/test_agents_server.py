@@ -14,7 +14,7 @@ import pytest
 from builtin_server import served
 from examples import sampled
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.turn import AgentReply
@@ -62,7 +62,7 @@ def guarded() -> Iterator[BuiltinAgent]:
 
 def converse(connection: AgentConnection, dialect: str = "tool_call") -> list[Any]:
     """Play a trial's three turns and return what the agent meant: a call, a text, a text."""
-    spoken = translate.get(dialect)
+    spoken = dialects.get(dialect)
     session = connection.session(TAG)
     meant: list[Any] = []
     turns: list[tuple[Briefing | None, Event]] = [
@@ -97,7 +97,7 @@ class TestWires:
         check_play(converse(connect(tasker.url, protocol=protocol, transport=transport, streaming=streaming)))
 
 
-@pytest.mark.parametrize("dialect", [name for name in translate.names() if name not in ("auto", *ORG_DIALECTS)])
+@pytest.mark.parametrize("dialect", [name for name in dialects.names() if name not in ("auto", *ORG_DIALECTS)])
 class TestDialects:
     def test_it_answers_as_it_is_addressed(self, oracle: BuiltinAgent, connect: Connect, dialect: str) -> None:
         check_play(converse(connect(oracle.url), dialect))
@@ -105,20 +105,20 @@ class TestDialects:
     def test_a_fixed_dialect_is_kept(self, connect: Connect, dialect: str) -> None:
         with served(f"oracle?dialect={dialect}") as agent:
             session = connect(agent.url).session(TAG)
-            reply = session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
-            decoded = translate.get("auto").decode_reply(reply.parts, BRIEFING.tools)
+            reply = session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            decoded = dialects.get("auto").decode_reply(reply.parts, BRIEFING.tools)
 
             assert decoded.calls[0].name == "create_task"
             assert decoded.dialect == dialect
             # A client that settled writes in the agent's dialect from now on.
             result = ToolReturned("call_1", "create_task", "ok")
-            reply = session.send(translate.get(dialect).encode_request(None, [result]))
+            reply = session.send(dialects.get(dialect).encode_request(None, [result]))
             assert "Everything that can be done" in str([p.data or p.text for p in reply.parts])
 
 
 class TestReplies:
     def first(self, agent: BuiltinAgent, connect: Connect, **options: Any) -> AgentReply:
-        request = translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])
+        request = dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])
         return connect(agent.url, **options).session(TAG).send(request)
 
     def test_a_message_by_default(self, oracle: BuiltinAgent, connect: Connect) -> None:
@@ -143,7 +143,7 @@ class TestReplies:
 
     def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle: BuiltinAgent, connect: Connect) -> None:
         with pytest.raises(AgentOutcomeError, match="--a2a-set=tag-trials=on") as caught:
-            connect(oracle.url).session().send(translate.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            connect(oracle.url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
 
         assert caught.value.state == "rejected"
 
@@ -168,7 +168,7 @@ class TestReplies:
             session = connect(agent.url, streaming=streaming).session(TAG)
             threading.Timer(0.3, session.cancel).start()
             with pytest.raises(TrialCancelledError):
-                session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+                session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
             session.finish()
             assert httpx.get(agent.card_url).status_code == 200
         # It ended by itself: what is stuck in the turn that nobody waits for is killed after some seconds.
@@ -177,8 +177,8 @@ class TestReplies:
     def test_noop_says_the_same_without_a_tag(self, connect: Connect) -> None:
         with served("noop") as agent:
             session = connect(agent.url).session()
-            texts = {session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])).text}
-            texts.add(session.send(translate.get("tool_call").encode_request(None, [UserSaid("Ho.")])).text)
+            texts = {session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])).text}
+            texts.add(session.send(dialects.get("tool_call").encode_request(None, [UserSaid("Ho.")])).text)
 
         assert texts == {WORDS}
 
@@ -186,7 +186,7 @@ class TestReplies:
         with served("noop?latency=0.3") as agent:
             session = connect(agent.url).session()
             started = time.monotonic()
-            session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
             whole = (time.monotonic() - started) * 1000
 
         assert 300 <= session.metrics[-1].latency_ms <= whole
@@ -312,7 +312,7 @@ def rpc(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def request(message_id: str, context_id: str | None) -> dict[str, Any]:
-    parts = translate.get("tool_call").encode_request(BRIEFING if context_id is None else None, [UserSaid("Hi.")])
+    parts = dialects.get("tool_call").encode_request(BRIEFING if context_id is None else None, [UserSaid("Hi.")])
     message: dict[str, Any] = {
         "messageId": message_id,
         "role": "ROLE_USER",

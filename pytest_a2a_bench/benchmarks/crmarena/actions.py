@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
+from pytest_a2a_bench.dialects.base import DecodedReply
+from pytest_a2a_bench.dialects.calls import read_calls
+from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
+from pytest_a2a_bench.dialects.reading import cut_parts, too_deep, too_slow
+from pytest_a2a_bench.dialects.scan import RAW_LIMIT
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
-from pytest_a2a_bench.translate.base import DecodedReply
-from pytest_a2a_bench.translate.calls import read_calls
-from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
-from pytest_a2a_bench.translate.reading import cut_parts, too_deep, too_slow
-from pytest_a2a_bench.translate.scan import RAW_LIMIT
 
 ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
 """Dialects that can say nothing but a query and an answer: for the tasks about an org."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
@@ -43,6 +43,7 @@ from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
+from pytest_a2a_bench.dialects.auto import NATIVE
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -53,7 +54,6 @@ from pytest_a2a_bench.errors import (
 from pytest_a2a_bench.model import Briefing, Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
-from pytest_a2a_bench.translate.auto import NATIVE
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
@@ -373,5 +373,5 @@ def rule_for(dialect: str) -> str:
         return f"{rules.RULE} Both are tools; an answer may be plain text at the end of your turn as well."
     if dialect not in ORG_DIALECTS:
         return f"{rules.RULE} Both are tools; text outside of a tool call reaches nobody."
-    how = "\n".join(part.text for part in translate.get(dialect).reminder())
+    how = "\n".join(part.text for part in dialects.get(dialect).reminder())
     return f"{rules.RULE}\n\n{how}" if dialect != "crm_entropic" else how

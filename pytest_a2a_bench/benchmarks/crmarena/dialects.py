@@ -28,6 +28,10 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import (
     is_about_org,
     read_org_reply,
 )
+from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
+from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, parse_json
+from pytest_a2a_bench.dialects.serialization import Piece, join_pieces, labelled, read_marks
+from pytest_a2a_bench.dialects.tool_call import lists_tools
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import (
     AgentSaid,
@@ -41,10 +45,6 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, parse_json
-from pytest_a2a_bench.translate.serialization import Piece, join_pieces, labelled, read_marks
-from pytest_a2a_bench.translate.tool_call import lists_tools
 
 _QUESTION = "\n\n# Question\n"
 _UNREADABLE = "Your last reply could not be read as a query or an answer; nothing was done with it.\n\n"

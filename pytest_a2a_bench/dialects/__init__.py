@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 
+from pytest_a2a_bench.dialects.auto import detect_request, get, names, settle
+from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.translate.auto import detect_request, get, names, settle
-from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
 
 __all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "form", "get", "names", "settle"]
 

@@ -10,12 +10,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.translate.calls import RESPOND
-from pytest_a2a_bench.translate.reading import Rules, read_reply
-from pytest_a2a_bench.translate.serialization import (
+from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
+from pytest_a2a_bench.dialects.calls import RESPOND
+from pytest_a2a_bench.dialects.reading import Rules, read_reply
+from pytest_a2a_bench.dialects.serialization import (
     Piece,
     join_pieces,
     labelled,
@@ -24,6 +22,8 @@ from pytest_a2a_bench.translate.serialization import (
     tools_from_json,
     tools_to_text,
 )
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 
 LIST_LINE = "Here's a list of tools you can use"
 """How the line begins by which agents find the tools."""

@@ -10,9 +10,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, CpuAllowance
-from pytest_a2a_bench.translate.calls import Reading, drop_invalid, find_foreign, find_invented, read_calls
-from pytest_a2a_bench.translate.json_blocks import (
+from pytest_a2a_bench.dialects.calls import Reading, drop_invalid, find_foreign, find_invented, read_calls
+from pytest_a2a_bench.dialects.json_blocks import (
     BROKEN,
     MAX_TEXT,
     Block,
@@ -22,6 +21,7 @@ from pytest_a2a_bench.translate.json_blocks import (
     leave,
     starting_at,
 )
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, CpuAllowance
 
 RAW_LIMIT = 2_000
 """Characters of an unreadable call that a finding keeps."""

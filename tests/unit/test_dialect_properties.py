@@ -11,7 +11,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
 from pytest_a2a_bench.model import (
     AgentSaid,
@@ -24,7 +24,7 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 
-GENERAL = [n for n in translate.names() if n not in ORG_DIALECTS]
+GENERAL = [n for n in dialects.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]
 FEW = settings(max_examples=examples(120), deadline=None)
 
@@ -78,7 +78,7 @@ def essence(calls: tuple[ToolCall, ...]) -> list[tuple[str, str, str]]:
     calls=st.lists(CALLS, min_size=1, max_size=3, unique_by=lambda c: c.id or object()).map(tuple), known=st.booleans()
 )
 def test_any_calls_come_back_equal(name: str, calls: tuple[ToolCall, ...], known: bool) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     tools = [ToolSpec(c.name) for c in calls] if known else []
     reply = dialect.decode_reply(dialect.encode_reply(AgentSaid(None, calls)), tools)
     assert essence(reply.calls) == essence(calls)
@@ -91,7 +91,7 @@ def test_any_calls_come_back_equal(name: str, calls: tuple[ToolCall, ...], known
 @FEW
 @given(call=CALLS, fenced=st.booleans())
 def test_any_call_is_found_in_prose(name: str, call: ToolCall, fenced: bool) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     (part,) = dialect.encode_reply(AgentSaid(None, (call,)))
     block = f"```json\n{part.text}\n```" if fenced else part.text
     wrapped = Part.of_text(f"Let me see, I'll {{just}} check:\n{block}\nOne \"moment.")
@@ -105,10 +105,10 @@ def test_any_call_is_found_in_prose(name: str, call: ToolCall, fenced: bool) -> 
 @FEW
 @given(call=CALLS)
 def test_a_call_repeated_in_another_part_counts_once(call: ToolCall) -> None:
-    as_data = translate.get("data").encode_reply(AgentSaid(None, (call,)))
+    as_data = dialects.get("data").encode_reply(AgentSaid(None, (call,)))
     for name in ("tool_call", "agentbeats", "sierra"):
-        echo = translate.get(name).encode_reply(AgentSaid(None, (replace(call, id=""),)))
-        reply = translate.get("auto").decode_reply((*as_data, *echo), [])
+        echo = dialects.get(name).encode_reply(AgentSaid(None, (replace(call, id=""),)))
+        reply = dialects.get("auto").decode_reply((*as_data, *echo), [])
         assert essence(reply.calls) == essence((call,))
 
 
@@ -146,7 +146,7 @@ SMALL = st.recursive(
 @FEW
 @given(name=NAMES, arguments=st.dictionaries(WORDS, SMALL, max_size=3))
 def test_data_parts_give_back_integers_that_a_struct_took(name: str, arguments: dict[str, Any]) -> None:
-    dialect = translate.get("data")
+    dialect = dialects.get("data")
     (part,) = dialect.encode_reply(AgentSaid(None, (ToolCall(name, arguments),)))
     sent = replace(part, data=as_struct(part.data))
     reply = dialect.decode_reply((sent,), [ToolSpec(name, "", schema_of(arguments))])
@@ -157,7 +157,7 @@ def test_data_parts_give_back_integers_that_a_struct_took(name: str, arguments: 
 @FEW
 @given(words=WORDS.filter(str.strip))
 def test_any_words_come_back_where_json_carries_them(name: str, words: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     reply = dialect.decode_reply(dialect.encode_reply(AgentSaid(words)), [ToolSpec("get")])
     assert (reply.text, reply.calls, reply.findings) == (words, (), ())
 
@@ -166,7 +166,7 @@ def test_any_words_come_back_where_json_carries_them(name: str, words: str) -> N
 @FEW
 @given(said=st.text(st.characters(exclude_characters="{[<", exclude_categories=["Cs"]), min_size=1).filter(str.strip))
 def test_plain_prose_comes_back_as_it_is(name: str, said: str) -> None:
-    reply = translate.get(name).decode_reply((Part.of_text(said),), [ToolSpec("get")])
+    reply = dialects.get(name).decode_reply((Part.of_text(said),), [ToolSpec("get")])
     assert (reply.text, reply.calls, reply.unreadable) == (said, (), False)
 
 
@@ -174,7 +174,7 @@ def test_plain_prose_comes_back_as_it_is(name: str, said: str) -> None:
 @FEW
 @given(briefing=st.none() | BRIEFINGS, events=st.lists(EVENTS, min_size=1, max_size=4))
 def test_any_request_in_our_own_formats_comes_back(name: str, briefing: Briefing | None, events: list[Event]) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     decoded = dialect.decode_request(dialect.encode_request(briefing, events))
     assert decoded.briefing == briefing
     assert decoded.events == tuple(events)
@@ -184,7 +184,7 @@ def test_any_request_in_our_own_formats_comes_back(name: str, briefing: Briefing
 @FEW
 @given(briefing=st.none() | BRIEFINGS, events=st.lists(EVENTS, min_size=1, max_size=4))
 def test_any_events_in_foreign_formats_come_back(name: str, briefing: Briefing | None, events: list[Event]) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     if briefing is not None:
         briefing = replace(briefing, policy=briefing.policy.replace("Here's", "This is"))
     decoded = dialect.decode_request(dialect.encode_request(briefing, events))
@@ -217,11 +217,11 @@ PARTS = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", translate.names())
+@pytest.mark.parametrize("name", dialects.names())
 @FEW
 @given(parts=PARTS, tools=st.lists(TOOLS, max_size=2))
 def test_nothing_that_an_agent_or_a_client_sends_raises(name: str, parts: list[Part], tools: list[ToolSpec]) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     reply = dialect.decode_reply(parts, tools)
     assert reply.text is None or reply.text.strip()
     # What cannot be read, or is not there, is never passed over in silence.
@@ -229,7 +229,7 @@ def test_nothing_that_an_agent_or_a_client_sends_raises(name: str, parts: list[P
     assert reply.calls or reply.text or {"empty-reply", "unreadable-call"} & found
     assert not reply.unreadable or {"unreadable-call", "ambiguous-call", "considered-call"} & found
     dialect.decode_request(parts)
-    assert translate.detect_request(parts) in translate.names()[1:]
+    assert dialects.detect_request(parts) in dialects.names()[1:]
 
 
 FOREIGN = {
@@ -251,7 +251,7 @@ FOREIGN = {
 @given(name=st.sampled_from(NAMED), arguments=ARGUMENTS)
 def test_any_call_in_a_foreign_form_is_read_and_noted(form: str, name: str, arguments: dict[str, Any]) -> None:
     text = FOREIGN[form]("book_flight", json.dumps(arguments))
-    reply = translate.get(name).decode_reply((Part.of_text(text),), [ToolSpec("book_flight"), ToolSpec("get")])
+    reply = dialects.get(name).decode_reply((Part.of_text(text),), [ToolSpec("book_flight"), ToolSpec("get")])
     assert essence(reply.calls) == essence((ToolCall("book_flight", arguments),))
     assert {f.rule for f in reply.findings} == {"foreign-call-syntax"}
 
@@ -265,14 +265,14 @@ def test_no_call_in_thinking_without_an_end_is_made(
     text = FOREIGN[form]("book_flight", json.dumps(arguments).replace("</", "<"))
     words = words.replace("</", "").replace("{", "").replace("[", "")
     parts = (Part.of_text(f"{opened}{words}\n{text}"),)
-    assert translate.get("auto").decode_reply(parts, [ToolSpec("book_flight")]).calls == ()
+    assert dialects.get("auto").decode_reply(parts, [ToolSpec("book_flight")]).calls == ()
 
 
-@pytest.mark.parametrize("name", translate.names())
+@pytest.mark.parametrize("name", dialects.names())
 def test_data_nested_without_end_does_not_raise(name: str) -> None:
     deep: Any = "x"
     for _ in range(900):
         deep = {"tool_call": [deep]}
-    reply = translate.get(name).decode_reply((Part.of_data(deep),), [])
+    reply = dialects.get(name).decode_reply((Part.of_data(deep),), [])
     assert reply.unreadable
-    translate.get(name).decode_request((Part.of_data({"messages": [deep], "policy": "", "tools": [deep]}),))
+    dialects.get(name).decode_request((Part.of_data({"messages": [deep], "policy": "", "tools": [deep]}),))

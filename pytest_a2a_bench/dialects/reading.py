@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
-from pytest_a2a_bench.translate.base import DecodedReply
-from pytest_a2a_bench.translate.calls import (
+from pytest_a2a_bench.dialects.base import DecodedReply
+from pytest_a2a_bench.dialects.calls import (
     FORMS,
     Reading,
     drop_echoes,
@@ -25,8 +23,8 @@ from pytest_a2a_bench.translate.calls import (
     merge_calls,
     read_calls,
 )
-from pytest_a2a_bench.translate.integers import read_texts, restore_integers
-from pytest_a2a_bench.translate.scan import (
+from pytest_a2a_bench.dialects.integers import read_texts, restore_integers
+from pytest_a2a_bench.dialects.scan import (
     IN_THOUGHT,
     RAW_LIMIT,
     Scan,
@@ -37,6 +35,8 @@ from pytest_a2a_bench.translate.scan import (
     scan_text,
     waits_for_user,
 )
+from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
 _MAX_FINDINGS = 5
 
@@ -93,7 +93,7 @@ def restore_call(call: ToolCall, tools: Sequence[ToolSpec]) -> ToolCall:
 class Rules:
     """The replies that a dialect allows.
 
-    :param text_shapes: the :data:`~pytest_a2a_bench.translate.calls.Shape` names that are its own in text parts.
+    :param text_shapes: the :data:`~pytest_a2a_bench.dialects.calls.Shape` names that are its own in text parts.
     :param data_shapes: the same for data parts.
     :param json_asked: True where the dialect asks for JSON instead of prose.
     :param one_call: True where the dialect allows one call at a time.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.model import Part, ToolSpec
 
 CORPUS = tomllib.loads((Path(__file__).parents[1] / "support" / "replies.toml").read_text("utf-8"))["reply"]
@@ -35,7 +35,7 @@ def tools_of(reply: dict[str, Any]) -> list[ToolSpec]:
 
 @pytest.mark.parametrize("reply", CORPUS, ids=lambda r: r["name"])
 def test_what_comes_of_a_reply(reply: dict[str, Any]) -> None:
-    decoded = translate.get("auto").decode_reply(parts_of(reply), tools_of(reply))
+    decoded = dialects.get("auto").decode_reply(parts_of(reply), tools_of(reply))
     found = [[c.name, c.arguments] for c in decoded.calls]
     assert json.dumps(found) == json.dumps(json.loads(reply.get("calls", "[]")))
     assert decoded.unreadable is (reply["comes"] == "reminded")
@@ -48,7 +48,7 @@ def test_what_comes_of_a_reply(reply: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["tool_call", "agentbeats", "sierra", "data"])
 def test_every_dialect_carries_out_the_same(name: str) -> None:
     for reply in CORPUS:
-        decoded = translate.get(name).decode_reply(parts_of(reply), tools_of(reply))
+        decoded = dialects.get(name).decode_reply(parts_of(reply), tools_of(reply))
         found = [[c.name, c.arguments] for c in decoded.calls]
         assert json.dumps(found) == json.dumps(json.loads(reply.get("calls", "[]"))), reply["name"]
         assert decoded.unreadable is (reply["comes"] == "reminded"), reply["name"]

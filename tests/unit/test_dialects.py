@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import (
@@ -33,7 +33,7 @@ TOOLS = (GET, BOOK)
 BRIEFING = Briefing("# Policy\nBe kind.", TOOLS)
 CALL = ToolCall("get_user", {"id": "u1"})
 CALL_JSON = '{"name": "get_user", "arguments": {"id": "u1"}}'
-GENERAL = [n for n in translate.names() if n not in ORG_DIALECTS]
+GENERAL = [n for n in dialects.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]
 TEXTUAL = [n for n in NAMED if n != "data"]
 
@@ -42,11 +42,11 @@ def text(value: str) -> tuple[Part, ...]:
     return (Part.of_text(value),)
 
 
-def read(dialect: str, *parts: Part) -> translate.DecodedReply:
-    return translate.get(dialect).decode_reply(parts, TOOLS)
+def read(dialect: str, *parts: Part) -> dialects.DecodedReply:
+    return dialects.get(dialect).decode_reply(parts, TOOLS)
 
 
-def rules(reply: translate.DecodedReply) -> list[str]:
+def rules(reply: dialects.DecodedReply) -> list[str]:
     return [f.rule for f in reply.findings]
 
 
@@ -59,13 +59,13 @@ def bare(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def test_the_registry_has_exactly_the_dialects_that_the_option_offers() -> None:
-    assert translate.names() == DIALECTS
-    assert [translate.get(n).name for n in translate.names()] == list(DIALECTS)
+    assert dialects.names() == DIALECTS
+    assert [dialects.get(n).name for n in dialects.names()] == list(DIALECTS)
 
 
 def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"no dialect 'morse'; valid are: auto, tool_call"):
-        translate.get("morse")
+        dialects.get("morse")
 
 
 # --- requests as foreign agents see them ------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def only_text(parts: tuple[Part, ...]) -> str:
 
 
 def test_tool_call_writes_the_tools_between_tags_and_the_results_by_name() -> None:
-    dialect = translate.get("tool_call")
+    dialect = dialects.get("tool_call")
     first = only_text(dialect.encode_request(BRIEFING, [UserSaid("Hi")]))
     assert first.startswith("# Policy\nBe kind.\n\n<available_tools>\n[")
     listing = first.split("<available_tools>")[1].split("</available_tools>")[0]
@@ -110,7 +110,7 @@ def test_a_reply_of_one_message_object_is_its_text(name: str) -> None:
 
 
 def test_agentbeats_writes_the_lines_that_its_agents_look_for() -> None:
-    dialect = translate.get("agentbeats")
+    dialect = dialects.get("agentbeats")
     first = only_text(dialect.encode_request(BRIEFING, [UserSaid("Hi"), UserSaid("there")]))
     head, _, rest = first.partition(
         "\n\nHere's a list of tools you can use (you can use at most one tool at a time):\n"
@@ -142,7 +142,7 @@ def test_agentbeats_writes_the_lines_that_its_agents_look_for() -> None:
 
 
 def test_sierra_labels_its_messages() -> None:
-    dialect = translate.get("sierra")
+    dialect = dialects.get("sierra")
     first = only_text(dialect.encode_request(BRIEFING, [UserSaid("Hi")]))
     assert first.startswith("# Policy\nBe kind.\nHere's a list of tools you can use (you can use at most one tool")
     assert "<json>...</json>" in first
@@ -152,7 +152,7 @@ def test_sierra_labels_its_messages() -> None:
 
 
 def test_data_writes_one_data_part() -> None:
-    (part,) = translate.get("data").encode_request(BRIEFING, [UserSaid("Hi"), ToolReturned("c", "book", "no", True)])
+    (part,) = dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi"), ToolReturned("c", "book", "no", True)])
     assert part.data["policy"] == BRIEFING.policy
     assert [t["function"]["name"] for t in part.data["tools"]] == ["get_user", "book"]
     assert part.data["messages"] == [
@@ -186,40 +186,40 @@ TRICKY = [
 def test_whatever_is_said_arrives_as_said(name: str, words: str, first: bool) -> None:
     briefing = BRIEFING if first else None
     for event in (UserSaid(words), ToolReturned("c1", "book", words, True)):
-        dialect = translate.get(name)
+        dialect = dialects.get(name)
         decoded = dialect.decode_request(dialect.encode_request(briefing, [event]))
         if first and name in ("agentbeats", "sierra"):
             assert decoded.events == (event,)
         else:
-            assert decoded == translate.DecodedRequest(briefing, (event,))
+            assert decoded == dialects.DecodedRequest(briefing, (event,))
 
 
 @pytest.mark.parametrize("name", ["tool_call", "data"])
 @pytest.mark.parametrize("words", TRICKY)
 def test_our_own_formats_need_no_metadata_to_tell_a_user_from_a_tool(name: str, words: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     # The ids of calls are no part of the words.
     said = [AgentSaid(words), AgentSaid(words, (replace(CALL, id=""),))]
     events: list[Event] = [UserSaid(words), ToolReturned("", "book", words), *said, UserSaid(words)]
     for briefing in (BRIEFING, None, Briefing(words, TOOLS)):
         parts = bare(dialect.encode_request(briefing, events))
-        assert dialect.decode_request(parts) == translate.DecodedRequest(briefing, tuple(events))
+        assert dialect.decode_request(parts) == dialects.DecodedRequest(briefing, tuple(events))
 
 
 @pytest.mark.parametrize("name", ["agentbeats", "sierra"])
 def test_foreign_formats_without_metadata_are_read_as_well_as_can_be(name: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     first = bare(dialect.encode_request(BRIEFING, [UserSaid("Hi\nthere")]))
-    assert dialect.decode_request(first) == translate.DecodedRequest(BRIEFING, (UserSaid("Hi\nthere"),))
+    assert dialect.decode_request(first) == dialects.DecodedRequest(BRIEFING, (UserSaid("Hi\nthere"),))
     later = bare(dialect.encode_request(None, [UserSaid("Yes")]))
     assert dialect.decode_request(later).events == (UserSaid("Yes"),)
 
 
 def test_several_foreign_results_without_metadata_are_told_apart_by_name() -> None:
-    dialect = translate.get("agentbeats")
+    dialect = dialects.get("agentbeats")
     events = [ToolReturned("", "book", "one\ntwo"), ToolReturned("", "get_user", "{}")]
     assert dialect.decode_request(bare(dialect.encode_request(None, events))).events == tuple(events)
-    sierra = translate.get("sierra")
+    sierra = dialects.get("sierra")
     assert sierra.decode_request(text("tool: {}")).events == (ToolReturned("", "", "{}"),)
 
 
@@ -241,13 +241,13 @@ def test_several_foreign_results_without_metadata_are_told_apart_by_name() -> No
 )
 def test_wrong_marks_are_ignored(marks: Any) -> None:
     part = Part("text", text="Hello", metadata={"a2a_bench": {"events": marks}})
-    assert translate.get("agentbeats").decode_request((part,)).events == (UserSaid("Hello"),)
+    assert dialects.get("agentbeats").decode_request((part,)).events == (UserSaid("Hello"),)
 
 
 def test_marks_are_read_after_a_struct_made_their_numbers_floats() -> None:
     mark = {"kind": "tool", "id": "c1", "name": "book", "error": False, "start": 0.0, "length": 5.0}
     part = Part("text", text="Hello", metadata={"a2a_bench": {"events": [mark]}})
-    assert translate.get("agentbeats").decode_request((part,)).events == (ToolReturned("c1", "book", "Hello"),)
+    assert dialects.get("agentbeats").decode_request((part,)).events == (ToolReturned("c1", "book", "Hello"),)
 
 
 def test_a_tutorial_first_message_is_read() -> None:
@@ -257,32 +257,32 @@ def test_a_tutorial_first_message_is_read() -> None:
         "Please respond in JSON format.\nThe JSON should contain:\n...\n\n"
         "Now here are the user messages:\nHi! How can I help you today?\nHello"
     )
-    assert translate.detect_request(text(message)) == "agentbeats"
-    decoded = translate.get("agentbeats").decode_request(text(message))
+    assert dialects.detect_request(text(message)) == "agentbeats"
+    decoded = dialects.get("agentbeats").decode_request(text(message))
     assert decoded.briefing == Briefing("Policy", (ToolSpec("book"),))
     assert decoded.events == (UserSaid("Hi! How can I help you today?\nHello"),)
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_the_dialect_of_a_request_is_detected(name: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     events: list[Event] = [UserSaid("Hi"), AgentSaid(None, (CALL,)), ToolReturned("", "get_user", "{}")]
     for other in NAMED:
-        quoted = "".join(p.text for p in translate.get(other).encode_request(BRIEFING, events))
-        assert translate.detect_request(dialect.encode_request(Briefing(f"See {quoted}", TOOLS), events)) in (
+        quoted = "".join(p.text for p in dialects.get(other).encode_request(BRIEFING, events))
+        assert dialects.detect_request(dialect.encode_request(Briefing(f"See {quoted}", TOOLS), events)) in (
             name,
             other,
         )
-    assert translate.detect_request(dialect.encode_request(BRIEFING, events)) == name
-    assert translate.detect_request(dialect.encode_request(BRIEFING, [])) == name
-    assert translate.get("auto").decode_request(dialect.encode_request(BRIEFING, events)).briefing == BRIEFING
+    assert dialects.detect_request(dialect.encode_request(BRIEFING, events)) == name
+    assert dialects.detect_request(dialect.encode_request(BRIEFING, [])) == name
+    assert dialects.get("auto").decode_request(dialect.encode_request(BRIEFING, events)).briefing == BRIEFING
 
 
 def test_bare_text_is_of_the_dialect_that_the_conversation_began_with() -> None:
-    assert translate.detect_request(text("Yes")) == "tool_call"
-    assert translate.detect_request(text("Yes"), default="agentbeats") == "agentbeats"
-    assert translate.detect_request((), default="sierra") == "sierra"
-    assert translate.detect_request(text("Tool Result (book): x"), default="sierra") == "tool_call"
+    assert dialects.detect_request(text("Yes")) == "tool_call"
+    assert dialects.detect_request(text("Yes"), default="agentbeats") == "agentbeats"
+    assert dialects.detect_request((), default="sierra") == "sierra"
+    assert dialects.detect_request(text("Tool Result (book): x"), default="sierra") == "tool_call"
 
 
 # --- replies ----------------------------------------------------------------------------------------------------------
@@ -325,23 +325,23 @@ def test_every_dialect_reads_every_shape(name: str, part: Part) -> None:
 )
 def test_auto_settles_on_what_the_agent_answers_in(part: Part, settled: str) -> None:
     reply = read("auto", part)
-    assert translate.settle("auto", reply) == settled
-    assert translate.settle(None, reply) == (None if settled == "auto" else settled)
-    assert translate.settle("sierra", reply) == "sierra"
+    assert dialects.settle("auto", reply) == settled
+    assert dialects.settle(None, reply) == (None if settled == "auto" else settled)
+    assert dialects.settle("sierra", reply) == "sierra"
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_an_agent_that_answers_as_asked_is_named_by_the_dialect_it_was_asked_in(name: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     assert dialect.decode_reply(dialect.encode_reply(AgentSaid(None, (CALL,))), TOOLS).dialect == name
 
 
 def test_respond_is_speech_unless_a_tool_has_that_name() -> None:
     spoken = text('{"name": "respond", "arguments": {"content": "Hi"}}')
     for name in GENERAL:
-        reply = translate.get(name).decode_reply(spoken, TOOLS)
+        reply = dialects.get(name).decode_reply(spoken, TOOLS)
         assert (reply.text, reply.calls, reply.findings) == ("Hi", (), ())
-        reply = translate.get(name).decode_reply(spoken, (ToolSpec("respond"),))
+        reply = dialects.get(name).decode_reply(spoken, (ToolSpec("respond"),))
         assert (reply.text, reply.calls) == (None, (ToolCall("respond", {"content": "Hi"}),))
 
 
@@ -481,22 +481,22 @@ def test_a_json_message_in_text_is_a_message_in_data() -> None:
 
 def test_both_agentbeats_spellings_are_read() -> None:
     older = text('<json>\n{"name": "get_user", "kwargs": {"id": "u1"}}\n</json>')
-    assert translate.get("agentbeats").encode_reply(AgentSaid(None, (CALL,)))[0].text == CALL_JSON
-    assert translate.get("agentbeats").decode_reply(older, TOOLS).calls == (CALL,)
+    assert dialects.get("agentbeats").encode_reply(AgentSaid(None, (CALL,)))[0].text == CALL_JSON
+    assert dialects.get("agentbeats").decode_reply(older, TOOLS).calls == (CALL,)
 
 
 def test_replies_are_written_as_each_format_has_it() -> None:
     said = AgentSaid("Hi")
-    assert translate.get("tool_call").encode_reply(said) == text("Hi")
-    assert translate.get("data").encode_reply(said) == (Part.of_data({"message": "Hi"}),)
+    assert dialects.get("tool_call").encode_reply(said) == text("Hi")
+    assert dialects.get("data").encode_reply(said) == (Part.of_data({"message": "Hi"}),)
     spoken = '{"name": "respond", "arguments": {"content": "Hi"}}'
-    assert translate.get("agentbeats").encode_reply(said) == text(spoken)
-    assert translate.get("sierra").encode_reply(said) == text(f"<json>\n{spoken}\n</json>")
+    assert dialects.get("agentbeats").encode_reply(said) == text(spoken)
+    assert dialects.get("sierra").encode_reply(said) == text(f"<json>\n{spoken}\n</json>")
 
 
 @pytest.mark.parametrize("name", GENERAL)
 def test_the_reminder_shows_the_format_and_is_no_call_itself(name: str) -> None:
-    (part,) = translate.get(name).reminder()
+    (part,) = dialects.get(name).reminder()
     shown = part.text or json.dumps(part.data)
     assert "could not be read" in shown
     assert "name" in shown

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.dialects import agentbeats, data, tool_call
+from pytest_a2a_bench.dialects.agentbeats import AgentBeatsDialect, SierraDialect
+from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest, Dialect
+from pytest_a2a_bench.dialects.data import DataDialect
+from pytest_a2a_bench.dialects.reading import Rules, read_reply
+from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, ToolCallDialect
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing, Part, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.translate import agentbeats, data, tool_call
-from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect, SierraDialect
-from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
-from pytest_a2a_bench.translate.data import DataDialect
-from pytest_a2a_bench.translate.reading import Rules, read_reply
-from pytest_a2a_bench.translate.tool_call import NATIVE_REMINDER, ToolCallDialect
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from examples import examples, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench import translate
+from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS, TOOLS, BadFormat, Execute, Respond, read_action
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
@@ -23,8 +23,8 @@ TWO_WAY = ("crm_action", "execute_tags")
 FEW = settings(max_examples=examples(150), deadline=None)
 
 
-def read(dialect: str, *texts: str) -> translate.DecodedReply:
-    return translate.get(dialect).decode_reply([Part.of_text(t) for t in texts], TOOLS)
+def read(dialect: str, *texts: str) -> dialects.DecodedReply:
+    return dialects.get(dialect).decode_reply([Part.of_text(t) for t in texts], TOOLS)
 
 
 def execute(query: str) -> ToolCall:
@@ -35,7 +35,7 @@ def respond(answer: str) -> ToolCall:
     return ToolCall("respond", {"answer": answer})
 
 
-def rules(reply: translate.DecodedReply) -> list[str]:
+def rules(reply: dialects.DecodedReply) -> list[str]:
     return [f.rule for f in reply.findings]
 
 
@@ -149,9 +149,9 @@ def test_what_looks_like_an_action_and_is_none_is_unreadable(said: str) -> None:
 
 def test_data_parts_and_torn_texts_are_read() -> None:
     value = {"action": "execute", "query": SOQL}
-    assert translate.get("crm_action").decode_reply([Part.of_data(value)], TOOLS).calls == (execute(SOQL),)
+    assert dialects.get("crm_action").decode_reply([Part.of_data(value)], TOOLS).calls == (execute(SOQL),)
     both = [Part.of_data(value), Part.of_text(json.dumps(value))]
-    assert rules(translate.get("crm_action").decode_reply(both, TOOLS)) == []
+    assert rules(dialects.get("crm_action").decode_reply(both, TOOLS)) == []
     assert read("execute_tags", "<exec", f"ute>{SOQL}</ex", "ecute>").calls == (execute(SOQL),)
 
 
@@ -163,30 +163,30 @@ def test_auto_settles_on_the_form_of_the_agent_but_only_about_an_org() -> None:
         ('{"tool_call": {"name": "execute", "arguments": {"query": "SELECT Id FROM A"}}}', "tool_call"),
         ('{"name": "respond", "arguments": {"answer": "A"}}', "agentbeats"),
     ):
-        assert translate.settle(None, read("auto", said)) == dialect
+        assert dialects.settle(None, read("auto", said)) == dialect
     for tools in ((), (ToolSpec("execute"),), (*TOOLS, ToolSpec("get_user")), (ToolSpec("get_user"),)):
         for said in (QUERIES[0], QUERIES[7], ANSWERS[6], ANSWERS[7]):
-            reply = translate.get("auto").decode_reply([Part.of_text(said)], tools)
+            reply = dialects.get("auto").decode_reply([Part.of_text(said)], tools)
             assert (reply.calls, reply.text, reply.dialect) == ((), said, None)
 
 
 @pytest.mark.parametrize("name", TWO_WAY)
 def test_the_first_message_has_everything_and_is_recognised(name: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     (part,) = dialect.encode_request(BRIEFING, [UserSaid("Who was quickest?")])
     assert part.text.startswith("You work on an org.")
     assert part.text.endswith("# Question\nWho was quickest?")
     assert "SOQL OR SOSL" in part.text
     for sent in (part, Part.of_text(part.text)):
-        assert translate.detect_request([sent]) == name
-        decoded = translate.get("auto").decode_request([sent])
+        assert dialects.detect_request([sent]) == name
+        decoded = dialects.get("auto").decode_request([sent])
         assert decoded.briefing == BRIEFING
         assert decoded.events == (UserSaid("Who was quickest?"),)
 
 
 @pytest.mark.parametrize("name", TWO_WAY)
 def test_later_messages_are_bare(name: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     (part,) = dialect.encode_request(None, [ToolReturned("c1", "execute", "Salesforce instance output: []")])
     assert part.text == "Salesforce instance output: []"
     assert dialect.decode_request([part]).events == (ToolReturned("c1", "execute", "Salesforce instance output: []"),)
@@ -195,7 +195,7 @@ def test_later_messages_are_bare(name: str) -> None:
 
 
 def test_the_entropic_request_has_its_fields() -> None:
-    dialect = translate.get("crm_entropic")
+    dialect = dialects.get("crm_entropic")
     briefing = Briefing("All you need", TOOLS, FACTS)
     (part,) = dialect.encode_request(briefing, [UserSaid("Who?")])
     body = json.loads(part.text)
@@ -203,24 +203,24 @@ def test_the_entropic_request_has_its_fields() -> None:
         "type", "task_id", "task_category", "prompt", "persona", "required_context", "config", "entropy",
     }  # fmt: skip
     assert (body["type"], body["task_id"], body["prompt"]) == ("crm_task", "0001", "Who?")
-    assert translate.detect_request([part]) == "crm_entropic"
+    assert dialects.detect_request([part]) == "crm_entropic"
     decoded = dialect.decode_request([part])
     assert decoded.events == (UserSaid("Who?"),)
     assert decoded.briefing == Briefing("All you need", TOOLS, {k: v for k, v in FACTS.items() if k != "x"})
     (later,) = dialect.encode_request(None, [UserSaid("And?")])
-    assert dialect.decode_request([later]) == translate.DecodedRequest(None, (UserSaid("And?"),))
+    assert dialect.decode_request([later]) == dialects.DecodedRequest(None, (UserSaid("And?"),))
     assert read("crm_entropic", "TX").calls == (respond("TX"),)
 
 
 def test_other_tools_are_refused_with_the_dialects_that_carry_them() -> None:
     for name in ORG_DIALECTS:
         with pytest.raises(ConfigurationError, match=rf"{name}.*choose auto, tool_call"):
-            translate.get(name).encode_request(Briefing("p", (ToolSpec("get_user"),)), [UserSaid("hi")])
+            dialects.get(name).encode_request(Briefing("p", (ToolSpec("get_user"),)), [UserSaid("hi")])
 
 
 @pytest.mark.parametrize("name", ORG_DIALECTS)
 def test_the_reminder_shows_the_format(name: str) -> None:
-    (part,) = translate.get(name).reminder()
+    (part,) = dialects.get(name).reminder()
     assert "could not be read" in part.text
     assert '"answer": ["VALUE", ...]' in part.text.replace("\\", "")
 
@@ -242,7 +242,7 @@ PLAIN = WORDS.filter(lambda w: not set("<&`{") & set(w))
 @FEW
 @given(answer=WORDS)
 def test_any_answer_comes_back_where_json_carries_it(name: str, answer: str) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     reply = dialect.decode_reply(dialect.encode_reply(AgentSaid(calls=(respond(answer),))), TOOLS)
     assert (reply.calls, reply.findings, reply.dialect) == ((respond(answer),), (), name)
 
@@ -251,11 +251,11 @@ def test_any_answer_comes_back_where_json_carries_it(name: str, answer: str) -> 
 @FEW
 @given(words=PLAIN, kind=st.booleans(), fenced=st.booleans())
 def test_any_plain_action_comes_back(name: str, words: str, kind: bool, fenced: bool) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     call = execute(words) if kind else respond(words)
     (part,) = dialect.encode_reply(AgentSaid(calls=(call,)))
     sent = Part.of_text(f"```\n{part.text}\n```") if fenced else part
-    for reader in (dialect, translate.get("auto")):
+    for reader in (dialect, dialects.get("auto")):
         reply = reader.decode_reply([sent], TOOLS)
         assert (reply.calls, reply.dialect) == ((call,), name)
 
@@ -271,7 +271,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 @FEW
 @given(policy=WORDS, brief=st.booleans(), events=st.lists(EVENTS, min_size=1, max_size=4))
 def test_any_events_come_back(name: str, policy: str, brief: bool, events: list[Event]) -> None:
-    dialect = translate.get(name)
+    dialect = dialects.get(name)
     briefing = Briefing(policy, TOOLS) if brief else None
     decoded = dialect.decode_request(dialect.encode_request(briefing, events))
     assert (decoded.briefing, decoded.events) == (briefing, tuple(events))

@@ -11,7 +11,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.translate.integers import restore_integers
+from pytest_a2a_bench.dialects.integers import restore_integers
 
 INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.translate.reading import Rules, read_reply, restore_call
-from pytest_a2a_bench.translate.serialization import (
+from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
+from pytest_a2a_bench.dialects.reading import Rules, read_reply, restore_call
+from pytest_a2a_bench.dialects.serialization import (
     call_to_json,
     said_from_json,
     said_to_json,
     tool_to_json,
     tools_from_json,
 )
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 
 _HOW = (
     'Answer with one data part: {"tool_calls": [{"id": "ID", "name": "TOOL", "arguments": {}}]} to call tools, or '
