@@ -144,16 +144,19 @@ def load_selected(directory: Path) -> SelectedResults:
     :raises StoreError: if the directory is no run's, a file cannot be read, or there is no result at all.
     """
     asked = load(directory)
-    store = Store(directory)
-    results: list[TrialResult] = []
-    absent: list[str] = []
-    for key in asked.keys:
-        found = store.read(TrialKey.parse(key))
-        if found is None or found.run_id not in asked.runs:
-            absent.append(key)
-        else:
-            results.append(found)
+    results, absent = read_own(asked, directory)
     if not results:
         raise StoreError(f"{directory} has no result of its run {asked.run_id}: nothing was finished")
-    files = sum(1 for _ in store.trials.glob("*.json"))
+    files = sum(1 for _ in Store(directory).trials.glob("*.json"))
     return SelectedResults(asked, tuple(results), tuple(absent), files - len(results))
+
+
+def read_own(asked: Manifest, directory: Path) -> tuple[list[TrialResult], list[str]]:
+    """Return the results of a run's trials, and the keys of those without one; files of earlier runs are no results.
+
+    :raises StoreError: if a file cannot be read.
+    """
+    store = Store(directory)
+    found = {key: store.read(TrialKey.parse(key)) for key in asked.keys}
+    own = {key: result for key, result in found.items() if result is not None and result.run_id in asked.runs}
+    return list(own.values()), [key for key in found if key not in own]

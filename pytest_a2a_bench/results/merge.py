@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results import lock, manifest, remote
 from pytest_a2a_bench.results.baseline import domain_name, measured_by
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT, where
@@ -197,22 +197,13 @@ def _with_places(part: Part, places: Mapping[str, str]) -> str:
 
 
 def _collect(parts: Sequence[Part]) -> tuple[list[tuple[Part, list[TrialResult]]], list[str]]:
-    held, problems = [], []
+    found, problems = [], []
     for part in parts:
-        store = Store(part.directory)
-        results: list[TrialResult] = []
-        absent = []
-        for key in part.manifest.keys:
-            result = store.read(TrialKey.parse(key))
-            # A file of an earlier run is no result of this one.
-            if result is None or result.run_id not in part.manifest.runs:
-                absent.append(key)
-            else:
-                results.append(result)
-        held.append((part, results))
+        results, absent = manifest.read_own(part.manifest, part.directory)
+        found.append((part, results))
         if absent:
             problems.append(f"{part.name} has no result of its run for {count(len(absent), 'trial')}: {_some(absent)}")
-    return held, problems
+    return found, problems
 
 
 def _are(keys: Sequence[str]) -> str:
