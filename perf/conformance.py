@@ -88,7 +88,7 @@ def measure(name: str, spec: str, scenarios: Scenarios, bindings: tuple[str, ...
 
 def command_line(spec: str, repeat: int) -> Row | None:
     """Time the command as a user sees it, imports and all."""
-    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance"]
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "check"]
     times, cpu = [], []
     with start_faulty() if spec == "faulty" else start_builtin(spec) as agent:
         for _ in range(repeat):
@@ -106,12 +106,12 @@ def command_line(spec: str, repeat: int) -> Row | None:
             cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     seconds = statistics.median(times)
     if done.returncode not in (0, 1):
-        print(f"a2a-bench conformance could not run: {done.stderr.strip()}", file=sys.stderr)
+        print(f"a2a-bench check could not run: {done.stderr.strip()}", file=sys.stderr)
         return None
     counts = json.loads(done.stdout).get("counts", {})
     made = sum(count for status, count in counts.items() if status != "skipped")
     return {
-        "what": "the same by a2a-bench conformance",
+        "what": "the same by a2a-bench check",
         "checks": made,
         "skipped": counts.get("skipped", 0),
         "found": sum(counts.get(status, 0) for status in ("failed", "warned", "error")),

@@ -41,9 +41,9 @@ from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain
 from pytest_a2a_bench.benchmarks.crmarena.options import STRATEGIES
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.language_models import import_litellm
 from pytest_a2a_bench.model import Part, TrialKey
-from pytest_a2a_bench.settings import Settings
 
 # Of the sort that upstream's agent sends without a system role: one message begins the conversation, as in A2A.
 _ROLELESS_MODEL = "o1-mini"

@@ -51,7 +51,7 @@ class Framework:
     :param agent: the file that serves an agent on it, in ``tests/agents``.
     :param title: of its part of the page, if that is not the package's name.
     :param arguments: of that file.
-    :param options: of ``a2a-bench conformance``, where not everything is to be looked at.
+    :param options: of ``a2a-bench check``, where not everything is to be looked at.
     :param obeys: whether the agent does what the first word of a message says.
     :param read: requirement -> what reading its finding against the specification came to.
     :param reads: the framework whose findings were read, where this one shows the same.
@@ -263,7 +263,7 @@ def repeated(framework: Framework, causes: list[dict[str, Any]], endpoint: str) 
             lines = [listener_line(exchange), curl_line(exchange)]
             for line in filter(None, lines):
                 shown = line.replace(f":{port[1]}", f":{SHOWN_PORT}") if port else line
-                yield "    " + (shown if len(shown) < 1500 else f"a2a-bench conformance URL --id {result['id']}")
+                yield "    " + (shown if len(shown) < 1500 else f"a2a-bench check URL --id {result['id']}")
     yield "    ```"
 
 

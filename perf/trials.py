@@ -131,7 +131,7 @@ def hold(domain: str, tasks: int, in_flight: int, latency: float) -> Row:
 
     from pytest_a2a_bench.agents.launcher import start_builtin
     from pytest_a2a_bench.benchmarks.tau2 import benchmark, evaluate, index, upstream
-    from pytest_a2a_bench.settings import Settings
+    from pytest_a2a_bench.config.settings import Settings
 
     began = time.process_time()
     upstream.load()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.player import Gold, Player
     from pytest_a2a_bench.benchmarks.suite import Suite
     from pytest_a2a_bench.config.setting import About
+    from pytest_a2a_bench.config.settings import Settings
     from pytest_a2a_bench.errors import (
         A2ABenchError,
         AgentOutcomeError,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         Usage,
         UserSaid,
     )
-    from pytest_a2a_bench.settings import Settings
 
 __version__ = "0.1.0"
 
@@ -64,7 +64,7 @@ _HOMES = {
     "Player": "benchmarks.player",
     "ProtocolMetrics": "model",
     "Reward": "model",
-    "Settings": "settings",
+    "Settings": "config.settings",
     "Suite": "benchmarks.suite",
     "ToolCall": "model",
     "ToolReturned": "model",

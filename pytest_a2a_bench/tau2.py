@@ -31,10 +31,10 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import agent_base
 from pytest_a2a_bench.benchmarks.tau2.user_agent import user_class
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing
 from pytest_a2a_bench.model.bounds import Bounds
-from pytest_a2a_bench.settings import Settings
 
 __all__ = ["NAME", "USER_NAME", "A2AAgent", "A2AUser", "register", "register_user"]
 

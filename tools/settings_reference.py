@@ -11,8 +11,8 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.setting import Setting
+from pytest_a2a_bench.config.settings import GROUPS
 from pytest_a2a_bench.plugin import options
-from pytest_a2a_bench.settings import GROUPS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 

@@ -30,10 +30,10 @@ TITLES: Mapping[str, str] = {
     "breaker": "Why a run was stopped: breaker.json of a results directory",
     "history": "One line of a history, a run: --a2a-history-file",
     "decided": "Which trials a run need not hold any more: decided.json of a results directory",
-    "baseline": "What an earlier run measured: a2a-bench promote",
+    "baseline": "What an earlier run measured: a2a-bench gate --write-baseline",
     "cassette": "One trial's exchanges with the agent: --a2a-record",
-    "card": "What an agent card was found to be: a2a-bench card --format json",
-    "conformance": "What an agent was found to be: a2a-bench conformance --format json",
+    "card": "What an agent card was found to be: a2a-bench check --card --format json",
+    "conformance": "What an agent was found to be: a2a-bench check --format json",
     "assessment": "One assessment, beside its run.json: assessment.json of a2a-bench assess",
 }
 

@@ -7,7 +7,7 @@ baseline=${2:-a2a-baseline.json}
 suite=${SUITE:-airline}
 if [ ! -e "$baseline" ]; then
   echo "$baseline is not there; make it where the agent is as it should be:" >&2
-  echo "  pytest --a2a-endpoint $endpoint --a2a-suite $suite --a2a-min-pass 0 && a2a-bench promote a2a-results -o $baseline" >&2
+  echo "  pytest --a2a-endpoint $endpoint --a2a-suite $suite --a2a-min-pass 0 && a2a-bench gate a2a-results --write-baseline $baseline" >&2
   exit 2
 fi
 exec pytest --a2a-endpoint "$endpoint" --a2a-suite "$suite" --a2a-baseline "$baseline" --a2a-trials auto:1 \

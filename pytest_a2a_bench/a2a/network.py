@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.settings import Settings
 
 SYSTEM = "system"
 """The value of ``--a2a-ca`` for the trust store of this machine."""

@@ -28,6 +28,7 @@ from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, S
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.terms import Plan, known_domains, plan
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.results import assessments as records
@@ -36,7 +37,6 @@ from pytest_a2a_bench.results.assessments import Record, State
 from pytest_a2a_bench.results.lock import InUseError, Lock
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 log = logging.getLogger(__name__)
 

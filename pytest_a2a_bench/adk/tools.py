@@ -18,13 +18,13 @@ from pytest_a2a_bench.assessor.request import url_problems
 from pytest_a2a_bench.assessor.terms import BUILTIN, known_domains
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.report import judge
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 
 PROTOCOL = "conformance"
 _LONGEST = 300
@@ -150,8 +150,8 @@ class Tools:
         }
         if broken:
             found["error"] = (
-                f"the card breaks {', '.join(broken)}; a2a-bench card {endpoint} explains them, and run_evaluation "
-                "works nevertheless if the agent can be spoken to"
+                f"the card breaks {', '.join(broken)}; a2a-bench check --card {endpoint} explains them, and "
+                "run_evaluation works nevertheless if the agent can be spoken to"
             )
         return found
 

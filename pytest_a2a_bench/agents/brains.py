@@ -21,9 +21,9 @@ from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.player import Gold
+from pytest_a2a_bench.config.settings import BUILTIN_AGENTS, Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned
-from pytest_a2a_bench.settings import BUILTIN_AGENTS, Settings
 
 WORDS = "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
 

@@ -17,8 +17,8 @@ from typing import IO, Self
 import pytest_a2a_bench
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 
 START_TIMEOUT = 60.0
 """Seconds that an agent may take to start: imports on a busy two-core runner can take ten."""

@@ -1,7 +1,7 @@
 """Run one assessment: the trials of a plan by the runner and pool that the plugin uses, or the checks of a protocol.
 
 It runs in a thread of its own, and other threads may stop it. Its directory has the files of a pytest run, which
-``a2a-bench report`` and ``a2a-bench promote`` read.
+``a2a-bench export`` and ``a2a-bench gate`` read.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.protocol import judge_protocol
 from pytest_a2a_bench.assessor.terms import Plan, Terms
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.metrics import add_known
@@ -32,7 +33,6 @@ from pytest_a2a_bench.results.gates.judge import judge
 from pytest_a2a_bench.results.gates.terms import Thresholds, Trials, find_missed
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 from pytest_a2a_bench.trials import models, stopping
 from pytest_a2a_bench.trials.breaker import Breaker

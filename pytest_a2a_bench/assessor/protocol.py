@@ -1,4 +1,4 @@
-"""Judge an agent's card and protocol, as ``a2a-bench conformance`` does, in a way that can be stopped."""
+"""Judge an agent's card and protocol, as ``a2a-bench check`` does, in a way that can be stopped."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.conformance.engine import Judge
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
@@ -21,10 +22,9 @@ from pytest_a2a_bench.errors import CardError, HarnessError, InfrastructureError
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.results.store import save
 from pytest_a2a_bench.secret import dump_json
-from pytest_a2a_bench.settings import Settings
 
 NAME = "conformance.json"
-"""The file of the report, as ``a2a-bench conformance --format json`` writes it."""
+"""The file of the report, as ``a2a-bench check --format json`` writes it."""
 
 _TIMEOUT = 10.0
 _LOOK = 0.2

@@ -16,12 +16,12 @@ from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.benchmarks.tau2.retrieval import BEST_OFFLINE, DOMAIN
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import sharding
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.tool_door.check import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly")

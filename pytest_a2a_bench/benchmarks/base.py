@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.benchmarks.parties import Parties
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
 from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault
-from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession

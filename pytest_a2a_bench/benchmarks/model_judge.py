@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar
 
 from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
 from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.settings import Settings
 
 T = TypeVar("T")
 

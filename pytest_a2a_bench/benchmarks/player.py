@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec
-from pytest_a2a_bench.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

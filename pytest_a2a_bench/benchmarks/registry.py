@@ -12,9 +12,9 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.setting import Setting
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.base import Benchmark

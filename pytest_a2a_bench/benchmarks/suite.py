@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.config.setting import Setting, settings_of
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.config.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask, TrialResult
@@ -50,7 +50,7 @@ class Suite:
     :param why_absent: says what a domain lacks that is not available; by default that it is not installed.
     :param split_names: every split that one of its domains may have: what ``--a2a-split`` takes.
     :param settings: a dataclass with its own settings, annotated as those of
-        :class:`~pytest_a2a_bench.settings.Settings` are; their values are in ``Settings.benchmark_options``.
+        :class:`~pytest_a2a_bench.config.settings.Settings` are; their values are in ``Settings.benchmark_options``.
     :param settings_prefix: precedes the names of the fields of ``settings``, such as ``crm_``.
     :param dialects: the dialects in which its trials can be held; None for all.
     :param why_no_dialect: says why a dialect is not among them; the end of a sentence.

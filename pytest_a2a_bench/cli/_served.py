@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.config.values import read_endpoint
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 
 @contextlib.contextmanager

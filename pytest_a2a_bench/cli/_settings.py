@@ -6,16 +6,20 @@ import itertools
 import os
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE, Loaded, Table, load, read_table
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.secret import KNOWN, in_environment
-from pytest_a2a_bench.settings import Settings
+
+FORGET: list[Callable[[], None]] = []
+"""Functions that end the hiding of a command's secrets, to be called when the command has ended."""
 
 
 def add_arguments(
@@ -32,7 +36,10 @@ def add_arguments(
     for name in names:
         setting = CORE[name]
         text = setting.help.replace("%", "%%")
-        group.add_argument(f"{prefix}{setting.key}", dest=f"{dest}{name}", metavar=setting.metavar, help=text)
+        # A switch may stand alone.
+        bare: dict[str, Any] = {"nargs": "?", "const": "on"} if isinstance(setting.default, bool) else {}
+        option = f"{prefix}{setting.key.removeprefix('conformance-')}"
+        group.add_argument(option, dest=f"{dest}{name}", metavar=setting.metavar, help=text, **bare)
     group.add_argument(
         f"{prefix}set", dest=f"{dest}set", action="append", metavar="KEY=VALUE", help="Set any setting; repeatable"
     )
@@ -68,7 +75,8 @@ def load_settings(
         prefix=prefix,
     )
     # No output of the command shows them.
-    KNOWN.remember([*in_environment(environ, *loaded.settings.secret_variables), *loaded.settings.secrets])
+    secrets = [*in_environment(environ, *loaded.settings.secret_variables), *loaded.settings.secrets]
+    FORGET.append(KNOWN.remember(secrets))
     return loaded
 
 
@@ -119,3 +127,14 @@ def in_words_of_commands(text: str) -> str:
     value = r"(?:=([^\s,;()]+)| ([A-Z][A-Z|:/.]*\b|(?:llm|a2a|builtin):\w+))"
     text = re.sub(rf"--a2a-({keys}){value}", lambda match: f"--set {match[1]}={match[2] or match[3]}", text)
     return re.sub(rf"--a2a-({keys})(?![-\w])", r"\1", text)
+
+
+def moved_places(loaded: Loaded, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the benchmarks' settings of a stored run, with the paths of data that are set now.
+
+    :param stored: the run's settings, as its run.json has them.
+    """
+    own = {setting.name for suite in registry.known() for setting in suite.options}
+    places = {setting.name for setting in registry.places() if setting.name in loaded.sources}
+    moved = {name: loaded.settings.benchmark_options[name] for name in places}
+    return {name: value for name, value in stored.items() if name in own} | moved

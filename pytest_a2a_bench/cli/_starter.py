@@ -11,9 +11,9 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.config.load import SECTION
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import BenchTask
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 GATE = "a2a-gate.sh"
 # Not called test_...: plain pytest goes on running the project's own tests, and asks no agent.
@@ -134,7 +134,7 @@ def _quoted(value: str) -> str:
 def _gate(wish: TasksWish) -> str:
     return f"""#!/bin/sh
 # The gate of a merge: is the agent as good as it has to be? Exit code 0 is yes; a2a-results/verdict.json says why.
-# With {BASELINE} beside it (a2a-bench promote a2a-results -o {BASELINE}) it may not be worse than that, either.
+# With {BASELINE} beside it (a2a-bench gate --write-baseline {BASELINE}) it may not be worse than that, either.
 {_begin(wish)}
 if [ -e {BASELINE} ]; then set -- --a2a-baseline {BASELINE} "$@"; fi
 exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {shlex.quote(wish.domain)} \\
@@ -146,7 +146,7 @@ exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {shlex.quote(wi
 def _protocol_gate(wish: Wish) -> str:
     return f"""#!/bin/sh
 # The gate of a merge: does the agent keep to the protocol? Exit code 0 is yes; a2a-results/report.html says why.
-# {WAIVERS} has what may be wrong for a while: a2a-bench conformance URL --waivers {WAIVERS} --accept REASON
+# {WAIVERS} has what may be wrong for a while: a2a-bench check URL --waivers {WAIVERS} --accept REASON
 {_begin(wish)}
 exec pytest --a2a-endpoint "$endpoint" --a2a-wait 60 --a2a-suite {wish.domain} \\
     --a2a-html a2a-results/report.html --junitxml a2a-results/junit.xml "$@"
@@ -195,7 +195,7 @@ _QUARANTINE = """\
 
 _WAIVERS = f"""\
 # What is known to be wrong with the agent's protocol. It fails nothing until its last day, and every report has it.
-# a2a-bench conformance URL --waivers {WAIVERS} --accept REASON adds what fails today.
+# a2a-bench check URL --waivers {WAIVERS} --accept REASON adds what fails today.
 #
 # [[waiver]]
 # id = "SEND-003"            # a requirement

@@ -23,10 +23,10 @@ from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_bind_address, read_variable
 from pytest_a2a_bench.benchmarks.tau2.options import locate_data
+from pytest_a2a_bench.config.settings import SWITCHES, TAGGED_AGENTS
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.results.store import save
 from pytest_a2a_bench.secret import Secret, dump_json
-from pytest_a2a_bench.settings import SWITCHES, TAGGED_AGENTS
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _serve(namespace: Namespace) -> int:
     os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
     from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
     from pytest_a2a_bench.assessor.monitoring import log_as_json
-    from pytest_a2a_bench.assessor.server import ServerOptions, serve
+    from pytest_a2a_bench.assessor.server import Place, serve
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
     database = None
@@ -212,9 +212,9 @@ def _serve(namespace: Namespace) -> int:
     log_as_json()
     tracing = _tracing(namespace.otel)
     port = DEFAULT_PORT if namespace.port is None else namespace.port
-    options = ServerOptions(namespace.host, port, namespace.card_url, database)
+    place = Place(namespace.host, port, namespace.card_url, database)
     try:
-        asyncio.run(serve(options, _terms(namespace), callers, _announce, tracing))
+        asyncio.run(serve(place, _terms(namespace), callers, _announce, tracing))
     except KeyboardInterrupt:
         pass
     finally:

@@ -1,5 +1,7 @@
 """``a2a-bench compare A B``: what changed from one run to another, by domain and by task, with the statistics.
 
+``--history PATH`` shows the runs of a history file over time instead: rates, tasks that went bad, flaky ones.
+
 Exit code 0 unless B regressed (1), or nothing can be told (with --strict, 1): the runs do not compare, there are too
 few trials, or those of B that could not be evaluated may hide a drop.
 """
@@ -10,8 +12,10 @@ import json
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.cli import _history
 from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.config.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
@@ -28,16 +32,26 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "before", type=results_directory, metavar="A", help="The earlier run: a results directory or a baseline file"
+        "runs", nargs="*", type=results_directory, metavar="A B", help="results directories or baseline files"
     )
-    parser.add_argument("after", type=results_directory, metavar="B", help="The later run, likewise")
     parser.add_argument("--max-drop", metavar="RATE", default="0.05", help="Drop of the success rate to allow (0.05)")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 too where nothing can be told")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="Output (text)")
+    over_time = parser.add_argument_group("over time")
+    over_time.add_argument("--history", type=Path, metavar="PATH", help="file or directory of --a2a-history-file")
+    over_time.add_argument("--add", type=Path, metavar="DIR", help="add the run of a results directory first")
+    over_time.add_argument("--last", type=int, metavar="N", default=20, help="runs to list (20)")
 
 
 def run(namespace: Namespace) -> int:
     """Compare the runs and print what changed."""
+    if namespace.history is not None:
+        if namespace.runs:
+            raise ConfigurationError("--history shows the runs of a history; leave out the two runs")
+        return _history.run(namespace)
+    if len(namespace.runs) != 2:
+        raise ConfigurationError("give two runs, A and B, or --history PATH")
+    namespace.before, namespace.after = namespace.runs
     try:
         allowed = read_drop(namespace.max_drop)
     except ValueError as error:

@@ -22,9 +22,9 @@ from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._meeting import CARD_ERROR, meet
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.config.load import not_default
+from pytest_a2a_bench.config.settings import needs_tags
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import one_line, redact_url
-from pytest_a2a_bench.settings import needs_tags
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -152,7 +152,7 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
             config = _settings.read_config(namespace, url, environ)
             yield from meet(config, tasks, talk=not needs_tags(namespace.endpoint))
             shown = redact_url(namespace.endpoint, query=False)
-            yield "protocol", f"not judged here: a2a-bench conformance {shown} does it, in seconds"
+            yield "protocol", f"not judged here: a2a-bench check {shown} does it, in seconds"
     except A2ABenchError as error:
         yield TROUBLE, one_line(str(error), 1_000)
 

@@ -1,4 +1,9 @@
-"""``a2a-bench export NAME DIR -o FILE``: results in the format of the benchmark's own tools, or of a leaderboard."""
+"""``a2a-bench export FORMAT [DIR] -o FILE``: results in another format.
+
+Formats are the report page (html), those of benchmarks' own tools (tau2) and of leaderboards, the requests of every
+trial (metrics), and reports of plugins. ``export schema NAME`` prints the JSON Schema of one of our files, and with
+``--check FILE`` checks files against it (exit code 1 if one is wrong).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,16 @@ import dataclasses
 import json
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli._results import results_directory
+from pytest_a2a_bench.cli import _page, _schema, _settings
+from pytest_a2a_bench.cli._results import configured_results, results_directory
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.platforms import leaderboard
@@ -25,6 +32,8 @@ from pytest_a2a_bench.secret import dump_json
 LEADERBOARD = "leaderboard"
 """The format that is no benchmark's: AgentBeats' leaderboards, of which DuckDB reads a directory of files."""
 
+HTML = "html"
+SCHEMA = "schema"
 METRICS = "metrics"
 """Another one: the requests of every trial, as tau2's A2A integration documents them."""
 
@@ -34,27 +43,31 @@ _LOOK_EVERY = 0.5
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    formats = [
-        LEADERBOARD,
-        METRICS,
-        *(name for name in registry.names() if (suite := registry.find(name)) is not None and suite.exporter),
-    ]
-    parser.add_argument("format", choices=formats, help="whose format")
-    parser.add_argument("directory", type=results_directory, metavar="DIR", help="results directory")
+    suites = [name for name in registry.names() if (suite := registry.find(name)) is not None and suite.exporter]
+    formats = [HTML, *suites, LEADERBOARD, METRICS, *extensions.names("reporters"), SCHEMA]
+    parser.add_argument("format", choices=formats, help=", ".join(formats))
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="file to write; with metrics - is standard output"
+        "directory", nargs="?", metavar="DIR", help="results directory (the configured one); schema: the file's NAME"
     )
-    parser.add_argument("--domain", metavar="NAME", help="the domain, where there are several and a file holds one")
-    parser.add_argument("--agent", metavar="NAME", help="the agent, where there are several and a file is about one")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write; metrics: - is standard output")
+    parser.add_argument("--domain", metavar="NAME", help="the domain, of several, for a format with one")
+    parser.add_argument("--agent", metavar="NAME", help="the agent, of several, for a format with one")
     parser.add_argument(
         "--allow-incomplete", action="store_true", help="count trials without a reward as failures, instead of refusing"
     )
-    parser.add_argument("--id", metavar="ID", help="leaderboard: what it calls the agent")
-    parser.add_argument("--role", default=leaderboard.ROLE, help="leaderboard: the agent's role (%(default)s)")
-    parser.add_argument("--jsonl", action="store_true", help="metrics: a line for each trial, instead of one array")
-    parser.add_argument(
-        "--follow", action="store_true", help="metrics: with --jsonl, go on with what a run finishes until it ends"
-    )
+    page = parser.add_argument_group("html")
+    page.add_argument("--baseline", metavar="FILE|DIR", type=results_directory, help="earlier run to compare with")
+    page.add_argument("--history", metavar="PATH", type=Path, help="runs of --a2a-history-file, to show over time")
+    page.add_argument("--conformance", metavar="FILE", type=Path, help="report of: a2a-bench check URL --format json")
+    board = parser.add_argument_group("leaderboard")
+    board.add_argument("--id", metavar="ID", help="the leaderboard's id of the agent")
+    board.add_argument("--role", default=leaderboard.ROLE, help="the agent's role (%(default)s)")
+    metrics = parser.add_argument_group("metrics")
+    metrics.add_argument("--jsonl", action="store_true", help="a line for each trial, instead of one array")
+    metrics.add_argument("--follow", action="store_true", help="with --jsonl: go on until the run ends")
+    schema = parser.add_argument_group("schema")
+    schema.add_argument("--check", nargs="+", type=Path, metavar="FILE", help="check these files against the schema")
+    _settings.add_arguments(parser)
 
 
 def _chosen(namespace: Namespace, found: manifest.SelectedResults) -> manifest.SelectedResults:
@@ -99,6 +112,8 @@ def _is_wanted(key: TrialKey, namespace: Namespace) -> bool:
 
 
 def _contradictions(namespace: Namespace) -> Iterator[str]:
+    if namespace.output is None:
+        yield "name the file to write: -o FILE"
     if (namespace.format == LEADERBOARD) != (namespace.id is not None):
         yield f"--id is how a leaderboard knows the agent; give it with {LEADERBOARD} only"
     if namespace.format != METRICS and (namespace.jsonl or namespace.output == _STANDARD_OUTPUT):
@@ -108,7 +123,16 @@ def _contradictions(namespace: Namespace) -> Iterator[str]:
 
 
 def run(namespace: Namespace) -> int:
-    """Export, and say what whoever uses the file must know."""
+    """Write the file, and say what its users must know."""
+    if namespace.format == SCHEMA:
+        return _schema.run(namespace.directory or "", namespace.check or ())
+    given = namespace.directory
+    try:
+        namespace.directory = results_directory(given) if given is not None else configured_results(namespace)
+    except ArgumentTypeError as error:
+        raise ConfigurationError(f"export: {error}") from error
+    if namespace.format == HTML or namespace.format in extensions.names("reporters"):
+        return _page.run(namespace, namespace.directory)
     problems = list(_contradictions(namespace))
     if problems:
         raise ConfigurationError(f"export: {'; '.join(problems)}")

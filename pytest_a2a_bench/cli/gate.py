@@ -1,5 +1,7 @@
-"""``a2a-bench gate DIR``: judge finished trials by the gates of a run, such as those of joined shards.
+"""``a2a-bench gate [DIR]``: judge finished trials by the gates of a run, such as those of joined shards.
 
+``--write-baseline FILE`` keeps the results of one or more runs for later gates to compare with; ``--rescore`` evaluates
+the stored conversations again and shows which rewards change (exit code 1 if some do, 2 if some cannot be evaluated).
 Settings come from the command line, the environment or the project's pyproject.toml, as in pytest. What tests assert
 beside success is not known here: trials that no gate counts must all succeed. It writes verdict.json. Exit code 0 if
 the run passes, 1 if it does not, 2 for wrong settings.
@@ -16,7 +18,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli import _settings
+from pytest_a2a_bench.cli import _rescore, _settings, _write_baseline
+from pytest_a2a_bench.cli._results import configured_results, results_directory
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports import diagnosis, verdict
@@ -39,7 +43,6 @@ from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.settings import Settings
 
 NAMES = (
     *("min_pass", "min_pass_k", "baseline", "max_drop", "inconclusive"),
@@ -50,13 +53,40 @@ NAMES = (
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="Results directory of a run, or of joined shards")
-    _settings.add_arguments(parser, NAMES)
+    parser.add_argument(
+        "directories", metavar="DIR", nargs="*", type=results_directory, help="results directory (the configured one)"
+    )
+    baseline = parser.add_argument_group("baseline")
+    baseline.add_argument("--write-baseline", metavar="FILE", help="write a baseline; several runs are pooled")
+    baseline.add_argument("--force", action="store_true", help="replace a baseline that has tasks which DIR has not")
+    baseline.add_argument("--agent", metavar="NAME", help="the agent whose results are kept, of several")
+    baseline.add_argument("--allow-incomplete", action="store_true", help="accept a run of which trials are missing")
+    again = parser.add_argument_group("rescoring")
+    again.add_argument("--rescore", action="store_true", help="evaluate stored conversations again")
+    where = again.add_mutually_exclusive_group()
+    where.add_argument("-o", "--output", type=results_directory, metavar="DIR", help="new directory for the results")
+    where.add_argument("--in-place", action="store_true", help="replace the results in DIR")
+    _settings.add_arguments(parser, (*NAMES, "judge_llm"))
 
 
 def run(namespace: Namespace) -> int:
-    """Judge the trials, say what came of it, and write it down."""
-    directory: Path = namespace.directory
+    """Judge the trials, write a baseline, or evaluate conversations again."""
+    directories: list[Path] = namespace.directories or [configured_results(namespace)]
+    if namespace.write_baseline is not None:
+        return _write_baseline.run(namespace, directories)
+    for name in ("force", "agent", "allow_incomplete"):
+        if getattr(namespace, name):
+            raise ConfigurationError(f"--{name.replace('_', '-')} belongs to --write-baseline FILE")
+    if len(directories) > 1:
+        raise ConfigurationError("give one results directory; several are pooled by --write-baseline only")
+    if namespace.rescore:
+        return _rescore.run(namespace, directories[0])
+    if namespace.output or namespace.in_place or namespace.judge_llm:
+        raise ConfigurationError("-o, --in-place and --judge-llm belong to --rescore")
+    return _judge(namespace, directories[0])
+
+
+def _judge(namespace: Namespace, directory: Path) -> int:
     try:
         found = manifest.load_selected(directory)
     except StoreError as error:
@@ -91,7 +121,9 @@ def _read(namespace: Namespace, found: SelectedResults) -> Settings:
         benchmark_options={o.name: ran.get(o.name, o.default) for o in own},
     )
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
-        raise ConfigurationError("--max-drop is measured from a baseline: add --baseline FILE (a2a-bench promote)")
+        raise ConfigurationError(
+            "--max-drop is measured from a baseline: add --baseline FILE (written by --write-baseline)"
+        )
     return settings
 
 
@@ -156,7 +188,7 @@ def _print(found: Verdict, trials: Trials, directory: Path) -> None:
             print(line)
     if found.errors:
         print(f"{count(found.errors, 'trial')} could not be evaluated, so this run does not pass")
-    command = f"a2a-bench diagnose {shlex.quote(str(directory))}"
+    command = f"a2a-bench show --results {shlex.quote(str(directory))}"
     for line in diagnosis.summary_lines(diagnosis.clusters(trials.results), command):
         print(line)
     print(f"verdict: {found.outcome}")

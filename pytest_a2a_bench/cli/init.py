@@ -22,6 +22,7 @@ from pytest_a2a_bench.cli import _settings, _starter
 from pytest_a2a_bench.cli._meeting import TURNS, meet
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.config.rates import read_rate
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, needs_tags
 from pytest_a2a_bench.config.values import one_of, read_endpoint, whole
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import BenchTask
@@ -30,7 +31,6 @@ from pytest_a2a_bench.reports.verdict import aligned
 from pytest_a2a_bench.results import planning
 from pytest_a2a_bench.results.progress import duration
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, needs_tags
 
 T = TypeVar("T")
 
@@ -200,9 +200,9 @@ def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
 def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     """Judge the protocol, and hold some conversations, as the commands that are shown would."""
     given = [f"{key}={value}" for key, value in wish.given.items()]
-    judged = _output("pytest_a2a_bench.cli", "conformance", url, "--level", "MUST", *(f"--set={one}" for one in given))
+    judged = _output("pytest_a2a_bench.cli", "check", url, "--level", "MUST", *(f"--set={one}" for one in given))
     last = next((line for line in reversed(judged) if line.strip()), "no answer")
-    print(f"{'protocol':<12}{last} (a2a-bench conformance {wish.endpoint} says more)", flush=True)
+    print(f"{'protocol':<12}{last} (a2a-bench check {wish.endpoint} says more)", flush=True)
     if not isinstance(wish, _starter.TasksWish):
         return
     label = f"{wish.suite.node_prefix}{wish.domain}"
@@ -249,10 +249,10 @@ def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
     yield "next:"
     yield f"  {at}./{_starter.GATE:<24} the gate: exit code 0 where the agent is good enough"
     if isinstance(wish, _starter.TasksWish):
-        yield "  a2a-bench diagnose a2a-results   why tasks were missed; a2a-bench show TASK, one conversation"
-        yield f"  a2a-bench promote a2a-results -o {_starter.BASELINE}   from then on, it may not get worse either"
+        yield "  a2a-bench show --results a2a-results   why tasks were missed; a2a-bench show TASK, one conversation"
+        yield f"  a2a-bench gate a2a-results --write-baseline {_starter.BASELINE}   from then on it may not get worse"
     else:
-        command = f"a2a-bench conformance {shlex.quote(wish.endpoint)}"
+        command = f"a2a-bench check {shlex.quote(wish.endpoint)}"
         yield f"  {command} --dry-run   what that sends to the agent"
         yield f"  {command} --waivers {_starter.WAIVERS} --accept REASON   lets pass what fails today, and nothing new"
     if ci == "gitlab":

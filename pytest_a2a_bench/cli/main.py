@@ -9,8 +9,9 @@ import os
 import re
 import sys
 import traceback
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
@@ -26,28 +27,19 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 
 COMMANDS = {
-    "adk": "write or serve an ADK agent that people ask for evaluations",
+    "init": "set up a project: try the agent, write settings, starter tests and a gate for CI",
+    "doctor": "show what is installed and configured, and try an agent",
+    "check": "check an agent's card and protocol, or a card",
     "agent": "serve a built-in agent",
-    "assess": "serve the assessor, which others ask over A2A to evaluate an agent; --once AGENT asks it",
-    "card": "judge an agent card",
-    "compare": "compare two runs, paired by task",
-    "conformance": "judge an agent: its card and what it does on the wire",
-    "controller": "run an agent's process for a platform, which can reset it, and forward requests to it",
-    "diagnose": "say why the trials of a run did not pass",
-    "doctor": "show versions, extras, benchmark data and LLM settings",
-    "export": "write results in another tool's format",
-    "gate": "judge finished trials by the gates of a run",
-    "history": "show how runs went over time: rates, tasks that went bad, flaky ones",
-    "init": "set up a project: meet the agent, write configuration, starter tests and a gate for CI",
-    "listen": "receive push notifications and print them",
+    "gate": "judge finished trials by the gates, write a baseline, or evaluate conversations again",
+    "compare": "compare two runs, or the runs of a history",
+    "show": "show one conversation, why trials failed, or the page of a run in a browser",
     "merge": "join the results of shards into those of the whole run",
-    "promote": "make a baseline of a results directory",
-    "report": "make one HTML page of a results directory",
-    "rescore": "evaluate stored conversations again and show which rewards change",
-    "schema": "print the JSON Schema of a result file, or check files against it",
-    "show": "print one conversation in a terminal",
+    "export": "write results in another format: page, tau2, leaderboards, metrics, JSON Schemas",
+    "assess": "serve the assessor, which other agents ask over A2A; --once AGENT asks it",
+    "controller": "run an agent's process for a platform, which can reset it, and forward requests to it",
+    "adk": "write or serve an ADK agent that people ask for evaluations",
     "tau2": "run tau2's own command line with an agent behind A2A",
-    "view": "show a run in a browser, while it goes on and after it",
 }
 """Every subcommand with its line in the help text; each is the module of that name in this package."""
 
@@ -123,6 +115,9 @@ def _secrets_remembered(argv: Sequence[str]) -> Iterator[None]:
             sys.stdout.flush()
             sys.stderr.flush()
         forget()
+        settings = sys.modules.get(f"{__package__}._settings")
+        while settings is not None and settings.FORGET:
+            settings.FORGET.pop()()
 
 
 def _write_whatever_it_is() -> None:
@@ -171,11 +166,20 @@ def make_parser(chosen: str | None = None) -> ArgumentParser:
             # A terminal knows no markup.
             subparser.description = (command.__doc__ or "").replace("``", "")
             command.configure(subparser)
+            subparser.formatter_class = partial(HelpFormatter, max_help_position=32)
+            operands = [action for action in subparser._actions if not action.option_strings]
+            subparser.usage = " ".join(["%(prog)s [OPTION ...]", *map(_operand, operands)])
             # What a command does not know is reported by this parser.
             parser.command = f" {name}"
             parser.options = tuple(option for action in subparser._actions for option in action.option_strings)
             subparser.set_defaults(run=command.run)
     return parser
+
+
+def _operand(action: Action) -> str:
+    name = action.metavar or action.dest
+    name = name if isinstance(name, str) else " ".join(name)
+    return f"[{name}]" if action.nargs in ("?", "*") else name
 
 
 def load_command(name: str) -> Command:

@@ -1,7 +1,8 @@
-"""``a2a-bench show WHAT``: one conversation in a terminal, message by message, and why its reward is what it is.
+"""``a2a-bench show [WHAT]``: one conversation in a terminal, or why the trials of a run failed, or the page of a run.
 
-WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``. Of a task with several
-trials it is the first that did not succeed.
+WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``; of a task with several
+trials it is the first that failed. Without WHAT the failed trials are grouped by cause;
+``--why`` does so for those that WHAT names. ``--browser`` serves the page of a run, while it goes on and after it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_a2a_bench.cli._results import results_directory
+from pytest_a2a_bench.cli import _browser, _settings, _why
+from pytest_a2a_bench.cli._results import configured_results, results_directory
+from pytest_a2a_bench.cli.controller import port
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import one_line
@@ -25,23 +28,55 @@ _LISTED = 20
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("what", metavar="WHAT", help="a trial's file, key, node id, or a part of its key")
+    parser.add_argument("what", metavar="WHAT", nargs="?", help="a trial's file, key, node id, or a part of its key")
     parser.add_argument(
-        "--results", type=results_directory, metavar="DIR", default=Path("a2a-results"), help="results (%(default)s)"
+        "--results", type=results_directory, metavar="DIR", help="results directory (the configured one)"
     )
     parser.add_argument("--whole", action="store_true", help="show long messages to their end")
+    why = parser.add_argument_group("why trials failed")
+    why.add_argument("--why", action="store_true", help="group the trials that WHAT names by cause")
+    why.add_argument("--ids", type=int, metavar="N", help="print the node ids of the Nth cause, for pytest")
+    why.add_argument("--format", choices=("text", "json"), default="text", help="output (text)")
+    page = parser.add_argument_group("in a browser")
+    page.add_argument("--browser", action="store_true", help="serve the page of the run until Ctrl-C")
+    page.add_argument("--open", action="store_true", help="open it in a browser")
+    page.add_argument("--baseline", metavar="FILE|DIR", type=results_directory, help="earlier run to compare with")
+    page.add_argument("--history", metavar="PATH", type=Path, help="runs of --a2a-history-file, to show over time")
+    page.add_argument("--port", type=port, default=0, metavar="N", help="where to listen (any free port)")
+    _settings.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
-    """Print the conversation, and the command that holds it again."""
+    """Print a conversation or the causes of failures, or serve the page."""
+    directory: Path = namespace.results or configured_results(namespace)
+    if namespace.browser:
+        if namespace.what is not None:
+            raise ConfigurationError(f"--browser shows a whole run; leave out {namespace.what}")
+        return _browser.run(namespace, directory)
+    if namespace.what is None or namespace.why or namespace.ids is not None:
+        return _explain(namespace, directory)
+    return _show(namespace, directory)
+
+
+def _explain(namespace: Namespace, directory: Path) -> int:
+    found = manifest.load_selected(directory)
+    results = list(found.results)
+    if namespace.what is not None:
+        results = [one for one in results if namespace.what == str(one.key) or _is_part(namespace.what, str(one.key))]
+        if not results:
+            raise ConfigurationError(f"{directory} has no trial {one_line(namespace.what, 200)}")
+    return _why.run(namespace, directory, found, results)
+
+
+def _show(namespace: Namespace, directory: Path) -> int:
     path = Path(namespace.what)
     nodeids: dict[str, str] = {}
     if path.suffix == ".json" and path.is_file():
         result = load_trial(path)
     else:
-        asked = manifest.load(namespace.results)
+        asked = manifest.load(directory)
         nodeids = {key: nodeid for nodeid, key in asked.nodeids.items()}
-        result = _find(namespace.what, namespace.results, asked)
+        result = _find(namespace.what, directory, asked)
         if result.run_id not in asked.runs:
             last = f"the last run here, {asked.run_id}, has no result of this trial"
             print(f"of run {one_line(result.run_id)}: {one_line(last)}\n")

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from pytest_a2a_bench.a2a.config import environ_of_party
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
 
 _NAMES = (
     *("auth_env", "ca", "client_cert", "proxy", "timeout", "stall_timeout", "protocol", "transport", "streaming"),

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_a2a_bench.config.setting import Setting, settings_of
+from pytest_a2a_bench.config.settings import AUTH_ENV, Settings, needs_tags
 from pytest_a2a_bench.config.values import AutoTrials
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.settings import AUTH_ENV, Settings, needs_tags
 
 CORE = settings_of(Settings)
 """The settings that do not belong to a benchmark, by name."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from pytest_a2a_bench.settings import CHECK_PROFILES
+from pytest_a2a_bench.config.settings import CHECK_PROFILES
 
 Severity = Literal["error", "warning", "note"]
 Level = Literal["MUST", "SHOULD", "MAY"]

@@ -67,7 +67,7 @@ class StoredReport:
 REPORT = StoredForm(
     StoredReport,
     " is not a conformance report",
-    "make one with: a2a-bench conformance URL --format json -o FILE",
+    "make one with: a2a-bench check URL --format json -o FILE",
     ConfigurationError,
     version=report.SCHEMA_VERSION,
     schema=report.SCHEMA,

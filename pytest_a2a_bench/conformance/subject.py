@@ -55,7 +55,7 @@ ONLINE = (
 _MOST_ASKED = 12
 _OLD_MEMBERS = ("url", "preferredTransport", "protocolVersion", "supportsAuthenticatedExtendedCard")
 _NEED_KEYS = ("SIGN-004", "SIGN-005", "SIGN-006", "V03-SIGN-003")
-_NO_KEYS = "no keys to verify the signatures with; give card-jwks (a2a-bench conformance: --jwks)"
+_NO_KEYS = "no keys to verify the signatures with; set card-jwks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,8 @@ class Subject:
     ) -> tuple[Target, ...]:
         """Return the interfaces to speak to.
 
-        :param profile: one of :data:`~pytest_a2a_bench.settings.CHECK_PROFILES`; ``full`` tries every rule everywhere.
+        :param profile: one of :data:`~pytest_a2a_bench.config.settings.CHECK_PROFILES`;
+            ``full`` tries every rule everywhere.
         """
         if self.problem:
             return ()

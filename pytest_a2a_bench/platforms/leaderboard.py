@@ -15,11 +15,11 @@ from pytest_a2a_bench.assessor.assessment import Concluded
 from pytest_a2a_bench.assessor.request import Evaluation, Request
 from pytest_a2a_bench.assessor.result import data
 from pytest_a2a_bench.assessor.terms import Plan
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.settings import Settings
 
 ROLE = "agent"
 

@@ -27,6 +27,7 @@ from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.a2a.requests import RequestRecord, Wire
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.a2a.turn import Turn
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AuthenticationError,
@@ -41,7 +42,6 @@ from pytest_a2a_bench.platforms.parties import Party
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
 from pytest_a2a_bench.secret import Secret
-from pytest_a2a_bench.settings import Settings
 
 START_SECONDS = 120.0
 """For a process that is started to answer."""

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pytest_a2a_bench.agents.launcher import require_server
 from pytest_a2a_bench.agents.options import parse_spec
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.platforms.process import free_port, own_command
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 CONTROLLER_PREFIX = "controller:"
 ASSESSOR = "green_agent"

@@ -44,7 +44,7 @@ def pytest_a2a_bench_dialects() -> Mapping[str, str]:
 
 @pytest.hookspec
 def pytest_a2a_bench_reporters() -> Mapping[str, str]:
-    """Offer reporters, for ``--a2a-set report=NAME=FILE`` and ``a2a-bench report DIR --format NAME``.
+    """Offer reporters, for ``--a2a-set report=NAME=FILE`` and ``a2a-bench export NAME DIR``.
 
     :return: functions of :class:`~pytest_a2a_bench.reports.contents.Contents` that return the text of the file.
     """

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.conformance.stored import REPORT, StoredCheck, StoredReport
 from pytest_a2a_bench.errors import ConfigurationError
@@ -25,7 +26,6 @@ from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.history import Entry
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Baselines: the outcomes of an earlier run, small enough to be kept under version control.
 
-A file (``a2a-bench promote DIR -o baseline.json``) has no transcripts::
+A file (``a2a-bench gate DIR --write-baseline baseline.json``) has no transcripts::
 
     {"schema": "a2a-bench/baseline", "schema_version": 1, "created_at": "...", "run_ids": ["..."],
      "measured": {"tau2/airline": {"benchmark": ["tau2 1.0"], "dialect": ["tool_call"], "user": ["scripted"], ...}},
@@ -213,7 +213,7 @@ class StoredBaseline:
 BASELINE = StoredForm(
     StoredBaseline,
     " is not a baseline that this version reads",
-    "make one with: a2a-bench promote RESULTS-DIR -o FILE",
+    "make one with: a2a-bench gate RESULTS-DIR --write-baseline FILE",
     ConfigurationError,
     version=SCHEMA_VERSION,
     schema=SCHEMA,

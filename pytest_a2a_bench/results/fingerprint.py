@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 
 WITHOUT_EFFECT = frozenset(
     {

@@ -98,7 +98,7 @@ def write(selected: SelectedResults, rescored: list[Rescored], output: Path, run
     is_taken = output.exists() and (not output.is_dir() or any(output.iterdir()))
     if is_taken and not _is_theirs(selected, output):
         raise StoreError(f"{output} is there and is not empty; name a new directory")
-    with lock.held(output, "a2a-bench rescore"):
+    with lock.held(output, "a2a-bench gate --rescore"):
         if is_taken and not _is_theirs(selected, output):
             raise StoreError(f"{output} is another run's by now; rescore that one, or name a new directory")
         store = Store(output)

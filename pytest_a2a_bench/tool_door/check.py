@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress, read_bind_address
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tool_door import SERVER
 
 _MODULES = ("mcp_types", "uvicorn")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,
@@ -19,7 +20,6 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import TrialResult, TrialStatus
 from pytest_a2a_bench.model.parties import with_abandoned
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt
 from pytest_a2a_bench.trials.native import told

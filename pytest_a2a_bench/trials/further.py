@@ -10,11 +10,11 @@ from pytest_a2a_bench.a2a.card import AgentCard, choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, party_config
 from pytest_a2a_bench.benchmarks.parties import FurtherAgent
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import PartyRole
 from pytest_a2a_bench.results.fingerprint import where
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import Settings
 
 
 def configs(settings: Settings, environ: Mapping[str, str]) -> list[tuple[PartyRole, str, ClientConfig]]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pytest_a2a_bench.benchmarks.model_judge import reach_of
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.language_models import find_model_problem
-from pytest_a2a_bench.settings import Settings
 
 
 def find_problems(settings: Settings) -> Iterator[tuple[Literal["user", "judge"], str]]:

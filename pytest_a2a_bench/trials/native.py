@@ -7,10 +7,10 @@ from typing import Any
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.benchmarks.native import NativeTurns
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.model.bounds import Bounds
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tool_door.check import place_of
 
 

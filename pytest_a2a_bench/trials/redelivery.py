@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.base import Outcome
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import DeliveryUncertain, InfrastructureError, RunTimeoutError, TrialTimeoutError
 from pytest_a2a_bench.model import Party, ProtocolMetrics, Usage, UserFault
 from pytest_a2a_bench.model.parties import with_abandoned
-from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession

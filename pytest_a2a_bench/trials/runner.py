@@ -21,11 +21,11 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Parties
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, TrialTimeoutError, TurnTimeoutError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
 from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt

@@ -291,7 +291,7 @@ def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.Captur
             environ={"OPENAI_API_BASE": llm.api_base, "OPENAI_API_KEY": "sk-of-nobody"},
         ),
     ):
-        main(["conformance", url, "--format", "json"])
+        main(["check", url, "--format", "json"])
     report = json.loads(capsys.readouterr().out)
     found = {one["id"] for one in report["results"] if one["status"] in ("failed", "warned", "error")}
     assert {(one["version"], one["binding"]) for one in report["results"] if one["status"] == "passed"} >= {

@@ -97,12 +97,12 @@ def test_other_commands_read_its_results(
     finished: Told, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "report.html"
-    assert main(["report", str(results / finished.task), "-o", str(page)]) == 0
+    assert main(["export", "html", str(results / finished.task), "-o", str(page)]) == 0
     assert "pytest-a2a-bench oracle" in page.read_text()
     wait_for_end(results, finished)
     for kind in ("run", "verdict", "assessment"):
-        assert main(["schema", kind, "--check", str(results / finished.task / f"{kind}.json")]) == 0
-    assert main(["promote", str(results / finished.task), "-o", str(tmp_path / "baseline.json")]) == 0
+        assert main(["export", "schema", kind, "--check", str(results / finished.task / f"{kind}.json")]) == 0
+    assert main(["gate", str(results / finished.task), "--write-baseline", str(tmp_path / "baseline.json")]) == 0
 
 
 def test_transcripts_are_their_owners_alone(finished: Told, results: Path) -> None:
@@ -318,7 +318,7 @@ def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
 
 @pytest.mark.slow
 def test_our_own_suite_finds_nothing_in_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conformance", url, "--timeout", "60"]) == 0
+    assert main(["check", url, "--timeout", "60"]) == 0
     out = capsys.readouterr().out
     found = [line for line in out.splitlines() if line.startswith(("WARNED ", "FAILED ", "ERROR "))]
     assert found == []

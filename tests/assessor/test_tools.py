@@ -11,9 +11,9 @@ from assessor_server import LOCAL, Caller, gen3, served
 from pytest_a2a_bench.assessor.request import BadRequest, parse
 from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.settings import Settings
 
 ASKED = {"domain": "mock", "num_tasks": 1, "tools": "mcp"}
 

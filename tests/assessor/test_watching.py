@@ -18,7 +18,7 @@ from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, context_of
 from pytest_a2a_bench.tracing.otel import open_tracing
 

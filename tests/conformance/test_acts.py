@@ -282,8 +282,9 @@ def judged(url: str, files: Path, tests: str | Path, *options: str | Path) -> di
         tests = files / "mine.acts.yaml"
     report = files / "report.json"
     # A minute for an answer: a machine that is busy otherwise must not be told of here.
-    words = [url, "--acts", tests, "--group", "acts", "--timeout", "60", "--format", "json", "-o", report, *options]
-    main.main(["conformance", *map(str, words)])
+    words: list[object] = [url, "--set", f"acts={tests}", "--group", "acts", "--timeout", "60"]
+    words += ["--format", "json", "-o", report, *options]
+    main.main(["check", *map(str, words)])
     results = json.loads(report.read_text())["results"]
     return {f"{r['id']} {r['binding']}": r for r in results}
 
@@ -293,7 +294,7 @@ def statuses(results: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def test_prefixes_are_used_where_the_agent_knows_them(url: str, files: Path) -> None:
-    found = judged(url, files, DONE + ASKED + STREAMED + UNKNOWN + CARD, "--acts-behaviors", files / "known.yaml")
+    found = judged(url, files, DONE + ASKED + STREAMED + UNKNOWN + CARD, "--set", f"acts-behaviors={files}/known.yaml")
     assert statuses(found) == {
         f"MINE-{name} {binding}": "passed"
         for name in ("DONE", "ASKED", "STREAMED", "UNKNOWN", "CARD")
@@ -306,7 +307,7 @@ def test_what_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -
     found = judged(url, files, tests, "--binding", "JSONRPC")
     assert {name.split()[0]: r["reason"] for name, r in found.items() if r["status"] == "skipped"} == {
         "MINE-DONE": "the agent is not said to know the behavior tck-nobody: say that the agent knows it "
-        "(acts-behaviors; a2a-bench conformance: --acts-behaviors)",
+        "(setting acts-behaviors)",
         "MINE-CLIENT": "it is about how a client reads answers, and not about an agent",
         "MINE-GUARDED": "the card demands no credentials",
         "MINE-VARIABLE": "nothing gives {{nobodyKnows}} a value; give it in the environment, under that name",
@@ -396,7 +397,7 @@ def test_a_verdict_of_their_own(url: str, files: Path, capsys: pytest.CaptureFix
 
 
 def test_a_webhook_and_streams_at_once(url: str, files: Path) -> None:
-    found = judged(url, files, NOTIFIED + AT_ONCE, "--acts-behaviors", files / "known.yaml")
+    found = judged(url, files, NOTIFIED + AT_ONCE, "--set", f"acts-behaviors={files}/known.yaml")
     assert set(statuses(found).values()) == {"passed"}
     assert len(found) == 6
 
@@ -410,7 +411,7 @@ def test_what_a_webhook_or_one_of_the_streams_is_not(url: str, files: Path) -> N
     tests = at_once + NOTIFIED.replace("Token: mine", "Token: yours").replace("MINE-NOTIFIED", "MINE-HEADER")
     # Nobody sends as many, however long one waits.
     tests += NOTIFIED.replace("timeout_ms: 60000", "timeout_ms: 100\n              min_count: 99")
-    found = judged(url, files, tests, "--acts-behaviors", files / "known.yaml", "--binding", "JSONRPC")
+    found = judged(url, files, tests, "--set", f"acts-behaviors={files}/known.yaml", "--binding", "JSONRPC")
     few = found["MINE-NOTIFIED JSONRPC"]["findings"][0]
     assert few["expected"].startswith("at least 99 (")
     assert re.fullmatch(
@@ -425,7 +426,7 @@ def test_what_a_webhook_or_one_of_the_streams_is_not(url: str, files: Path) -> N
 
 @pytest.mark.slow
 def test_what_is_repeated_is_asked_until_it_holds(url: str, files: Path) -> None:
-    assert set(statuses(judged(url, files, SLOW, "--acts-behaviors", files / "known.yaml")).values()) == {"passed"}
+    assert set(statuses(judged(url, files, SLOW, "--set", f"acts-behaviors={files}/known.yaml")).values()) == {"passed"}
     with full_agent() as agent:
         found = judged(agent, files, SLOW, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
     assert found["MINE-SLOW JSONRPC"]["status"] == "passed"
@@ -474,14 +475,14 @@ def test_a_card_is_read_whichever_version_its_server_takes(files: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--acts-behaviors", "x.yaml"), "--acts-behaviors: give --acts PATH with it"),
-        (("--acts", "/no/such"), "/no/such: it cannot be read"),
+        (("--set", "acts-behaviors=x.yaml"), "acts-behaviors: give --set acts=PATH with it"),
+        (("--set", "acts=/no/such"), "/no/such: it cannot be read"),
         (("--id", "MINE-001"), "there is no requirement 'MINE-001'"),
         (("--group", "acts"), "--group names acts; there are "),
     ],
 )
 def test_bad_options(options: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["conformance", "http://127.0.0.1:1", *options]) == 2
+    assert main.main(["check", "http://127.0.0.1:1", *options]) == 2
     assert told in capsys.readouterr().err
 
 
@@ -503,7 +504,7 @@ def test_every_public_test_is_read(checkout: Path) -> None:
 
 @pytest.mark.slow
 def test_a_correct_agent_passes_the_public_tests(url: str, files: Path, checkout: Path) -> None:
-    found = judged(url, files, checkout, "--acts-behaviors", files / "known.yaml")
+    found = judged(url, files, checkout, "--set", f"acts-behaviors={files}/known.yaml")
     assert not {name for name, status in statuses(found).items() if status == "failed"}
     # What is at odds with the specification says so.
     assert "REST-PD-001 HTTP+JSON" in {name for name, r in found.items() if "; but " in str(r["findings"])}

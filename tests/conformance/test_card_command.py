@@ -1,4 +1,4 @@
-"""``a2a-bench card`` and its formats."""
+"""``a2a-bench check --card`` and its formats."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def bad() -> dict[str, Any]:
 
 def test_a_good_card_is_fully_conformant(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(minimal_1_0())
-    assert main.main(["card", path]) == 0
+    assert main.main(["check", "--card", path]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"conformance of {path} (Router 1.2.0), 1.0 JSONRPC\n")
     assert "A2A 1.0: fully conformant in its card alone: MUST 14/14, SHOULD 11/11" in printed
-    assert main.main(["card", write(minimal_0_3())]) == 0
+    assert main.main(["check", "--card", write(minimal_0_3())]) == 0
     assert "A2A 0.3: fully conformant in its card alone" in capsys.readouterr().out
 
 
 def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["card", write(bad())]) == 1
+    assert main.main(["check", "--card", write(bad())]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:7] == [
         "FAILED CARD-004 [card] MUST (1.0.1 §5.7): Required arrays have at least one element",
@@ -67,12 +67,12 @@ def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixtu
 
 def test_warnings_fail_only_when_strict(write: Any) -> None:
     path = write({**minimal_1_0(), "iconUrl": None})
-    assert main.main(["card", path]) == 0
-    assert main.main(["card", path, "--strict"]) == 1
+    assert main.main(["check", "--card", path]) == 0
+    assert main.main(["check", "--card", path, "--strict"]) == 1
 
 
 def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["card", write(minimal_0_3()), "--version", "1.0"]) == 1
+    assert main.main(["check", "--card", write(minimal_0_3()), "--version", "1.0"]) == 1
     assert "supportedInterfaces is missing" in capsys.readouterr().out
 
 
@@ -87,10 +87,10 @@ def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str
         (["FILE", "--algorithms", "HS256"], "--algorithms names HS256"),
         (["FILE", "--algorithms", "HS256", "--timeout", "0"], "--timeout is 0.0"),
         (["FILE", "--timeout", "0", "--algorithms", "HS256"], "--algorithms names HS256"),
-        (["FILE", "--jwks", "no-such-keys.json"], "no-such-keys.json"),
+        (["FILE", "--set", "card-jwks=no-such-keys.json"], "no-such-keys.json"),
         (["FILE", "--waivers", "no-such-waivers.toml"], "no-such-waivers.toml: cannot be read"),
         (["FILE", "-o", "/no/such/directory/x"], "-o /no/such/directory/x: cannot be written"),
-        (["FILE", "--nonsense"], "see a2a-bench card --help"),
+        (["FILE", "--nonsense"], "see a2a-bench check --help"),
         (["FILE", "--format", "xml"], "invalid choice: 'xml'"),
     ],
 )
@@ -99,7 +99,7 @@ def test_what_cannot_run_exits_with_2(
 ) -> None:
     path = write(minimal_1_0())
     try:
-        code = main.main(["card", *(path if a == "FILE" else a for a in arguments)])
+        code = main.main(["check", "--card", *(path if a == "FILE" else a for a in arguments)])
     except SystemExit as stop:
         code = int(str(stop.code))
     assert code == 2
@@ -113,7 +113,7 @@ def test_what_cannot_run_exits_with_2(
     [("{", "malformed JSON"), ("", "malformed JSON"), ("[]", "the card is []"), ('{"a": NaN}', "NaN")],
 )
 def test_what_is_no_card_is_a_finding(text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["card", write(text)]) == 1
+    assert main.main(["check", "--card", write(text)]) == 1
     printed = capsys.readouterr().out
     assert "CARD-002" in printed
     assert found in printed
@@ -121,17 +121,17 @@ def test_what_is_no_card_is_a_finding(text: str, found: str, write: Any, capsys:
 
 def test_duplicates_in_a_file_are_told(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
-    assert main.main(["card", write(text), "--strict"]) == 1
+    assert main.main(["check", "--card", write(text), "--strict"]) == 1
     assert "CARD-030" in capsys.readouterr().out
 
 
 def test_a_card_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(minimal_1_0()).encode())))
-    assert main.main(["card", "-"]) == 0
+    assert main.main(["check", "--card", "-"]) == 0
 
 
 def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["card", noop_url, "--online"]) == 0
+    assert main.main(["check", "--card", noop_url, "--online"]) == 0
     printed = capsys.readouterr()
     assert "A2A 1.0: conformant in what was chosen" in printed.out
     assert "A2A 0.3: fully conformant in what was chosen" in printed.out
@@ -139,7 +139,7 @@ def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.
 
 
 def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["card", write(bad()), "--format", "json"]) == 1
+    assert main.main(["check", "--card", write(bad()), "--format", "json"]) == 1
     report = REPORT.parse(capsys.readouterr().out.encode(), Path("report.json"))
     assert report.interfaces == ("1.0 JSONRPC",)
     assert report.counts == {"failed": 2, "warned": 1, "passed": 22, "skipped": 14}
@@ -149,7 +149,7 @@ def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -
 
 def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(bad())
-    assert main.main(["card", path, "--format", "sarif"]) == 1
+    assert main.main(["check", "--card", path, "--format", "sarif"]) == 1
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert {r["ruleId"] for r in run["results"]} == {r["id"] for r in run["tool"]["driver"]["rules"]}
     first = run["results"][0]
@@ -161,7 +161,7 @@ def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[
 def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None:
     text = json.dumps(bad(), indent=2)
     file = tmp_path / "report.sarif"
-    assert main.main(["card", write(text), "--format", "sarif", "-o", str(file)]) == 1
+    assert main.main(["check", "--card", write(text), "--format", "sarif", "-o", str(file)]) == 1
     lines = text.splitlines()
     shown = {}
     for result in json.loads(file.read_text())["runs"][0]["results"]:
@@ -184,7 +184,7 @@ def test_junit_has_a_test_case_for_each_rule(
 ) -> None:
     waivers = tmp_path / "waivers.toml"
     waivers.write_text('[[waiver]]\nid = "CARD-009"\nreason = "until 2.4"\n')
-    assert main.main(["card", write(bad()), "--format", "junit", "--waivers", str(waivers)]) == 1
+    assert main.main(["check", "--card", write(bad()), "--format", "junit", "--waivers", str(waivers)]) == 1
     found = cases_of(capsys.readouterr().out)
     assert found["CARD-004[card]"][0] == "failure"
     assert "tags is empty" in found["CARD-004[card]"][1]
@@ -194,7 +194,7 @@ def test_junit_has_a_test_case_for_each_rule(
     # Nobody has served it.
     assert found["CARD-014[card]"] == ("skipped", "how a card is served cannot be seen in a file")
 
-    assert main.main(["card", noop_url, "--format", "junit", "--version", "1.0"]) == 0
+    assert main.main(["check", "--card", noop_url, "--format", "junit", "--version", "1.0"]) == 0
     served = cases_of(capsys.readouterr().out)
     assert served["CARD-014[card]"] == ("", "")
     assert served.keys() == found.keys()
@@ -231,12 +231,12 @@ def test_a_known_defect_is_told_and_fails_nothing(
     path, waivers = write(bad()), tmp_path / "waivers.toml"
     entries = [f'[[waiver]]\nid = "{id}"\nreason = "until 2.4"\n' for id in ("CARD-004", "CARD-009", "SEND-003")]
     waivers.write_text("".join(entries))
-    assert main.main(["card", path, "--waivers", str(waivers)]) == 0
+    assert main.main(["check", "--card", path, "--waivers", str(waivers)]) == 0
     printed = capsys.readouterr().out
     assert "waived: CARD-004 [card]: until 2.4" in printed
     assert "1 warned, 2 waived" in printed
     waivers.write_text(entries[0] + "expires = 2026-01-31\n" + entries[1])
-    assert main.main(["card", path, "--waivers", str(waivers)]) == 1
+    assert main.main(["check", "--card", path, "--waivers", str(waivers)]) == 1
     assert "1 failed, 1 warned, 1 waived" in capsys.readouterr().out
 
 
@@ -247,7 +247,7 @@ def test_foreign_text_is_harmless_in_every_format(name: str, write: Any, capsys:
     card["defaultInputModes"] = ["\x1b[31m|<b>`x`"]
     card["documentationUrl"] = "|\x1b]0;owned\x07"
     assert {f.rule for f in check_card(card)} == {"CARD-021", "CARD-031"}
-    assert main.main(["card", write(card), "--format", name]) == 1
+    assert main.main(["check", "--card", write(card), "--format", name]) == 1
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     if name == "markdown":

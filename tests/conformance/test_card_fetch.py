@@ -130,7 +130,7 @@ def test_the_command_sends_the_token_too(
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", token)
     with serve(behind_a_gateway) as url:
-        assert main.main(["card", url, "--set", "auth-env=MY_TOKEN", "--format", "json"]) == code
+        assert main.main(["check", "--card", url, "--set", "auth-env=MY_TOKEN", "--format", "json"]) == code
     assert token not in capsys.readouterr().out
 
 

@@ -34,7 +34,7 @@ def bad_url() -> Iterator[str]:
 
 
 def run(*arguments: str | Path) -> int:
-    return main.main(["conformance", *map(str, arguments)])
+    return main.main(["check", *map(str, arguments)])
 
 
 @pytest.mark.slow
@@ -152,8 +152,11 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
         (["GOOD", "--scenarios", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--id", "CARD-001", "--binding", "GRPC"], "no check is left"),
         (["GOOD", "--version", "0.3"], "--version 0.3: the card of http://127.0.0.1"),
-        (["GOOD", "--webhook-bind", "8.8.8.8:99"], "the webhook cannot listen on 8.8.8.8:99"),
-        (["GOOD", "--webhook-bind", "no-such-host.invalid:8099"], "the webhook cannot listen on no-such-host.invalid"),
+        (["GOOD", "--set", "webhook-bind=8.8.8.8:99"], "the webhook cannot listen on 8.8.8.8:99"),
+        (
+            ["GOOD", "--set", "webhook-bind=no-such-host.invalid:8099"],
+            "the webhook cannot listen on no-such-host.invalid",
+        ),
         (["GOOD", "-o", "/dev/null/report.json"], "-o /dev/null/report.json: cannot be written"),
         (["GOOD", "-o", "/"], "-o /: cannot be written"),
         (["GOOD", "--accept", "known"], "--accept: give --waivers FILE with it"),
@@ -176,7 +179,16 @@ def test_what_cannot_run_is_one_line_and_exit_code_2(
 
 def test_everything_that_is_wrong_is_told_at_once(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     numbers = ("--timeout", "0", "--concurrency", "0")
-    files = ("--waivers", "/no/waivers", "--scenarios", "/no/scenarios", "--jwks", "/no/keys", "--webhook-bind", "x")
+    files = (
+        "--waivers",
+        "/no/waivers",
+        "--scenarios",
+        "/no/scenarios",
+        "--set",
+        "card-jwks=/no/keys",
+        "--set",
+        "webhook-bind=x",
+    )
     assert run(good_url, "--group", "nope", "--id", "XYZ", *numbers, *files) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
@@ -196,7 +208,7 @@ def test_the_header_says_where_a_card_was_found_that_is_elsewhere(
 
 def test_a_terminal_without_unicode_is_no_reason_to_break(bad_url: str) -> None:
     environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance", bad_url, "--id", "GET-002"]
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "check", bad_url, "--id", "GET-002"]
     done = subprocess.run(command, env=environ, capture_output=True, timeout=60, check=False)
     assert done.returncode == 1, done.stderr
     assert b"Traceback" not in done.stderr
@@ -205,7 +217,7 @@ def test_a_terminal_without_unicode_is_no_reason_to_break(bad_url: str) -> None:
 
 def test_help_has_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main.main(["conformance", "--help"])
+        main.main(["check", "--help"])
     assert "``" not in capsys.readouterr().out
 
 

@@ -11,7 +11,7 @@ from pytest_a2a_bench.cli.main import main
 
 @pytest.mark.parametrize("spec", ["echo", "echo?reply=task", "echo?protocol=0.3", "echo?transport=rest&protocol=1.0"])
 def test_echo_has_no_finding_at_must(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conformance", f"builtin:{spec}", "--profile", "full", "--format", "json"]) == 0
+    assert main(["check", f"builtin:{spec}", "--profile", "full", "--format", "json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]
 
     assert sum(r["status"] == "passed" for r in results) > 90

@@ -84,7 +84,7 @@ def test_a_peer_has_its_true_defects_and_no_others(peer: str, tmp_path: Path) ->
         assert process.stdout is not None
         try:
             url = json.loads(process.stdout.readline())["url"]
-            assert main(["conformance", url, "--format", "json", "-o", str(report)]) == 1
+            assert main(["check", url, "--format", "json", "-o", str(report)]) == 1
         finally:
             process.stdin.close()
             process.wait(15)

@@ -1,4 +1,4 @@
-"""``a2a-bench listen``, and the lines of a report that need it."""
+"""``a2a-bench check --listen``, and the lines of a report that need it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_it_prints_what_comes_to_any_path(capsys: pytest.CaptureFixture[str]) ->
         place = f"127.0.0.1:{reserved.getsockname()[1]}"
     codes: list[int] = []
     listening = threading.Thread(
-        target=lambda: codes.append(main.main(["listen", place, "--count", "2", "--status", "202"]))
+        target=lambda: codes.append(main.main(["check", "--listen", place, "--count", "2", "--status", "202"]))
     )
     listening.start()
     answers = [post(f"http://{place}{path}", authorization="Bearer \x1b[31mx") for path in ("/a/b", "/")]
@@ -54,7 +54,7 @@ def test_it_prints_what_comes_to_any_path(capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_what_cannot_be_done_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["listen", *arguments]) == 2
+    assert main.main(["check", "--listen", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
@@ -67,13 +67,13 @@ def asked(url: str) -> Exchange:
 
 def test_a_line_that_needs_a_listener_says_so() -> None:
     lines = list(findings.wire_lines(asked("http://127.0.0.1:41234/abcdefgh_-345678")))
-    assert lines[-2] == "listen: a2a-bench listen 127.0.0.1:41234"
+    assert lines[-2] == "listen: a2a-bench check --listen 127.0.0.1:41234"
     assert lines[-1].startswith("repeat: curl ")
 
 
 def test_a_listener_behind_a_tunnel_is_the_users() -> None:
     line = listener_line(asked("https://tunnel.example/hooks/abcdefgh_-345678"))
-    assert line == "a2a-bench listen HOST:PORT, where https://tunnel.example leads to"
+    assert line == "a2a-bench check --listen HOST:PORT, where https://tunnel.example leads to"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from trials import run_against
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import BrainError, Conversation
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import ToolCall, ToolReturned, TrialResult, UserSaid
-from pytest_a2a_bench.settings import Settings
 
 TASK = next(t for t in MINI.values() if t.metric == "exact_match" and t.answers and t.answers[0] != "None")
 

@@ -16,8 +16,8 @@ from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Part, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 
 @functools.cache

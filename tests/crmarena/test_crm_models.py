@@ -17,8 +17,8 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.benchmarks.crmarena.player import INSTRUCTIONS
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.settings import Settings
 
 TASK = next(name for name, task in MINI.items() if task.category == "handle_time" and task.answers != (NONE,))
 COUNT = "SELECT COUNT(Id) n FROM Case"

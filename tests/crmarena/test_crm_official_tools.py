@@ -30,9 +30,9 @@ from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
 from pytest_a2a_bench.benchmarks.crmarena.suite import find_problems, variant_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, TransportError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid
-from pytest_a2a_bench.settings import Settings
 
 SCHEMA = read_published([{"object": "Case", "fields": {"Id": "its id"}}])
 TASK = next(t for t in MINI.values() if t.category == "handle_time" and t.answers[0] != "None")

@@ -39,7 +39,7 @@ def test_every_reward_is_found_again_whatever_it_was_held_with(
 ) -> None:
     held = run_trials(agent, settings(**options), keys(domain, FEW))
     directory = write_run(tmp_path / "run", held)
-    assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 0, capsys.readouterr().out
+    assert main(["gate", "--rescore", str(directory), "-o", str(tmp_path / "again")]) == 0, capsys.readouterr().out
     assert f"{len(FEW)} trials: 0 rewards changed, {len(FEW)} are the same, 0 not" in capsys.readouterr().out
     again = manifest.load_selected(tmp_path / "again").results
     assert [(r.key, r.reward_info, r.provenance["benchmark"]) for r in again] == [
@@ -55,11 +55,11 @@ def test_another_reward_and_other_data_are_told_apart(
     source = {**elsewhere.provenance["source"], "name": "theirs"}
     elsewhere = dataclasses.replace(elsewhere, provenance={**elsewhere.provenance, "source": source})
     directory = write_run(tmp_path / "run", [changed, elsewhere])
-    assert main(["rescore", str(directory)]) == 2
+    assert main(["gate", "--rescore", str(directory)]) == 2
     shown = capsys.readouterr().out
     assert f"{changed.key}: reward 0 -> 1\n" in shown
     assert f"{elsewhere.key}: not evaluated again: the conversation was held over other data (theirs) than" in shown
-    assert main(["rescore", str(write_run(tmp_path / "one", [changed]))]) == 1
+    assert main(["gate", "--rescore", str(write_run(tmp_path / "one", [changed]))]) == 1
 
 
 def test_data_that_are_gone_are_named(
@@ -68,7 +68,7 @@ def test_data_that_are_gone_are_named(
     (held,) = run_trials("noop", settings(), keys(tasks=FEW[:1]))
     gone = dataclasses.replace(held, key=dataclasses.replace(held.key, domain="b2b"))
     directory = write_run(tmp_path / "run", [gone])
-    assert main(["rescore", str(directory), "--crm-data", str(tmp_path / "nothing")]) == 2
+    assert main(["gate", "--rescore", str(directory), "--crm-data", str(tmp_path / "nothing")]) == 2
     assert "nothing" in capsys.readouterr().out
 
 

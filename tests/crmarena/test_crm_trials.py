@@ -196,7 +196,7 @@ def test_the_oracle_needs_to_be_told_the_task(run_trials: RunTrials) -> None:
 
     assert (result.status, result.termination_reason, result.reward) == ("evaluated", "agent_error", 0.0)
     assert result.reward_info is not None
-    assert "--a2a-set=tag-trials=on" in result.reward_info.note
+    assert "--a2a-set tag-trials=on" in result.reward_info.note
 
 
 def test_too_few_turns_end_it_without_a_reward(run_trials: RunTrials) -> None:

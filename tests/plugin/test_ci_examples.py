@@ -46,7 +46,7 @@ def test_the_action_gates_and_names_what_got_worse(tmp_path: Path, environ: dict
 
     code, output, _ = action({**mock, "endpoint": "builtin:oracle"}, tmp_path, environ)
     assert (code, output) == (0, "verdict=pass")
-    assert run("a2a-bench promote a2a-results -o base.json", tmp_path, environ).returncode == 0
+    assert run("a2a-bench gate a2a-results --write-baseline base.json", tmp_path, environ).returncode == 0
 
     code, output, summary = action({**mock, "endpoint": "builtin:noop"}, tmp_path, environ)
     assert (code, output) == (1, "verdict=failed")
@@ -60,11 +60,11 @@ def test_the_job_s_script_and_the_pre_merge_script(tmp_path: Path, environ: dict
     pre_merge = f"exec sh {EXAMPLES / 'pre-merge.sh'} builtin:oracle"
 
     early = run(pre_merge, tmp_path, asked)
-    assert (early.returncode, "a2a-bench promote" in early.stderr) == (2, True)
+    assert (early.returncode, "a2a-bench gate --write-baseline" in early.stderr) == (2, True)
 
     done = run(job["script"][-1], tmp_path, asked)
     assert done.returncode == 0, done.stdout
     assert (tmp_path / "a2a-junit.xml").is_file()
-    assert run("a2a-bench promote a2a-results -o a2a-baseline.json", tmp_path, asked).returncode == 0
+    assert run("a2a-bench gate a2a-results --write-baseline a2a-baseline.json", tmp_path, asked).returncode == 0
     late = run(pre_merge, tmp_path, asked)
     assert "9 passed" in late.stdout, late.stdout + late.stderr

@@ -122,9 +122,9 @@ def test_shards_merge_without_a_disk_in_common(
     assert "run.json" in objects(whole)
     assert "run.lock" not in objects(whole)
     page = pytester.path / "page.html"
-    assert main(["report", whole, "-o", str(page)]) == 0
+    assert main(["export", "html", whole, "-o", str(page)]) == 0
     assert page.stat().st_size > 1000
-    assert main(["promote", whole, "-o", str(pytester.path / "base.json")]) == 0
+    assert main(["gate", whole, "--write-baseline", str(pytester.path / "base.json")]) == 0
     assert main(["compare", whole, str(pytester.path / "base.json"), "--format", "json"]) == 0
     capsys.readouterr()
     assert main(["merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole]) == 2
@@ -170,7 +170,7 @@ def test_what_cannot_be_read_is_one_line(bucket: str, desk: Bench, capsys: pytes
     assert "s3://there-is-no-such-bucket/x" in said
     assert "Traceback" not in said
     with pytest.raises(SystemExit):
-        main(["report", "nonsense://x"])
+        main(["export", "html", "nonsense://x"])
     assert "nonsense" in capsys.readouterr().err
 
 

@@ -48,7 +48,7 @@ def test_a_relative_file_of_the_ini_is_below_the_root(
 def test_without_keys_nothing_is_said_about_what_they_prove(bench: Bench, signed_url: str) -> None:
     result = bench.apart("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "-rs")
     result.assert_outcomes(passed=5, skipped=3)
-    result.stdout.fnmatch_lines(["*no keys to verify the signatures with; give card-jwks*"])
+    result.stdout.fnmatch_lines(["*no keys to verify the signatures with; set card-jwks*"])
 
 
 def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> None:
@@ -61,13 +61,13 @@ def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> Non
 
 
 def test_the_command_line_verifies_too(signed_url: str, keys: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["conformance", signed_url, "--group", "signatures", "--format", "json"]
-    assert main([*run, "--jwks", str(keys)]) == 0
+    run = ["check", signed_url, "--group", "signatures", "--format", "json"]
+    assert main([*run, "--set", f"card-jwks={keys}"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]
     assert {r["id"]: r["status"] for r in results} == {f"SIGN-00{n}": "passed" for n in range(1, 9)}
     other = keys.with_name("other.json")
     other.write_text(json.dumps({"keys": [{**json.loads(keys.read_text())["keys"][0], "kid": "another"}]}))
-    assert main([*run, "--jwks", str(other)]) == 1
+    assert main([*run, "--set", f"card-jwks={other}"]) == 1
     assert "no key for kid" in capsys.readouterr().out
 
 
@@ -89,8 +89,8 @@ def test_what_cannot_be_is_a_usage_error(
 
 
 def test_wrong_options_of_the_command_line(signed_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for option in (["--webhook-bind", "here"], ["--concurrency", "0"], ["--jwks", "none.json"]):
-        assert main(["conformance", signed_url, *option]) == 2
+    for option in (["--set", "webhook-bind=here"], ["--concurrency", "0"], ["--set", "card-jwks=none.json"]):
+        assert main(["check", signed_url, *option]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -186,7 +186,7 @@ def test_files_of_trials_that_were_left_out_say_so(
 
     monkeypatch.setenv("DESK_TASKS", named("ok"))
     desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--a2a-html=page.html")
-    assert main(["promote", "a2a-results", "-o", "b.json"]) == 0, "the run did end"
+    assert main(["gate", "a2a-results", "--write-baseline", "b.json"]) == 0, "the run did end"
     kept = json.loads(Path("b.json").read_text())["tasks"]
     assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
     page = (pytester.path / "page.html").read_text()

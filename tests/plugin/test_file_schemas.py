@@ -49,7 +49,7 @@ def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench:
     bench.apart("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", "--a2a-record=tapes", "--a2a-min-pass=0.1")
     results = pytester.path / "a2a-results"
     baseline = pytester.path / "base.json"
-    assert main(["promote", str(results), "-o", str(baseline)]) == 0
+    assert main(["gate", str(results), "--write-baseline", str(baseline)]) == 0
     check("trial", *(results / "trials").glob("*.json"))
     check("run", results / "run.json")
     check("verdict", results / "verdict.json")
@@ -83,16 +83,16 @@ def test_what_the_conformance_command_writes(
 ) -> None:
     card = tmp_path / "card.json"
     card.write_text('{"name": "bad"}')
-    assert main(["card", str(card), "--format", "json"]) == 1
+    assert main(["check", "--card", str(card), "--format", "json"]) == 1
     (tmp_path / "card-report.json").write_text(capsys.readouterr().out)
-    main(["conformance", noop_url, "--format", "json"])
+    main(["check", noop_url, "--format", "json"])
     (tmp_path / "report.json").write_text(capsys.readouterr().out)
     check("conformance", tmp_path / "report.json")
     check("conformance", tmp_path / "card-report.json")
 
 
 def test_files_are_checked_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["schema", "baseline"]) == 0
+    assert main(["export", "schema", "baseline"]) == 0
     assert json.loads(capsys.readouterr().out) == schemas.load("baseline")
     good, bad, none = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "none.json"
     data = {
@@ -108,8 +108,8 @@ def test_files_are_checked_from_the_command_line(tmp_path: Path, capsys: pytest.
     }
     good.write_text(json.dumps(data))
     bad.write_text(json.dumps({**data, "tasks": {"a/b/c": {"outcomes": [2], "errors": 0}}}))
-    assert main(["schema", "baseline", "--check", str(good)]) == 0
-    assert main(["schema", "baseline", "--check", str(good), str(bad), str(none)]) == 1
+    assert main(["export", "schema", "baseline", "--check", str(good)]) == 0
+    assert main(["export", "schema", "baseline", "--check", str(good), str(bad), str(none)]) == 1
     shown = capsys.readouterr().out
     assert f"{bad}: /tasks/a/b/c/outcomes/0: 2 is not one of [0, 1]" in shown
     assert f"{none}: cannot be read: No such file or directory" in shown

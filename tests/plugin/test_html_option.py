@@ -55,7 +55,7 @@ def test_a_name_that_ends_with_a_slash_is_a_directory(
     data = data_of(pytester.path / "out" / "deep" / "index.html")
     assert [row["s"] for row in data["rows"]] == ["passed"]
     assert (pytester.path / "out" / "deep" / data["files"][0]).is_file()
-    assert main(["report", "r", "-o", "again/"]) == 0
+    assert main(["export", "html", "r", "-o", "again/"]) == 0
     assert capsys.readouterr().out.endswith("again/index.html: 1 trial\n")
     pytester.path.joinpath("file").touch()
     result = desk("--a2a-html", "file/")
@@ -163,9 +163,9 @@ def test_a_report_of_the_command_is_on_the_page_with_its_requests(
     desk("--a2a-results", "r")
     waivers = str(write_waiver(pytester.path))
     with start_faulty("get-history") as agent:
-        judged = ["conformance", agent.url, "--id=GET-003", "--waivers", waivers]
+        judged = ["check", agent.url, "--id=GET-003", "--waivers", waivers]
         assert main([*judged, "--format=json", "-o", "c.json"]) == 0
-    assert main(["report", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
+    assert main(["export", "html", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
     page = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
     for check in (WARNED, WAIVED):
         assert "&lt; HTTP 200" in shown(page, check)
@@ -180,7 +180,7 @@ def test_the_command_makes_the_page_of_a_directory(
     desk("--a2a-results", "before", "--a2a-html", "before.html")
     desk("--a2a-results", "after", "--a2a-min-pass", "0.1")
     capsys.readouterr()
-    assert main(["report", "after", "-o", "after.html", "--baseline", "before"]) == 0
+    assert main(["export", "html", "after", "-o", "after.html", "--baseline", "before"]) == 0
     assert capsys.readouterr().out == "after.html: 2 trials\n"
     text = pytester.path.joinpath("after.html").read_text(encoding="utf-8")
     assert 'id="baseline"' in text
@@ -195,7 +195,7 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pyt
     desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
     path = pytester.path / "r" / name
     path.write_text(json.dumps(json.loads(path.read_text()) | {"run_id": "another"}))
-    assert main(["report", "r", "-o", "r.html"]) == 0
+    assert main(["export", "html", "r", "-o", "r.html"]) == 0
     text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "is of an earlier run than the last one here" in text
     assert "min_pass" not in text
@@ -208,7 +208,7 @@ def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench, pytester
     # As it stands before the first trial of a second run is over.
     path.write_text(json.dumps(told | {"run_id": "second", "keys": [*told["keys"], "desk/front/more#0"]}))
     (pytester.path / "r" / "verdict.json").unlink(missing_ok=True)
-    assert main(["report", "r", "-o", "r.html"]) == 0
+    assert main(["export", "html", "r", "-o", "r.html"]) == 0
     text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "The last run here, second, has finished none of its 2 trials: these are of earlier runs." in text
 
@@ -234,7 +234,7 @@ def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytes
         "results": [{**entry, "reason": "", "spec": "1.0 3.1", "requirement": "It answers", "findings": findings}],
     }
     pytester.path.joinpath("c.json").write_text(json.dumps(report))
-    assert main(["report", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
+    assert main(["export", "html", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
     text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "X-1 [JSONRPC] MUST" in text
     assert "expected: an answer" in text
@@ -258,7 +258,7 @@ def test_wrong_arguments_are_one_line(
     pytester.mkdir("empty")
     pytester.path.joinpath("bad.json").write_text("{}")
     capsys.readouterr()
-    assert main(["report", *arguments]) == 2
+    assert main(["export", "html", *arguments]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert said in error

@@ -33,7 +33,7 @@ OURS = tuple(
         "plugin.trials.outcome",
         "reports",
         "results",
-        "settings",
+        "config.settings",
         "suites",
     )
 )

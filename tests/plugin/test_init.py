@@ -84,7 +84,7 @@ def test_a_gate_of_the_protocol_has_no_tasks(project: Path, capsys: pytest.Captu
     assert read_waivers(project / "a2a-waivers.toml") == ()
     steps = yaml.safe_load(found[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
     assert {"run": "pip install pytest-a2a-bench"} in steps
-    assert "a2a-bench conformance https://agent.example --waivers a2a-waivers.toml --accept REASON" in told
+    assert "a2a-bench check https://agent.example --waivers a2a-waivers.toml --accept REASON" in told
     assert "conversations" not in told
 
 
@@ -190,7 +190,7 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", str(Path(python).parent), prepend=os.pathsep)
     first = done("sh", "a2a-gate.sh")
     assert "19 passed" in first  # the gate is one
-    done(python, "-m", "pytest_a2a_bench.cli", "promote", "a2a-results", "-o", "a2a-baseline.json")
+    done(python, "-m", "pytest_a2a_bench.cli", "gate", "a2a-results", "--write-baseline", "a2a-baseline.json")
     assert "19 passed, 1 skipped" in done(
         "sh", "a2a-gate.sh"
     )  # 9 tasks are too few to tell; there is no sign of a drop
@@ -218,5 +218,5 @@ def test_the_gate_of_the_protocol_works(project: Path, monkeypatch: pytest.Monke
         assert code(*cli, "init", agent.url, "--domain", "conformance", "--ci", "script") == 0
         assert code("sh", "a2a-gate.sh") == 1
         assert (project / "a2a-results" / "report.html").is_file()
-        assert code(*cli, "conformance", agent.url, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
+        assert code(*cli, "check", agent.url, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
         assert code("sh", "a2a-gate.sh") == 0

@@ -150,7 +150,7 @@ def test_names_of_tasks_are_no_commands_either(desk: Bench, monkeypatch: pytest.
 def test_a_card_gives_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
     card = {"name": TEXT, "version": 3, TEXT: 1, "skills": [{"id": TEXT, "tags": TEXT}], "url": TEXT}
     (tmp_path / "card.json").write_text(json.dumps(card))
-    assert main(["card", str(tmp_path / "card.json"), "--format", form]) == 1
+    assert main(["check", "--card", str(tmp_path / "card.json"), "--format", form]) == 1
     shown = capsys.readouterr()
     assert commands_of(shown.out + shown.err) == []
     assert "github" in shown.out

@@ -37,5 +37,5 @@ def test_commands_that_write_wait_their_turn_and_others_do_not(pytester: pytest.
         with pytest.raises(InUseError, match="a2a-results is in use by pytest, process "):
             rescore.write(manifest.load_selected(directory), [], directory, "rescored")
         assert main(["merge", "a2a-results", "-o", "whole"]) == 0
-        assert main(["report", "a2a-results"]) == 0
+        assert main(["export", "html", "a2a-results"]) == 0
     assert not (pytester.path / "whole" / "run.lock").exists()

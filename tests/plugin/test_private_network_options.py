@@ -104,7 +104,7 @@ def test_a_run_with_oauth(
         bench("--a2a-endpoint", url).assert_outcomes(passed=1)
         monkeypatch.setenv("A2A_OAUTH_CLIENT_SECRET", "another-secret-entirely")
         result = bench("--a2a-endpoint", url)
-        assert main.main(["conformance", url]) == 2
+        assert main.main(["check", url]) == 2
     told = result.stdout.str() + result.stderr.str()
     assert result.ret == 4
     assert "HTTP 401, saying invalid_client" in told
@@ -117,18 +117,18 @@ def test_commands_read_the_same_settings(
 ) -> None:
     given = ["--set", f"ca={place.ca}", "--set", f"client-cert={place.cert}"]
     key = ["--set", f"client-key={place.key}"]
-    assert main.main(["conformance", agent.url, *given, *key, "--id", "CARD-001"]) in (0, 1)
+    assert main.main(["check", agent.url, *given, *key, "--id", "CARD-001"]) in (0, 1)
     assert "card   1/1" in capsys.readouterr().out
     monkeypatch.setenv("A2A_CLIENT_KEY", str(place.key))
-    assert main.main(["card", agent.url, *given]) in (0, 1)
+    assert main.main(["check", "--card", agent.url, *given]) in (0, 1)
     assert "unreachable" not in capsys.readouterr().out
     monkeypatch.delenv("A2A_CLIENT_KEY")
-    assert main.main(["card", agent.url]) == 2
+    assert main.main(["check", "--card", agent.url]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "give the authority that signed it with --set ca=FILE" in said
     wrong = ["--set", "client-key=nowhere.key", "--set", "auth-env=NOT_SET_HERE"]
-    assert main.main(["conformance", agent.url, *given, *wrong]) == 2
+    assert main.main(["check", agent.url, *given, *wrong]) == 2
     said = capsys.readouterr().err
     assert "client-key" in said
     assert "NOT_SET_HERE, which is not set" in said

@@ -212,7 +212,7 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
     live = ("--a2a-endpoint", endpoint_of(agent), "--a2a-auth-env=MY_TOKEN", "--a2a-suite=mock")
     runs = [bench(*live, "--a2a-record=tapes", "-q", "--junitxml=live.xml")]
     recorded = sorted((pytester.path / "tapes").iterdir())
-    assert main(["promote", "a2a-results", "-o", "base.json", "--allow-incomplete"]) == 0
+    assert main(["gate", "a2a-results", "--write-baseline", "base.json", "--allow-incomplete"]) == 0
     runs.append(bench("--a2a-replay=tapes", "-k", "mock", "-q", "--a2a-results=again", "--junitxml=replayed.xml"))
     gates = ("--a2a-baseline=base.json", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     runs.append(bench(*live, "--a2a-resume", *gates, "-vv"))
@@ -227,7 +227,7 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
     evaluated = rewards("again")
     assert evaluated
     assert {n: r for n, r in rewards("a2a-results").items() if n in evaluated} == evaluated
-    assert main(["report", "a2a-results", "-o", "report.html"]) == 0
+    assert main(["export", "html", "a2a-results", "-o", "report.html"]) == 0
     assert main(["doctor"]) == 0
     told = capsys.readouterr()
     assert junit_cases(pytester.path / "live.xml")
@@ -239,8 +239,8 @@ def test_no_canary_is_found_in_reports_of_conformance(
     pytester: pytest.Pytester, agent: RawAgent, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     chosen = ("--group=send", "--group=card", "--timeout=5")
-    main(["conformance", endpoint_of(agent), "--auth-env", "MY_TOKEN", "--format", form, *chosen, "-o", "report"])
-    main(["card", endpoint_of(agent), "--auth-env", "MY_TOKEN"])
+    main(["check", endpoint_of(agent), "--set", "auth-env=MY_TOKEN", "--format", form, *chosen, "-o", "report"])
+    main(["check", "--card", endpoint_of(agent), "--set", "auth-env=MY_TOKEN"])
     told = capsys.readouterr()
     text = (pytester.path / "report").read_text()
     assert "***" in text
@@ -256,9 +256,9 @@ def test_a_crash_of_a_command_shows_no_secret(
         raise RuntimeError(f"a bug, with {EVERYTHING}")
 
     # By its module as the command finds it: runs in this process may have left another copy with the package.
-    monkeypatch.setattr(importlib.import_module("pytest_a2a_bench.cli.conformance"), "judge_agent", crash)
+    monkeypatch.setattr(importlib.import_module("pytest_a2a_bench.cli._protocol"), "judge_agent", crash)
     with pytest.raises(SystemExit) as ended:
-        main(["conformance", endpoint_of(agent), "--auth-env=MY_TOKEN"])
+        main(["check", endpoint_of(agent), "--set=auth-env=MY_TOKEN"])
     assert ended.value.code == 1
     told = capsys.readouterr().err
     assert "RuntimeError: a bug, with" in told

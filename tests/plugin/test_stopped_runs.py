@@ -327,7 +327,7 @@ def test_files_and_page_of_a_stopped_run(
     assert "1 error, 2 not run" in page
     assert "2 of 3 trials were not run and count as not passed: the run was stopped." in page
     assert OPEN in (pytester.path / "summary.md").read_text()
-    assert main(["report", str(results), "-o", str(pytester.path / "later.html")]) == 0
+    assert main(["export", "html", str(results), "-o", str(pytester.path / "later.html")]) == 0
     assert "Of the run, 2 trials more had not begun when it was stopped." in (pytester.path / "later.html").read_text()
 
 

@@ -96,7 +96,7 @@ def test_agents_are_compared_task_by_task(pytester: pytest.Pytester, two: Bench)
     for page in ("p.html", "m.md"):
         assert "a is better: a 1.000, b 0.200 over 10 tasks" in (pytester.path / page).read_text()
     # The page from files says the same.
-    assert main(["report", str(pytester.path / "a2a-results"), "-o", str(pytester.path / "later.html")]) == 0
+    assert main(["export", "html", str(pytester.path / "a2a-results"), "-o", str(pytester.path / "later.html")]) == 0
     assert "a is better: a 1.000, b 0.200 over 10 tasks" in (pytester.path / "later.html").read_text()
 
 
@@ -115,8 +115,8 @@ def test_results_are_of_an_agent_whoever_takes_them_up(pytester: pytest.Pytester
     told = json.loads((pytester.path / "m.json").read_text())
     assert {trial["agent"] for trial in told} == {"b"}
     assert len(told) == 10
-    assert main(["promote", str(folder), "-o", str(file), "--agent", "b"]) == 0
-    assert main(["promote", str(folder), "-o", str(file), "--agent", "c"]) == 2
+    assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "b"]) == 0
+    assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "c"]) == 2
     # As good as it was, which no comparison with the first one excuses.
     two("-q", f"--a2a-baseline=b={file}", "--a2a-max-drop=1", "--a2a-set=inconclusive=pass", "--a2a-resume")
     gates = {g["name"]: g for g in verdict_of(pytester)["gates"]}
@@ -136,7 +136,7 @@ def test_a_pair_stays_in_one_shard(pytester: pytest.Pytester, two: Bench) -> Non
     assert (
         main(["merge", str(pytester.path / "part1"), str(pytester.path / "part2"), "-o", str(pytester.path / "w")]) == 0
     )
-    assert main(["report", str(pytester.path / "w"), "-o", str(pytester.path / "w.html")]) == 0
+    assert main(["export", "html", str(pytester.path / "w"), "-o", str(pytester.path / "w.html")]) == 0
     assert "a is better: a 1.000, b 0.200 over 10 tasks" in (pytester.path / "w.html").read_text()
 
 

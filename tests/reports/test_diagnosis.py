@@ -296,18 +296,18 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
         "  9x agent: never called cancel_reservation [0, 1, 2, 3, 4, 5 and 3 more]",
         "  3x agent: called update_reservation_baggages with a wrong total_baggages [9, 10, 11]",
     ]
-    assert main(["diagnose", str(tmp_path)]) == 0
+    assert main(["show", "--results", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("12 of 12 trials did not pass, for 2 reasons\n1. 9x agent: never called cancel_reservation")
     assert "run again: pytest --a2a-endpoint URL 'a2a/airline::test_airline[9-t0]'" in text
-    assert f"a2a-bench diagnose {tmp_path} --ids 1 > ids.txt && pytest --a2a-endpoint URL @ids.txt" in text
-    assert main(["diagnose", str(tmp_path), "--ids", "1"]) == 0
+    assert f"a2a-bench show --results {tmp_path} --ids 1 > ids.txt && pytest --a2a-endpoint URL @ids.txt" in text
+    assert main(["show", "--results", str(tmp_path), "--ids", "1"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"a2a/airline::test_airline[{n}-t0]" for n in range(9)]
-    assert main(["diagnose", str(tmp_path), "--key", "tau2/airline/9#0", "--format", "json"]) == 0
+    assert main(["show", "tau2/airline/9#0", "--why", "--results", str(tmp_path), "--format", "json"]) == 0
     (told_of,) = json.loads(capsys.readouterr().out)
     assert (told_of["kind"], told_of["blame"], told_of["trials"]) == ("wrong-argument", "agent", ["tau2/airline/9#0"])
-    for wrong in (["--ids", "3"], ["--key", "tau2/airline/99#0"], ["--key", "junk"]):
-        assert main(["diagnose", str(tmp_path), *wrong]) == 2
+    for wrong in (["--ids", "3"], ["tau2/airline/99#0", "--why"], ["junk"]):
+        assert main(["show", "--results", str(tmp_path), *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 
 

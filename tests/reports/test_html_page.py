@@ -182,7 +182,7 @@ def test_what_must_be_known_before_comparing_is_said() -> None:
     for words in (
         "scripted",
         "not leaderboard numbers",
-        "--a2a-set=tag-trials=on",
+        "--a2a-set tag-trials=on",
         "builtin:oracle",
         "1 of 3 trials ended in an error",
         "1 of 3 trials were skipped",

@@ -113,13 +113,11 @@ def test_pages_that_are_open_at_the_end_are_waited_for(going: Going) -> None:
     assert not waiting.is_alive()
 
 
-def test_three_runs_are_too_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = str(write_run(tmp_path / "a", [made_trial(KEYS[0])]))
-    for arguments in ([run, run, run], [run, run, "--baseline", run]):
-        assert main(["view", *arguments]) == 2
-        assert "the first is the earlier" in capsys.readouterr().err
-    assert main(["view", run, str(tmp_path / "b")]) == 2
+def test_a_directory_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--browser", "--results", str(tmp_path / "b")]) == 2
     assert "no such directory" in capsys.readouterr().err
+    assert main(["show", "airline/1", "--browser"]) == 2
+    assert "--browser shows a whole run" in capsys.readouterr().err
 
 
 def test_two_runs_are_side_by_side(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_trial_of_an_earlier_run_than_the_last_one_says_so(run: Path, capsys: 
     status, text = show(capsys, key, "--results", str(run))
     assert status == 0
     assert text.startswith(f"of run {earlier.run_id}: the last run here, killed, has no result of this trial\n")
-    assert main(["report", str(run), "-o", str(run / "report.html")]) == 0
+    assert main(["export", "html", str(run), "-o", str(run / "report.html")]) == 0
     said = capsys.readouterr().out
     assert "the last run here, killed, has finished none of its" in said.lower()
     page = (run / "report.html").read_text()

@@ -1,4 +1,4 @@
-"""``a2a-bench view``: a run in a browser while it goes on, over real HTTP and in a real Chromium."""
+"""``a2a-bench show --browser``: a run in a browser while it goes on, over real HTTP and in a real Chromium."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.Captur
     with Server(Watched(tmp_path)) as empty:
         assert "it has no run.json" in status(empty)["line"]
         assert "there are no trial files" in fetch(empty.url + "report")
-    assert main(["view", str(tmp_path / "nowhere")]) == 2
+    assert main(["show", "--browser", "--results", str(tmp_path / "nowhere")]) == 2
     assert "no such directory" in capsys.readouterr().err
 
 
@@ -168,7 +168,7 @@ def test_a_report_that_cannot_be_read_is_a_line(run: Path) -> None:
 
 
 def test_the_command_says_where_and_ends_by_ctrl_c(run: Path) -> None:
-    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "view", str(run)]
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "show", "--browser", "--results", str(run)]
     # A shell's background job, as CI may be, ignores Ctrl-C, and its children inherit that.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.config.settings import Settings
 
 
 def crm_settings(**values: Any) -> Settings:

@@ -10,8 +10,8 @@ from crm_settings import crm_settings
 from mini_orgs import mini
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 MINI = {task.task_id: task for task in mini().tasks}
 

@@ -67,10 +67,10 @@ _WHOLE = f"{_RUN} --a2a-suite airline --a2a-trials 2"
 
 STEPS = (
     Step("main", f"{_WHOLE} --a2a-min-pass 0.7 --a2a-results main"),
-    Step("promote", "a2a-bench promote main -o baseline.json"),
+    Step("promote", "a2a-bench gate main --write-baseline baseline.json"),
     Step("red", f"{_WHOLE} --a2a-baseline baseline.json", merged=True, code=1),
-    Step("diagnose", "a2a-bench diagnose a2a-results"),
-    Step("ids", "a2a-bench diagnose a2a-results --ids 1 > ids.txt"),
+    Step("diagnose", "a2a-bench show --results a2a-results"),
+    Step("ids", "a2a-bench show --results a2a-results --ids 1 > ids.txt"),
     Step("again", f"{_RUN} --a2a-results again @ids.txt"),
     Step("green", f"{_WHOLE} --a2a-baseline baseline.json"),
 )

@@ -23,9 +23,9 @@ from trials import run_against
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import redelivery
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanations" / "reliability.md"

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 
 
 def write_run(

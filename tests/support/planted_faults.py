@@ -41,8 +41,8 @@ from pytest_a2a_bench.benchmarks.tau2 import benchmark, index, upstream
 from pytest_a2a_bench.benchmarks.tau2.user import script as scripted
 from pytest_a2a_bench.chaos.faults import Draws
 from pytest_a2a_bench.chaos.proxy import Faults
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 DOMAINS = ("airline", "retail", "telecom", "mini", "mock")
 BLAMES = ("agent", "user", "benchmark", "infrastructure")

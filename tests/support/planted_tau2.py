@@ -20,8 +20,8 @@ from pytest_a2a_bench.agents.brains import FAREWELL, load_gold
 from pytest_a2a_bench.benchmarks.player import Gold
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.player import write_tools
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, ToolCall
-from pytest_a2a_bench.settings import Settings
 
 TRANSFERRED = "YOU ARE BEING TRANSFERRED TO A HUMAN AGENT. PLEASE HOLD ON."
 SORRY = "I am sorry, but I could not find that in our system, so there is nothing more that I can do for you. Goodbye."

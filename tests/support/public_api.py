@@ -20,6 +20,7 @@ from pytest_a2a_bench import errors, schemas
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import main as cli
 from pytest_a2a_bench.config.setting import Setting
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.plugin import hookspecs
 from pytest_a2a_bench.plugin.collect import markers
@@ -27,7 +28,6 @@ from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
 from pytest_a2a_bench.plugin.trials import fixtures, outcome
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
-from pytest_a2a_bench.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "unit" / "public_api.json"

@@ -20,8 +20,8 @@ from pytest_a2a_bench.agents import server
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, bench_task_key, number_calls
 from pytest_a2a_bench.agents.brains import load_gold
 from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolSpec, UserSaid
-from pytest_a2a_bench.settings import Settings
 
 WORDS = (
     "Could you tell me your user ID, please?",

@@ -39,7 +39,7 @@ def main() -> None:
             watch(browser, url)
             process.stdout.read()
         page = folder / "page.html"
-        report = ["report", str(folder / "readonly"), "--baseline", "oracle", "-o", str(page)]
+        report = ["export", "html", str(folder / "readonly"), "--baseline", "oracle", "-o", str(page)]
         subprocess.run([sys.executable, "-m", "pytest_a2a_bench.cli", *report], cwd=folder, check=True)
         beside(browser, page)
 

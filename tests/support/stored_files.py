@@ -44,7 +44,7 @@ def write_files(root: Path) -> dict[str, Path]:
     stored = StoredVerdict.of(verdict, "run-1", Trials(results), results[1:2], {str(results[1].key): "a::b"})
     write_verdict(directory, dataclasses.replace(stored, agent=JudgedAgent("http://127.0.0.1:1", "A 1", "1.0")))
     baseline, cassette, report = (root / f"{name}.json" for name in ("baseline", "cassette", "report"))
-    assert run("promote", str(directory), "-o", str(baseline))[0] == 0
+    assert run("gate", str(directory), "--write-baseline", str(baseline))[0] == 0
     exchange = Exchange(
         {"operation": "get_task", "task_id": "t"}, [{"kind": "task", "task_id": "t"}], None, 1, "G", 200
     )

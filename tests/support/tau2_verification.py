@@ -21,11 +21,11 @@ from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, up
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both, differences
 from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.fields import to_plain
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 
 MOST = 20
 """Differences that a result keeps; more say no more."""

@@ -17,8 +17,8 @@ from tau2_verification import Tau2Verifier, Verification
 from trials import run_against
 
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 AGENTS = ("oracle", "noop", "readonly", "random")
 DIALECTS = ("tool_call", "agentbeats", "sierra", "data")

@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "ten-minutes.md"
 STEPS = {
     "init": ("a2a-bench init builtin:oracle --min-pass 0.7", 0),
     "gate": ("./a2a-gate.sh", 0),
-    "promote": ("a2a-bench promote a2a-results -o a2a-baseline.json", 0),
+    "promote": ("a2a-bench gate a2a-results --write-baseline a2a-baseline.json", 0),
     "red": ("A2A_ENDPOINT=builtin:readonly ./a2a-gate.sh", 1),
     "show": ("a2a-bench show airline/12", 0),
     "green": ("./a2a-gate.sh", 0),

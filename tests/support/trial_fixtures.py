@@ -10,8 +10,8 @@ import pytest
 from trials import RunTrials, run_against
 
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 _STARTED: dict[str, BuiltinAgent] = {}
 

@@ -44,8 +44,8 @@ class Agent:
 def main() -> None:
     from pytest_a2a_bench.benchmarks.base import TrialContext
     from pytest_a2a_bench.benchmarks.tau2.benchmark import BENCHMARK
+    from pytest_a2a_bench.config.settings import Settings
     from pytest_a2a_bench.model import TrialKey
-    from pytest_a2a_bench.settings import Settings
 
     before = dict(os.environ)
     session: Any = Agent()

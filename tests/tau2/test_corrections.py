@@ -25,11 +25,11 @@ from pytest_a2a_bench.benchmarks.tau2.editions import (
     find_edition,
     task_digest,
 )
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.html.records import detail
 from pytest_a2a_bench.reports.summary import provenance_lines
 from pytest_a2a_bench.reports.trial_text import explain
-from pytest_a2a_bench.settings import Settings
 
 TAU2_1_0 = "tau2 1.0"
 OTHER_END = {

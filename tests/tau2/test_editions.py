@@ -23,6 +23,7 @@ from pytest_a2a_bench.benchmarks.tau2.editions import data_directory, find_editi
 from pytest_a2a_bench.benchmarks.tau2.export import export
 from pytest_a2a_bench.benchmarks.tau2.suite import SUITE
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import manifest
@@ -31,7 +32,6 @@ from pytest_a2a_bench.results.compare import compare
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.merge import MergeError, merge
 from pytest_a2a_bench.results.stats import summarise
-from pytest_a2a_bench.settings import Settings
 
 CREATE = TrialKey("tau2", "mock", "create_task_1")
 
@@ -382,7 +382,7 @@ def test_rescoring_on_another_edition_says_so_in_the_results(
 ) -> None:
     directory = write_chosen(tmp_path / "run", [both[0]], Settings())
     name = both[1].provenance["edition"]["name"]
-    assert main(["rescore", str(directory), "--tau2-data", str(checkout), "-o", str(tmp_path / "again")]) == 1
+    assert main(["gate", "--rescore", str(directory), "--tau2-data", str(checkout), "-o", str(tmp_path / "again")]) == 1
     [result] = manifest.load_selected(tmp_path / "again").results
     assert not result.success
     assert registry.variant_of(result) == f"data of {name}"

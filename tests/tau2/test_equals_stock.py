@@ -25,8 +25,8 @@ from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both
 from pytest_a2a_bench.benchmarks.tau2.index import Installation
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, read_calls
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 

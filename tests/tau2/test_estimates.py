@@ -17,6 +17,7 @@ from trials import run_against
 from pytest_a2a_bench import language_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.language_models import PriceList, price_list
 from pytest_a2a_bench.model import Cost, ProtocolMetrics, TrialKey, TrialResult, Usage
@@ -31,7 +32,6 @@ from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.results.stats import summarise
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.estimating import estimated
 
 MODEL = "gpt-4"  # its tokenizer comes with LiteLLM

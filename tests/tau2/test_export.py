@@ -16,10 +16,10 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.stats import summarise
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 
 
 def mock_keys(trials: int, *tasks: str) -> list[TrialKey]:

@@ -13,9 +13,9 @@ from examples import VARIABLE
 from raw_agent import Request, raw_agent, response
 from trials import run_against
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 KEY = TrialKey("tau2", "mock", "create_task_1", 0)
 DEEP = 100_000 if os.environ.get(VARIABLE) else 5_000

@@ -15,8 +15,8 @@ import tau2_probe
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.settings import Settings
 
 DOMAINS = [
     "mock",

@@ -15,9 +15,9 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks.model_judge import ModelJudge
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 

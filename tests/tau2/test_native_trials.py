@@ -9,8 +9,8 @@ import pytest
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 TEXT = Settings(tag_trials=True, concurrency=4)
 MCP = dataclasses.replace(TEXT, tools="mcp")

@@ -9,8 +9,8 @@ from rotating import rotating
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.settings import Settings
 
 FACTORS = {
     "dialect": ("tool_call", "agentbeats", "sierra", "data", "auto"),

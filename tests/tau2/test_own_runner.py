@@ -20,9 +20,9 @@ from user_agents import Speaker, heard, served_brain
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 from pytest_a2a_bench.model import TrialKey, UserSaid
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tau2 import A2AAgent, A2AUser, register, register_user
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own

@@ -15,10 +15,10 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.rescore import rescore
-from pytest_a2a_bench.settings import Settings
 
 KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1", "impossible_task_1")]
 
@@ -32,7 +32,7 @@ def test_the_same_evaluators_give_the_same_rewards(
     some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = write_run(tmp_path / "run", some)
-    assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
+    assert main(["gate", "--rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
     assert "3 trials: 0 rewards changed, 3 are the same, 0 not evaluated" in capsys.readouterr().out
     again = manifest.load_selected(tmp_path / "again")
     assert {r.key: r.reward_info for r in again.results} == {r.key: r.reward_info for r in some}
@@ -46,11 +46,11 @@ def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
     old = dataclasses.replace(some[0], reward_info=Reward(1.0, ("DB",)), fingerprint="f")
     directory = write_run(tmp_path / "run", [old, *some[1:]])
     before = {path: path.read_bytes() for path in directory.rglob("*.json")}
-    assert main(["rescore", str(directory)]) == 1
+    assert main(["gate", "--rescore", str(directory)]) == 1
     assert "tau2/mock/create_task_1#0: reward 1 -> 0\n" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in directory.rglob("*.json")} == before
 
-    assert main(["rescore", str(directory), "--in-place"]) == 1
+    assert main(["gate", "--rescore", str(directory), "--in-place"]) == 1
     found = manifest.load_selected(directory)
     changed = found.results[0]
     assert changed.reward == 0.0
@@ -58,7 +58,7 @@ def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
     assert changed.reward_info.db_diff
     assert changed.fingerprint == ""
     assert changed.provenance["rescored_from"]["reward"] == 1.0
-    assert main(["rescore", str(directory)]) == 0
+    assert main(["gate", "--rescore", str(directory)]) == 0
 
 
 def test_a_success_has_no_user_at_fault() -> None:
@@ -80,7 +80,7 @@ def test_conversations_without_an_evaluation_are_kept_and_named(
     assert broken.simulation is not None
     lost = dataclasses.replace(some[0], status="infrastructure_error", reward_info=None, simulation=None)
     directory = write_run(tmp_path / "run", [broken, lost, some[1]], absent=["tau2/mock/create_task_2#0"])
-    assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 2
+    assert main(["gate", "--rescore", str(directory), "-o", str(tmp_path / "again")]) == 2
     shown = capsys.readouterr().out
     assert f"{task}#0".replace("#0#0", "#0") in shown
     assert "own evaluator raised" in shown
@@ -96,7 +96,7 @@ def test_a_directory_that_is_in_use_is_not_written_to(
 ) -> None:
     directory = write_run(tmp_path / "run", some)
     other = write_run(tmp_path / "other", some[:1], run_id="other")
-    assert main(["rescore", str(directory), "-o", str(other)]) == 2
+    assert main(["gate", "--rescore", str(directory), "-o", str(other)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert manifest.load_selected(other).manifest.run_id == "other"
 
@@ -107,7 +107,7 @@ def test_a_damaged_conversation_is_no_reward_of_0(
     assert some[1].simulation is not None
     damaged = dataclasses.replace(some[1], simulation={**some[1].simulation, "messages": "gone"})
     directory = write_run(tmp_path / "run", [damaged])
-    assert main(["rescore", str(directory)]) == 2
+    assert main(["gate", "--rescore", str(directory)]) == 2
     assert "cannot read the conversation" in capsys.readouterr().out
 
 
@@ -134,7 +134,7 @@ def test_a_benchmark_may_offer_it_or_not(
     able = dataclasses.replace(some[0], key=TrialKey("able", "x", "1"))
     unable = dataclasses.replace(some[0], key=TrialKey("unable", "x", "1"))
     directory = write_run(tmp_path / "run", [able, unable])
-    assert main(["rescore", str(directory), "--in-place"]) == 2
+    assert main(["gate", "--rescore", str(directory), "--in-place"]) == 2
     shown = capsys.readouterr().out
     assert "able/x/1#0: reward 0 -> 0.5" in shown
     assert "unable/x/1#0: not evaluated again: the benchmark unable cannot evaluate stored conversations" in shown

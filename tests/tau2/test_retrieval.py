@@ -16,8 +16,8 @@ from made_trials import made_trial
 from pytest_a2a_bench.benchmarks.tau2 import retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.benchmark import Tau2Benchmark
 from pytest_a2a_bench.benchmarks.tau2.suite import name_variant
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
-from pytest_a2a_bench.settings import Settings
 
 BM25 = SimpleNamespace(type="bm25", embedder_type=None, reranker=False)
 DENSE = SimpleNamespace(type="embedding", embedder_type="openai", reranker=False)

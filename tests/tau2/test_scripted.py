@@ -18,8 +18,8 @@ from pytest_a2a_bench.benchmarks.tau2.diagnosis import DIAGNOSER
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, Script, make_script
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.settings import Settings
 
 SCENARIO = Scenario(
     reason="You want to cancel reservation EHGLP3. Make sure you mention that you are in a hurry.",

@@ -11,8 +11,8 @@ from trials import RunTrials
 from pytest_a2a_bench.agents.brains import WORDS
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.benchmarks.tau2.user.script import make_scripted_user
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.settings import Settings
 
 
 def stock_noop_reward(domain: str, task_id: str) -> float | None:

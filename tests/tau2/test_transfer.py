@@ -17,10 +17,10 @@ from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation, numbe
 from pytest_a2a_bench.agents.brains import Noop, Oracle
 from pytest_a2a_bench.benchmarks.parties import FurtherAgent
 from pytest_a2a_bench.benchmarks.relay import WELCOME
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.reports import protocol_metrics
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.runner import Runner
 
 KEY = TrialKey("tau2", "mock", "create_task_1", agent="a")

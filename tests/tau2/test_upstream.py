@@ -31,9 +31,9 @@ from pytest_a2a_bench.agents.brain import BrainReply, Conversation
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid
-from pytest_a2a_bench.settings import Settings
 
 VARIABLE = "A2A_BENCH_TAU2_CHECKOUT"
 GOLD = {"user_id": "user_1", "title": "Important Meeting"}

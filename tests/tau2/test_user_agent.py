@@ -13,8 +13,8 @@ from user_agents import ScriptedUsers, Speaker, served_brain
 
 from pytest_a2a_bench.agents.brain import BrainError, Conversation
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import ToolCall, TrialKey, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 SCRIPTED = Settings(tag_trials=True, concurrency=4)
 STOP_WORDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")

@@ -14,9 +14,9 @@ from llm_agent import agents_model
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import load_trial
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.runner import trial_seed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own

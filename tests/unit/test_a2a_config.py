@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.settings import Settings
 
 
 def test_all_problems_are_reported_together() -> None:

@@ -17,10 +17,10 @@ from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks.player import Gold
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.base import DecodedRequest
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.settings import Settings
 
 BRIEFING = Briefing("Be kind.", (ToolSpec("look"), ToolSpec("book")))
 LOOK = ToolCall("look", {"id": 7}, "c1")

@@ -16,8 +16,8 @@ from pytest_a2a_bench.agents.options import (
     from_namespace,
     parse_spec,
 )
+from pytest_a2a_bench.config.settings import BUILTIN_AGENTS, DIALECTS
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS
 
 OPTIONS = st.builds(
     AgentOptions,

@@ -64,7 +64,7 @@ def test_a_baseline_survives_its_file(tasks: dict[str, TaskRecord]) -> None:
 
 def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = stored(tmp_path / "run", {"1": [1, 0], "2[a]": [1, 1], "3": [-1, 1]})
-    assert main.main(["promote", str(directory), "-o", str(tmp_path / "sub" / "b.json")]) == 0
+    assert main.main(["gate", str(directory), "--write-baseline", str(tmp_path / "sub" / "b.json")]) == 0
     printed = capsys.readouterr()
     assert "b.json: 3 tasks, 4 of 5 trials succeeded (0.800)" in printed.out
     assert "1 trial could not be evaluated and is not part of it" in printed.err
@@ -78,11 +78,11 @@ def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: 
 
 def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "b.json"
-    assert main.main(["promote", str(stored(tmp_path / "a", {"1": [1], "2": [1]})), "-o", str(target)]) == 0
+    assert main.main(["gate", str(stored(tmp_path / "a", {"1": [1], "2": [1]})), "--write-baseline", str(target)]) == 0
     fewer = stored(tmp_path / "b", {"1": [1]})
-    assert main.main(["promote", str(fewer), "-o", str(target)]) == 2
+    assert main.main(["gate", str(fewer), "--write-baseline", str(target)]) == 2
     assert "has 1 task that the new results have not (tau2/airline/2)" in capsys.readouterr().err
-    assert main.main(["promote", str(fewer), "-o", str(target), "--force"]) == 0
+    assert main.main(["gate", str(fewer), "--write-baseline", str(target), "--force"]) == 0
     assert len(load(target).tasks) == 1
 
 
@@ -146,13 +146,13 @@ def test_a_run_that_was_interrupted_is_no_baseline_by_accident(
     absent = ["made/even/1#1", "made/odd/1#0"]
     directory = write_run(tmp_path / "run", done, absent=absent)
     target = tmp_path / "b.json"
-    assert main.main(["promote", str(directory), "-o", str(target), "--force"]) == 2
+    assert main.main(["gate", str(directory), "--write-baseline", str(target), "--force"]) == 2
     said = capsys.readouterr().err
     assert "2 of the run's 62 trials have no result (made/even/1#1, made/odd/1#0)" in said
     assert "--a2a-resume" in said
     assert "--allow-incomplete" in said
     assert not target.exists()
-    assert main.main(["promote", str(directory), "-o", str(target), "--allow-incomplete"]) == 0
+    assert main.main(["gate", str(directory), "--write-baseline", str(target), "--allow-incomplete"]) == 0
     assert "2 of the run's 62 trials have no result" in capsys.readouterr().err
     assert load(target).tasks["made/even/1"] == TaskRecord((True,), 1)
     assert load(target).tasks["made/odd/1"] == TaskRecord((), 1)
@@ -168,7 +168,7 @@ def test_a_missing_or_empty_baseline_is_said(tmp_path: Path, capsys: pytest.Capt
         load(tmp_path / "none.json")
     with pytest.raises(ConfigurationError, match="holds no trial files"):
         load(tmp_path)
-    assert main.main(["promote", str(tmp_path / "none"), "-o", str(tmp_path / "x")]) == 2
+    assert main.main(["gate", str(tmp_path / "none"), "--write-baseline", str(tmp_path / "x")]) == 2
     assert "is not a results directory" in capsys.readouterr().err
 
 

@@ -15,12 +15,12 @@ from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS as ORG
 from pytest_a2a_bench.config.rates import read_reply_limits
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import merge_calls
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.results.fingerprint import fingerprint
-from pytest_a2a_bench.settings import Settings
 
 BOOK = [ToolSpec("book")]
 
@@ -197,19 +197,22 @@ def test_a_conversation_hands_its_bounds_to_the_dialect() -> None:
 
 
 def merge_slowly(data: list[ToolCall], text: list[ToolCall]) -> list[ToolCall]:
-    """Merge as the definition has it: each call of a text echoes the first call of the data that it may echo."""
+    """Merge as the definition has it: each call of a text repeats a call of the data, rather one with the same id."""
+
+    def same(one: ToolCall, other: ToolCall) -> bool:
+        return (one.name, one.arguments) == (other.name, other.arguments)
 
     def may_echo(one: ToolCall, other: ToolCall) -> bool:
-        same_id = not one.id or not other.id or one.id == other.id
-        return same_id and (one.name, one.arguments) == (other.name, other.arguments)
+        return same(one, other) and (not one.id or not other.id or one.id == other.id)
 
     left, merged = list(data), list(data)
     for other in text:
-        echo = next((c for c in left if may_echo(c, other)), None)
-        if echo is None:
+        may_be = [c for c in left if may_echo(c, other)]
+        if not may_be:
             merged.append(other)
-        else:
-            left.remove(echo)
+            continue
+        same_id = [c for c in may_be if c.id == other.id]
+        left.remove((same_id or sorted(may_be, key=lambda c: [d.id for d in data if same(d, c)].index(c.id)))[-1])
     return merged
 
 

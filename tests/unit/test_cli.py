@@ -35,7 +35,8 @@ def spawn(*arguments: str) -> subprocess.Popen[str]:
 def test_every_command_is_there() -> None:
     beside = {path.stem for path in Path(main.__file__).parent.glob("[!_]*.py")} - {"main", "outlet"}
 
-    assert sorted(beside) == list(COMMANDS)
+    assert sorted(beside) == sorted(COMMANDS)
+    assert len(COMMANDS) == 13
     assert all(COMMANDS[name] and load_command(name).__doc__ for name in COMMANDS)
 
 
@@ -57,7 +58,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
             "valid names are oracle, noop, readonly, llm, echo; did you mean 'oracle'?",
         ),
         (["docter"], "; did you mean 'doctor'; see a2a-bench --help"),
-        (["report", "x", "--basline", "y"], "--basline y; did you mean '--baseline'; see a2a-bench report --help"),
+        (["export", "html", "--basline", "y"], "--basline y; did you mean '--baseline'; see a2a-bench export --help"),
         (["agent", "oracle", "--port", "x"], "port='x': Input should be a valid integer"),
         (["agent", "oracle", "--port", "70000"], "port='70000': Input should be less than or equal to 65535"),
         (["agent", "oracle", "--latency", "-1"], "latency='-1': Input should be greater"),
@@ -117,9 +118,9 @@ def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture
 
 def test_only_the_chosen_command_is_imported() -> None:
     # Cards are judged for all bindings, but what serves agents and what runs benchmarks is none of its business.
-    found = imported_by("card", "--help")
+    found = imported_by("check", "--help")
 
-    assert {name for name in found if name.startswith("pytest_a2a_bench")} == {"pytest_a2a_bench.cli.card"}
+    assert {name for name in found if name.startswith("pytest_a2a_bench")} == {"pytest_a2a_bench.cli.check"}
     assert found.isdisjoint({"pytest", "tau2", "litellm", "uvicorn"})
 
 

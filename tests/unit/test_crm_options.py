@@ -11,7 +11,7 @@ import resolved_settings
 
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.cli import doctor
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.config.settings import Settings
 
 resolved = partial(resolved_settings.resolved, started="sub")
 

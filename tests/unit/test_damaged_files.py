@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from stored_files import run, write_files
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {
-    "promote": lambda root: ["promote", f"{root}/run", "-o", f"{root}/new.json", "--force"],
-    "promote over": lambda root: ["promote", f"{root}/run", "-o", f"{root}/baseline.json"],
-    "report": lambda root: ["report", f"{root}/run", "-o", f"{root}/r.html"],
+    "promote": lambda root: ["gate", f"{root}/run", "--write-baseline", f"{root}/new.json", "--force"],
+    "promote over": lambda root: ["gate", f"{root}/run", "--write-baseline", f"{root}/baseline.json"],
+    "report": lambda root: ["export", "html", f"{root}/run", "-o", f"{root}/r.html"],
     "report --baseline": lambda root: [*COMMANDS["report"](root), "--baseline", f"{root}/baseline.json"],
     "report --conformance": lambda root: [*COMMANDS["report"](root), "--conformance", f"{root}/report.json"],
     "merge": lambda root: ["merge", f"{root}/run", "-o", f"{root}/merged"],
     "compare": lambda root: ["compare", f"{root}/run", f"{root}/run"],
     "compare file": lambda root: ["compare", f"{root}/baseline.json", f"{root}/baseline.json"],
     "export": lambda root: ["export", "tau2", f"{root}/run", "-o", f"{root}/t.json", "--allow-incomplete"],
-    "rescore": lambda root: ["rescore", f"{root}/run"],
+    "rescore": lambda root: ["gate", "--rescore", f"{root}/run"],
 }
 READ_BY = {
     "trial": ("promote", "promote over", "report", "merge", "compare", "export", "rescore"),
@@ -147,11 +147,11 @@ def root_of(path: Path) -> Path:
 @pytest.mark.parametrize("kind", READ_BY)
 def test_schema_check_says_what_is_wrong(files: dict[str, Path], kind: str, damage: str) -> None:
     path = files[kind]
-    assert run("schema", kind, "--check", str(path))[0] == 0
+    assert run("export", "schema", kind, "--check", str(path))[0] == 0
     if (kind, damage) == ("run", "text"):
         return
     path.write_bytes(DAMAGES[damage][0](path.read_bytes(), kind))
-    code, out, err = run("schema", kind, "--check", str(path))
+    code, out, err = run("export", "schema", kind, "--check", str(path))
     assert (code, err) == (1, "")
     assert all(line.startswith(str(path)) for line in out.splitlines()[:-1])
     assert out.splitlines()[-1].endswith(": 1 wrong")

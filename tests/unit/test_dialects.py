@@ -10,6 +10,7 @@ import pytest
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
+from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import (
     AgentSaid,
@@ -21,7 +22,6 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.settings import DIALECTS
 
 GET = ToolSpec(
     "get_user",

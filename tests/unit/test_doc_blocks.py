@@ -43,7 +43,7 @@ def test_blocks_are_right(page: Path, pytestconfig: pytest.Config) -> None:
         ("shell", "pytest --a2a-endpoint URL --a2a-trails 4", "there is no option --a2a-trails"),
         ("shell", "pytest --a2a-endpoint URL --a2a-dialect sierrra", "--a2a-dialect: 'sierrra' is not one of"),
         ("shell", "A=b a2a-bench reprot x > y", "invalid choice: 'reprot'"),
-        ("shell", "a2a-bench promote a2a-results --output b.json --farce", "unrecognized arguments: --farce"),
+        ("shell", "a2a-bench gate a2a-results --write-baseline b.json --farce", "unrecognized arguments: --farce"),
         ("shell", 'pip install "pytest-a2a-bench[tau]"', "there is no extra 'tau'"),
         ("shell", "python nowhere.py", "there is no nowhere.py"),
         ("shell", "domain   airline", "nobody looks at the command 'domain'"),

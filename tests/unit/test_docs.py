@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import public_api
@@ -11,7 +12,7 @@ import pytest
 
 import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli import conformance, main
+from pytest_a2a_bench.cli import _protocol, main
 from pytest_a2a_bench.plugin import options
 from pytest_a2a_bench.plugin.collect import markers
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
@@ -21,13 +22,16 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
-def test_the_reference_of_settings_is_written_from_the_model() -> None:
-    spec = importlib.util.spec_from_file_location("settings_reference", ROOT / "tools" / "settings_reference.py")
+@pytest.mark.parametrize("name", ["settings", "commands"])
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse lays its help out by the version of Python")
+def test_the_reference_is_generated(name: str) -> None:
+    path = ROOT / "tools" / f"{name}_reference.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_reference", path)
     assert spec is not None
     assert spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run: python tools/settings_reference.py"
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), f"run: python tools/{path.name}"
 
 
 def test_every_property_is_in_the_reference() -> None:
@@ -50,7 +54,7 @@ def test_every_marker_and_fixture_is_in_the_reference() -> None:
 def test_exit_codes_of_the_commands_are_in_the_reference() -> None:
     text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
     (told,) = re.findall(r"^Exit codes: [^.]*\.", text, re.MULTILINE)
-    codes = {"0", str(main.USAGE_ERROR), str(main.INTERRUPTED), str(conformance.TERMINATED)}
+    codes = {"0", "1", str(main.USAGE_ERROR), str(main.INTERRUPTED), str(_protocol.TERMINATED)}
     assert set(re.findall(r"\d+", told)) == codes
 
 

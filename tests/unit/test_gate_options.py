@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.config import rates as o
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results.gates import quarantine
-from pytest_a2a_bench.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_what_conversations_cost_is_told_where_it_is_known(tmp_path: Path, capsy
     for each in (one, two):
         history.append(path, each)
     assert history.read(path) == [one, two]
-    assert main(["history", str(path)]) == 0
+    assert main(["compare", "--history", str(path)]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert "$" not in first
     assert second.endswith("  $0.0131 each")
@@ -105,17 +105,17 @@ def test_runs_that_were_measured_otherwise_are_left_out_and_counted() -> None:
 
 def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "runs.jsonl"
-    assert main(["history", str(path)]) == 2
+    assert main(["compare", "--history", str(path)]) == 2
     assert "there is no run in it" in capsys.readouterr().err
     history.append(path, entry(1, a=(4, 4)))
     history.append(path, entry(2, a=(0, 4)))
-    assert main(["history", str(path)]) == 0
+    assert main(["compare", "--history", str(path)]) == 0
     first, second, *told = capsys.readouterr().out.splitlines()
     assert first == "2026-11-01T10:00:00+00:00  1.000  4/4  pass  c1  desk"
     assert second.startswith("2026-11-02")
     assert told[1] == "went bad: tau2/mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
     path.write_text("{}\n")
-    assert main(["history", str(path)]) == 2
+    assert main(["compare", "--history", str(path)]) == 2
     assert capsys.readouterr().err.startswith(f"a2a-bench: {path}:1 is no run of a history that this version reads")
 
 

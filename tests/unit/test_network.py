@@ -18,8 +18,8 @@ from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.a2a.transport import explain
 from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
 
 PROXY = "http://proxy.internal:3128"
 

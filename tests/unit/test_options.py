@@ -12,10 +12,10 @@ import resolved_settings
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.settings import GROUPS, Settings, without_query
 from pytest_a2a_bench.plugin import options
 from pytest_a2a_bench.plugin.collect import markers
 from pytest_a2a_bench.plugin.run.resolve import Resolution
-from pytest_a2a_bench.settings import GROUPS, Settings, without_query
 
 Resolve = Callable[..., Resolution]
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
@@ -27,7 +28,6 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.concluding import TRACEBACK_LIMIT, classify, describe

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.secret import (
     KNOWN,
     HidingStream,
@@ -25,7 +26,6 @@ from pytest_a2a_bench.secret import (
     in_url,
     is_telling,
 )
-from pytest_a2a_bench.settings import Settings
 
 TOKEN = "t0ken-of-nobody"
 URL = "https://host/agent?key=k3y-of-nobody&v=1"

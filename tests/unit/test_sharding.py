@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.config import shards
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import sharding
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT, fingerprint
-from pytest_a2a_bench.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks.base import Outcome
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     EvaluatorError,
@@ -19,7 +20,6 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, Usage, UserFault
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.redelivery import Abandoned, hold_again, refuse_tainted
 
 UNKNOWN = DeliveryUncertain("lost", reason="HTTP 502")

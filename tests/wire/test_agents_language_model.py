@@ -19,10 +19,10 @@ from fake_llm import FakeLLM, call, say, status
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.agents.server import Served
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.runner import Runner
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own

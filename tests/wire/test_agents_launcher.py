@@ -18,8 +18,8 @@ from examples import sampled
 import pytest_a2a_bench
 from pytest_a2a_bench.agents import launcher
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.settings import Settings
 
 ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
 

@@ -25,10 +25,10 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.cassettes import library
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import Part, Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import redelivery
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.runner import Runner

@@ -68,7 +68,7 @@ def test_an_agent_that_only_talks_is_told_of(capsys: pytest.CaptureFixture[str])
     assert told["a turn"].endswith(" s, of 1 turn")
     # It would get through none of its tasks.
     assert "airline" not in told
-    assert told["protocol"] == f"not judged here: a2a-bench conformance {agent.url} does it, in seconds"
+    assert told["protocol"] == f"not judged here: a2a-bench check {agent.url} does it, in seconds"
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,8 @@ def test_a_listening_address_in_a_card_is_an_error(
         assert told["card error"].startswith(f"the interface URL '{wild}' is not one to call")
         assert told["card error"].endswith(f"read as '{url}'")
         report = tmp_path / "report.json"
-        for command in ("card", "conformance"):
-            options = ["--id", "CARD-009"] if command == "conformance" else []
-            assert main([command, agent.url, "--format", "json", "-o", str(report), *options]) == 1
+        for options in (["--card"], ["--id", "CARD-009"]):
+            assert main(["check", agent.url, "--format", "json", "-o", str(report), *options]) == 1
             (rule,) = [r for r in json.loads(report.read_text())["results"] if r["id"] == "CARD-009"]
             assert rule["status"] == "failed"
             assert "names a listening address that no client can call" in rule["findings"][0]["found"]

@@ -19,8 +19,8 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import CardError
-from pytest_a2a_bench.settings import Settings
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 

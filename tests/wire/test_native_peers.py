@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from trials import run_against
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.settings import Settings
 
 AGENTS = Path(__file__).parent.parent / "agents"
 START = Callable[[dict[str, object]], str]

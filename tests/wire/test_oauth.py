@@ -17,6 +17,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.transport import Issued, TokenSource
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.conformance.wire.http import open_wire
@@ -24,7 +25,6 @@ from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import AuthenticationError, TransportError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import hide_secrets
-from pytest_a2a_bench.settings import Settings
 
 ENVIRON = {"A2A_OAUTH_CLIENT_ID": CLIENT, "A2A_OAUTH_CLIENT_SECRET": SECRET}
 

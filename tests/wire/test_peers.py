@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.tool_call import ToolCallDialect
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.runner import Runner
 
 Connect = Callable[..., AgentConnection]

@@ -17,13 +17,13 @@ from raw_agent import raw_agent
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.conformance.wire.http import open_wire
 from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.settings import Settings
 
 Open = Callable[..., AgentConnection]
 LAST = "as the last resort, --a2a-set verify-ssl=off accepts any certificate"

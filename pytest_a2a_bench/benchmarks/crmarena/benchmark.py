@@ -43,6 +43,7 @@ from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.auto import NATIVE
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -53,7 +54,6 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import Briefing, Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
-from pytest_a2a_bench.settings import Settings
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"

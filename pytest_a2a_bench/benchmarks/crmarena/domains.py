@@ -23,8 +23,8 @@ from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, open_published, org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
 
 
 class MiniSource:

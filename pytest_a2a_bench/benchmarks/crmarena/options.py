@@ -11,8 +11,8 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from pytest_a2a_bench.config.setting import About, Located, choice, text
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import one_of, read_text
-from pytest_a2a_bench.settings import Settings
 
 SCORINGS = ("compat", "fixed")
 STRATEGIES = ("react", "act", "tool_call", "tool_call_flex")

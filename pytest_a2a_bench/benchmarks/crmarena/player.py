@@ -13,8 +13,8 @@ from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 from pytest_a2a_bench.benchmarks.player import Gold, Player
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, ToolCall
-from pytest_a2a_bench.settings import Settings
 
 INSTRUCTIONS = """\
 You answer questions about a company's records. In each turn call exactly one tool: execute, to look something up, or \

@@ -21,9 +21,9 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.language_models import describe_failure
-from pytest_a2a_bench.settings import Settings
 
 PUBLISHED = tuple(domain for domain in DOMAINS if domain not in MINI)
 """The domains that upstream publishes; what they hold is the user's to download."""

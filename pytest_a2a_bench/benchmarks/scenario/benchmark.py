@@ -16,6 +16,7 @@ from pytest_a2a_bench.benchmarks.scenario import tools
 from pytest_a2a_bench.benchmarks.scenario.suite import NAME, Scenario, get
 from pytest_a2a_bench.benchmarks.scenario.user import ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.verdicts import read_results
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     EvaluatorError,
@@ -38,7 +39,6 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.settings import Settings
 
 _CALLS = 50
 """Answers with calls, without a word to the user, after which a conversation is ended."""

@@ -31,6 +31,7 @@ from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
 from pytest_a2a_bench.benchmarks.tau2.user.script import goal_of, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.user_agent import find_nonsense, make_agent_user
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -43,7 +44,6 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
 from pytest_a2a_bench.model.bounds import Bounds
-from pytest_a2a_bench.settings import Settings
 
 _OF_THE_AGENT = ("agent_error", "too_many_errors")
 """Ends that are the agent's, whatever its user understood."""
@@ -249,7 +249,7 @@ class _Simulation:
                     self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
                 )
         except (InfrastructureError, EvaluatorError) as exc:
-            # The conversation is over and paid for: kept, it can be evaluated again (a2a-bench rescore).
+            # The conversation is over and paid for: kept, it can be evaluated again (a2a-bench gate --rescore).
             outcome = self._unfinished(exc)
             outcome.simulation = simulation.model_dump(mode="json")
             return outcome

@@ -27,8 +27,8 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.index import Stamp, stamp_of
 from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
 
 _SHOWN = 12
 _READ = frozenset({".json", ".toml", ".md", ".txt", ".yaml", ".yml"})

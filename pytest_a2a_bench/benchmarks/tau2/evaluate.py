@@ -25,9 +25,9 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     paused_collector,
     read_task,
 )
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
-from pytest_a2a_bench.settings import Settings
 
 # Of a database; more differences say no more.
 _MAX_DIFF = 25

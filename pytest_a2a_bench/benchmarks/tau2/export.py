@@ -14,10 +14,10 @@ from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult, sum_usage
 from pytest_a2a_bench.results.manifest import SelectedResults
-from pytest_a2a_bench.settings import Settings
 
 EXPORT_VERSION = 1
 # What tau2's leaderboard asks for.

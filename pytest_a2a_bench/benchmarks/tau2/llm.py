@@ -18,10 +18,10 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.model_judge import Answer, ask_until_read, reach_of
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.benchmarks.verdicts import read_results
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
 from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import TrialKey, Usage
-from pytest_a2a_bench.settings import Settings
 
 _ATTEMPTS = 3
 """How often the user's model is asked where its answer is empty."""

@@ -10,9 +10,9 @@ from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index
 from pytest_a2a_bench.benchmarks.tau2.editions import Correction, defects_of, find_edition
 from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult

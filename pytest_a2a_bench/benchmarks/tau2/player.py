@@ -13,10 +13,10 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.player import Gold, Player
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.containment import contained_imports
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.model import ToolCall
-from pytest_a2a_bench.settings import Settings
 
 _ASSERT = "assert_"
 _UPDATE = "update_"

@@ -20,11 +20,11 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.options import RETRIEVAL
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, load
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
 from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.settings import Settings
 
 DOMAIN = "banking_knowledge"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, TRANSFER_TOOL, Tau2Settings
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
-from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask, TrialResult

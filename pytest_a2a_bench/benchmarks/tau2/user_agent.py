@@ -15,10 +15,10 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.parties import Seat
 from pytest_a2a_bench.benchmarks.tau2.agent import tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import PartyError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Turn, UserSaid
 from pytest_a2a_bench.model.bounds import Bounds
-from pytest_a2a_bench.settings import Settings
 
 _HOW = """\
 <how_this_conversation_reaches_you>

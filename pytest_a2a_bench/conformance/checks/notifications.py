@@ -67,7 +67,7 @@ async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
         ctx.skip(
             f"the webhook listens on this machine's loopback address, which the agent at {facts.host} cannot reach; "
             "say where it is to listen, and how the agent reaches that: --a2a-set webhook-bind=HOST:PORT, "
-            "--a2a-set webhook-url=URL (a2a-bench conformance: --webhook-bind, --webhook-url)"
+            "--a2a-set webhook-url=URL"
         )
     async with WebhookReceiver() as hooks:
         yield hooks

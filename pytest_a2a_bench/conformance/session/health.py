@@ -27,7 +27,7 @@ Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply]]
 
 BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
-MORE_TIME = "an agent that is slower needs more time: --timeout (a2a-bench conformance), --a2a-timeout (pytest)"
+MORE_TIME = "an agent that is slower needs more time: --timeout (a2a-bench check), --a2a-timeout (pytest)"
 PROBE_SECONDS = 5.0
 # Together a second: longer than the hiccup of a busy server, shorter than anybody notices once in a run.
 PAUSES = (0.0, 0.2, 0.8)
@@ -247,7 +247,7 @@ class Health:
             f"{answer}; it was asked just before: {named or 'nothing'}",
             expected="every request is answered, whatever was asked before",
             spec=requirement.spec,
-            fix="restart the agent and look at its log; 'a2a-bench conformance --concurrency 1' asks one at a time, "
+            fix="restart the agent and look at its log; 'a2a-bench check --concurrency 1' asks one at a time, "
             "so that the first request shown is the one after which it stopped",
             exchanges=(*suspects, self._broken.exchange),
         )

@@ -136,8 +136,8 @@ def listener_line(exchange: Exchange) -> str:
         return ""
     parts = urllib.parse.urlsplit(found.group(1))
     if parts.hostname in ("127.0.0.1", "localhost", "::1"):
-        return f"a2a-bench listen {parts.netloc}"
-    return f"a2a-bench listen HOST:PORT, where {parts.scheme}://{parts.netloc} leads to"
+        return f"a2a-bench check --listen {parts.netloc}"
+    return f"a2a-bench check --listen HOST:PORT, where {parts.scheme}://{parts.netloc} leads to"
 
 
 def _curl(exchange: Exchange) -> str:

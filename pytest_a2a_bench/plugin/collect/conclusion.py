@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.plugin.collect import floors, order, shards
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
@@ -18,7 +19,6 @@ from pytest_a2a_bench.plugin.run.resolve import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
 from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED
-from pytest_a2a_bench.settings import DIALECTS
 
 SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
 """Fixtures that shape a conversation, which starts before any function-scoped fixture of its item."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_a2a_bench import suites
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import ACTS, all_modules, joins, judge_protocol
 from pytest_a2a_bench.plugin.run.state import BenchRun, Selection
 from pytest_a2a_bench.plugin.shim import is_below
-from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.gates.files import Missed

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, BenchRun
-from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.model import Cost, TrialResult, Usage, percentile, sum_usage
 from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint
-from pytest_a2a_bench.settings import without_query
 
 
 def agent_of(run: BenchRun) -> dict[str, str]:

@@ -54,7 +54,9 @@ class Past:
         if self.run.plan.named:
             self._notes.append("this run is not added to the history: its trials were named one by one")
         elif self.run.settings.shard:
-            self._notes.append("a shard is not added to the history: join them, then a2a-bench history FILE --add DIR")
+            self._notes.append(
+                "a shard is not added to the history: merge them, and a2a-bench compare --history FILE --add DIR"
+            )
         elif entry.trials[1]:
             history.append(self.path, entry)
             self.entries.append(entry)

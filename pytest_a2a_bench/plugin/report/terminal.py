@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.plugin.report.block import Block
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
@@ -25,7 +26,6 @@ from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below, put_be
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
 from pytest_a2a_bench.reports import diagnosis, reported, summary
 from pytest_a2a_bench.results.progress import Progress
-from pytest_a2a_bench.settings import without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.suite import Suite
@@ -313,7 +313,7 @@ class Reporting:
             say(terminal, line)
         if self.config.get_verbosity() >= 0:
             directory = shlex.quote(shown_path(str(self.run.plan.results), self.config) or ".")
-            for line in diagnosis.summary_lines(self.reasons(), f"a2a-bench diagnose {directory}"):
+            for line in diagnosis.summary_lines(self.reasons(), f"a2a-bench show --results {directory}"):
                 say(terminal, line)
             for line in self._advice(results):
                 say(terminal, line)

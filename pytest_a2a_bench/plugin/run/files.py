@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import connection_problems
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import remote, sharding
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.settings import Settings
 
 
 def read_files(run: BenchRun, directory: Path) -> None:

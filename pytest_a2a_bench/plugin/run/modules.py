@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.plugin.shim import is_below
-from pytest_a2a_bench.settings import Settings
 
 CONFORMANCE = "conformance"
 

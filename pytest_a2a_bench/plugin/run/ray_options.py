@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.config.settings import Settings
 
 
 def problems(settings: Settings, config: pytest.Config) -> list[str]:

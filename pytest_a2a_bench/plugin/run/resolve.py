@@ -13,12 +13,12 @@ import pytest
 from pytest_a2a_bench import extensions, own_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.tracing import is_installed
 
 # Ways by which xdist reaches other machines.
@@ -154,7 +154,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
-        problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
+        problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE")
     if settings.auto and not (settings.min_pass or settings.min_pass_k or settings.baseline):
         asked = "--a2a-min-pass RATE or --a2a-baseline FILE"
         problems.append(f"--a2a-trials auto needs a gate that can be decided: add {asked}")

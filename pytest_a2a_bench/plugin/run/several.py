@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.settings import Settings
 
 
 def problems(settings: Settings) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.parties import FurtherAgent
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.shards import categories_of
@@ -26,7 +27,6 @@ from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.further import further_agents

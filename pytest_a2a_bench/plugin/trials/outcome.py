@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError
 from pytest_a2a_bench.model import Party, TrialKey, TrialResult, percentile
 from pytest_a2a_bench.plugin.run import state
@@ -21,7 +22,6 @@ from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.settings import without_query
 from pytest_a2a_bench.trials.breaker import Opened
 
 RESULT = pytest.StashKey[TrialResult]()

@@ -130,7 +130,7 @@ def _cost_note(cost: Cost, known: int, trials: int) -> str:
 
 # --- why trials did not pass ------------------------------------------------------------------------------------------
 
-# All reasons are in verdict.json and in the output of a2a-bench diagnose.
+# All reasons are in verdict.json and in the output of a2a-bench show --why.
 _REASONS = 50
 _OPEN_REASONS = 8
 _REASON_TASKS = 12

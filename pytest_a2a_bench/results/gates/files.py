@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialResult
@@ -23,7 +24,6 @@ from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR, GateResult, Inco
 from pytest_a2a_bench.results.store import write_atomically
 from pytest_a2a_bench.results.stored import StoredForm
 from pytest_a2a_bench.secret import dump_json
-from pytest_a2a_bench.settings import Settings
 
 VERDICT_FILE = "verdict.json"
 EARLIER_FILE = "verdict.earlier.json"
@@ -289,7 +289,7 @@ def _whose(settings: Settings, name: str | None, baseline: Baseline) -> Iterator
     known = ", ".join(baseline.agents)
     if not there:
         if baseline.agents:
-            yield f"{baseline.source} is of agents with names ({known}): a2a-bench promote --agent NAME"
+            yield f"{baseline.source} is of agents with names ({known}): a2a-bench gate --write-baseline --agent NAME"
     elif baseline.agents and (name or "") not in (*baseline.agents, ""):
         yield f"{baseline.source} is of {known}, and not of {name}"
     elif baseline.agents and name is None and not set(there) & set(baseline.agents):

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import (
@@ -42,7 +43,6 @@ from pytest_a2a_bench.results.gates.terms import (
     pass_k_name,
 )
 from pytest_a2a_bench.results.stats import count, pass_hat_k
-from pytest_a2a_bench.settings import Settings
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:

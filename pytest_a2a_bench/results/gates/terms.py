@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_a2a_bench.config.rates import Tier, split_tier
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict
 from pytest_a2a_bench.results.inference import LEVEL
-from pytest_a2a_bench.settings import Settings
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""

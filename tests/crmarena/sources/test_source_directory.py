@@ -17,8 +17,8 @@ from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import sources
 from pytest_a2a_bench.benchmarks.crmarena.options import parse_data
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
 
 USER = "005Mn0000000byqIAA"
 

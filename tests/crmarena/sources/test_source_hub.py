@@ -39,7 +39,7 @@ SHOW = """\
 import json, sys
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.config.settings import Settings
 try:
     chosen = {"crm_data": sys.argv[2], "crm_org": sys.argv[3]}
     source = opening.make_source(sys.argv[1], Settings(benchmark_options=chosen))

@@ -98,7 +98,7 @@ const talk = {
 const live = {
   page: Math.random().toString(36).slice(2),
   take(state) {
-    document.title = `${state.name || "a run"} - a2a-bench view`;
+    document.title = `${state.name || "a run"} - a2a-bench show --browser`;
     byId("name").textContent = state.name || "a run";
     byId("line").textContent = state.line;
     byId("bar").max = Math.max(1, state.total);

@@ -1,9 +1,9 @@
-"""``a2a-bench history PATH``: how runs went over time, which tasks went bad and since when, which are flaky."""
+"""Show runs over time: which tasks went bad and since when, which are flaky."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -13,24 +13,17 @@ from pytest_a2a_bench.results.baseline import load
 from pytest_a2a_bench.results.gates.files import VERDICT, VERDICT_FILE
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("path", type=Path, metavar="PATH", help="file or directory of --a2a-history-file")
-    parser.add_argument("--add", type=Path, metavar="DIR", help="add the run of a results directory first")
-    parser.add_argument("--last", type=int, metavar="N", default=20, help="runs to list (20)")
-
-
 def run(namespace: Namespace) -> int:
     """Print the runs and what they show."""
     if namespace.add is not None:
         try:
-            history.append(namespace.path, entry_of(namespace.add))
+            history.append(namespace.history, entry_of(namespace.add))
         except OSError as error:
-            raise ConfigurationError(f"{namespace.path}: cannot be written: {error.strerror}") from error
-    entries = history.read(namespace.path)
+            raise ConfigurationError(f"{namespace.history}: cannot be written: {error.strerror}") from error
+    entries = history.read(namespace.history)
     found = history.trend(entries)
     if found is None:
-        raise ConfigurationError(f"{namespace.path}: there is no run in it; pytest --a2a-history-file adds them")
+        raise ConfigurationError(f"{namespace.history}: there is no run in it; pytest --a2a-history-file adds them")
     for entry in entries[-namespace.last :]:
         won, every = entry.trials
         rate = "-" if entry.rate is None else f"{entry.rate:.3f}"

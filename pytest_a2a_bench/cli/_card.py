@@ -1,16 +1,15 @@
-"""``a2a-bench card FILE|URL``: judge an agent card. Exit code 0 is clean, 1 has findings, 2 could not run."""
+"""Check an agent card, of a file or of a URL."""
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.cli._settings import read_config
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
@@ -23,26 +22,8 @@ from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers, waiver_of
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
-from pytest_a2a_bench.reports.conformance import FORMATS, render
+from pytest_a2a_bench.reports.conformance import render
 from pytest_a2a_bench.secret import KNOWN
-
-
-def configure(parser: ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "source", metavar="FILE|URL", help="The card, an agent's base URL, or builtin:NAME; - is standard input"
-    )
-    parser.add_argument("--version", choices=("auto", "1.0", "0.3"), default="auto", help="Rules to apply (auto)")
-    parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the signatures with these keys")
-    parser.add_argument("--algorithms", metavar="A,B", default="", help="Signature algorithms to accept")
-    parser.add_argument("--online", action="store_true", help="Check that the agent keeps what the card promises")
-    parser.add_argument("--allow-http", action="store_true", help="Accept interfaces without TLS on any host")
-    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For fetching the card (10)")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="Output (text)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="Write it there")
-    parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
-    parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
-    _settings.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -55,7 +36,7 @@ def _judge(namespace: Namespace) -> int:
     _check_arguments(namespace)
     config = _config(namespace)
     keys = load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network) if namespace.jwks else None
-    rules: dict[str, Any] = {"jwks": keys, "version": namespace.version, "allow_http": namespace.allow_http}
+    rules: dict[str, Any] = {"jwks": keys, "version": _version(namespace), "allow_http": namespace.allow_http}
     rules |= _algorithms(namespace.algorithms)
     lines: Mapping[str, int] = {}
     results: list[CheckResult] = []
@@ -64,7 +45,7 @@ def _judge(namespace: Namespace) -> int:
     else:
         subject, text = _read(namespace.source, rules)
         lines = lines_of(text) if namespace.format == "sarif" else {}
-    versions = () if namespace.version == "auto" else (namespace.version,)
+    versions = tuple(namespace.version)
     results += subject.card_results(versions, served=is_url(namespace.source))
     if namespace.online:
         left: list[str] = []
@@ -148,3 +129,9 @@ def _algorithms(given: str) -> dict[str, Any]:
         known = ", ".join(ALGORITHMS)
         raise ConfigurationError(f"--algorithms names {', '.join(unknown)}, which is no asymmetric one; use {known}")
     return {"algorithms": names} if names else {}
+
+
+def _version(namespace: Namespace) -> str:
+    if len(namespace.version) > 1:
+        raise ConfigurationError("--version: a card is checked by the rules of one version; give one")
+    return namespace.version[0] if namespace.version else "auto"

@@ -1,13 +1,13 @@
-"""``a2a-bench promote DIR... -o baseline.json``: keep what one or more runs measured, for gates to compare with."""
+"""Write a baseline: the results of one or more runs, for gates to compare with."""
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled
 from pytest_a2a_bench.results.stats import count
@@ -17,26 +17,9 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.results.baseline import Baseline
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "directories",
-        type=results_directory,
-        metavar="DIR",
-        nargs="+",
-        help="Results directories; several runs are pooled",
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="Where to write the baseline")
-    parser.add_argument("--force", action="store_true", help="Replace a baseline that has tasks which DIR has not")
-    parser.add_argument("--agent", metavar="NAME", help="The agent to keep the results of, where there are several")
-    parser.add_argument(
-        "--allow-incomplete", action="store_true", help="Accept a run of which trials are missing, instead of refusing"
-    )
-
-
-def run(namespace: Namespace) -> int:
+def run(namespace: Namespace, sources: Sequence[Path]) -> int:
     """Write the baseline, and say what is in it."""
-    sources, target = namespace.directories, Path(namespace.output)
+    target = Path(namespace.write_baseline)
     for source in sources:
         if not source.is_dir():
             raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
@@ -59,7 +42,7 @@ def run(namespace: Namespace) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(dump_json(found.to_json()) + "\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"-o {target}: cannot be written: {error}") from error
+        raise ConfigurationError(f"--write-baseline {target}: cannot be written: {error}") from error
     ok = sum(sum(t.outcomes) for t in found.tasks.values())
     trials = f"{ok} of {count(found.trials, 'trial')} succeeded ({ok / found.trials:.3f})"
     print(f"{target}: {count(len(found.tasks), 'task')}, {trials}")

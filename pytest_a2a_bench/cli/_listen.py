@@ -1,7 +1,4 @@
-"""``a2a-bench listen HOST:PORT``: receive push notifications and print them.
-
-It is the listener that a line of the conformance report needs whose request names a webhook.
-"""
+"""Receive push notifications and print them, as a request that names a webhook needs it."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace, _ArgumentGroup
 from dataclasses import dataclass
 
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
@@ -22,12 +19,12 @@ _SHOWN = 20_000
 _NOISE = frozenset({"host", "connection", "accept", "accept-encoding", "content-length"})
 
 
-def configure(parser: ArgumentParser) -> None:
+def configure(group: _ArgumentGroup) -> None:
     """Declare the arguments."""
-    parser.add_argument("place", metavar="HOST:PORT", help="Where to listen, such as 127.0.0.1:8099 (port 0: any)")
-    parser.add_argument("--count", metavar="N", type=int, default=0, help="End after so many notifications (never)")
-    parser.add_argument("--status", metavar="CODE", type=int, default=200, help="Answer each with this status (200)")
-    parser.add_argument("--delay", metavar="SECONDS", type=float, default=0.0, help="Wait before each answer (0)")
+    group.add_argument("--listen", metavar="HOST:PORT", help="receive them here, such as 127.0.0.1:8099 (port 0: any)")
+    group.add_argument("--count", metavar="N", type=int, default=0, help="end after so many (never)")
+    group.add_argument("--status", metavar="CODE", type=int, default=200, help="answer each with this status (200)")
+    group.add_argument("--delay", metavar="SECONDS", type=float, default=0.0, help="wait before each answer (0)")
 
 
 def run(namespace: Namespace) -> int:
@@ -41,13 +38,13 @@ def run(namespace: Namespace) -> int:
         wrong.append(f"--delay is {namespace.delay}; give a number of seconds")
     if wrong:
         raise ConfigurationError("; ".join(wrong))
-    place = read_bind_address(namespace.place, None, "the listener", any_port=True)
+    place = read_bind_address(namespace.listen, None, "the listener", any_port=True)
     if place is None:
         raise ConfigurationError("name where to listen: HOST:PORT")
     try:
         asyncio.run(_listen(place, namespace))
     except OSError as error:
-        raise ConfigurationError(f"cannot listen on {namespace.place}: {error}") from error
+        raise ConfigurationError(f"cannot listen on {namespace.listen}: {error}") from error
     return 0
 
 

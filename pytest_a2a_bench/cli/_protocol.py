@@ -1,7 +1,4 @@
-"""``a2a-bench conformance URL``: judge an agent's card and protocol.
-
-Exit code 0 is clean, 1 has findings, 2 could not run, or not all of it.
-"""
+"""Check an agent's card and protocol."""
 
 from __future__ import annotations
 
@@ -13,16 +10,15 @@ import signal
 import sys
 import threading
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
-from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.cli._settings import read_config
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
@@ -38,51 +34,14 @@ from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line, redact_url
-from pytest_a2a_bench.reports.conformance import FORMATS, render, summary_lines
+from pytest_a2a_bench.reports.conformance import render, summary_lines
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import CHECK_PROFILES
 
 # What a shell reports of a process that SIGTERM ended: 128 + 15.
 TERMINATED = 143
 
-_PROFILES_HELP = (
-    "safe sends nothing malformed and no webhooks, for an agent in production; standard tries each rule in one place; "
-    "full everywhere it holds (standard)"
-)
 _REASONS = 400
-_LEVELS = ("MUST", "SHOULD", "MAY")
-_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")
-
-
-def configure(parser: ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("url", metavar="URL", help="The agent's base URL, its card's, or builtin:NAME")
-    several: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument("--group", metavar="NAME", help="Only this group, such as send (repeatable)", **several)
-    parser.add_argument("--level", choices=_LEVELS, help="Only this level (repeatable)", **several)
-    parser.add_argument("--id", metavar="ID", help="Only this requirement, such as SEND-003 (repeatable)", **several)
-    parser.add_argument("--binding", choices=_BINDINGS, help="Only this binding (repeatable)", **several)
-    parser.add_argument("--version", choices=VERSIONS, help="Only this protocol version (repeatable)", **several)
-    parser.add_argument("--strict", action="store_true", help="A SHOULD that is not kept is a failure too")
-    parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
-    parser.add_argument(
-        "--accept", metavar="REASON", help="Add what fails now to the file of --waivers, for this reason; exit with 0"
-    )
-    parser.add_argument("--scenarios", metavar="FILE", help="TOML file of prompts for special behaviour")
-    parser.add_argument("--acts", metavar="PATH", help="Make the tests of these ACTS files too (file or directory)")
-    parser.add_argument(
-        "--acts-behaviors", metavar="FILE", help="ACTS file of the behaviors that the agent knows (sut-behaviors.yaml)"
-    )
-    parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the card's signatures with these keys")
-    parser.add_argument("--webhook-bind", metavar="HOST:PORT", help="Where push notifications are received")
-    parser.add_argument("--webhook-url", metavar="URL", help="How the agent reaches that (http://HOST:PORT)")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="Output (text)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
-    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
-    parser.add_argument("--profile", choices=CHECK_PROFILES, default="standard", help=_PROFILES_HELP)
-    parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
-    _settings.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -274,7 +233,7 @@ def _waivers(namespace: Namespace) -> tuple[Waiver, ...]:
 def _load_acts(namespace: Namespace) -> None:
     if namespace.acts is None:
         if namespace.acts_behaviors is not None:
-            raise ConfigurationError("--acts-behaviors: give --acts PATH with it")
+            raise ConfigurationError("acts-behaviors: give --set acts=PATH with it")
         return
     from pytest_a2a_bench.conformance.acts.suite import load_acts  # reads YAML, which is an extra
 

@@ -1,42 +1,37 @@
-"""``a2a-bench schema NAME``: print the JSON Schema of one of our files, or check files against it.
-
-Exits with 1 where a file is not as its schema says.
-"""
+"""Print the JSON Schema of one of our files, or check files against it."""
 
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
 from pytest_a2a_bench import schemas
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.results.stored import JSON_FILE
 from pytest_a2a_bench.schemas import FORMS
 
 _MOST = 5
 
 
-def configure(parser: ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("name", choices=sorted(FORMS), metavar="NAME", help=", ".join(sorted(FORMS)))
-    parser.add_argument("--check", nargs="+", type=Path, metavar="FILE", help="check these files instead of printing")
-
-
-def run(namespace: Namespace) -> int:
-    """Print, or check and say what is wrong."""
-    if not namespace.check:
-        print(json.dumps(schemas.load(namespace.name), indent=1, ensure_ascii=False))
+def run(name: str, files: Sequence[Path]) -> int:
+    """Print the schema, or check files and say which are wrong."""
+    if name not in FORMS:
+        valid = sorted(FORMS)
+        raise ConfigurationError(f"export schema: {name!r} is not one of {', '.join(valid)}{did_you_mean(name, valid)}")
+    if not files:
+        print(json.dumps(schemas.load(name), indent=1, ensure_ascii=False))
         return 0
     wrong = 0
-    for path in namespace.check:
-        found = _problems(path, namespace.name)
+    for path in files:
+        found = _problems(path, name)
         wrong += bool(found)
         for line in found:
             print(f"{path}: {line}")
-    print(f"{len(namespace.check)} files checked against {schemas.file_name(namespace.name)}: {wrong} wrong")
+    print(f"{len(files)} files checked against {schemas.file_name(name)}: {wrong} wrong")
     return int(wrong > 0)
 
 
