@@ -230,6 +230,9 @@ def _read_config(config: Mapping[str, Any]) -> tuple[Config, dict[str, str], lis
     spelt: dict[str, str] = {}
     problems = []
     for name, value in config.items():
+        if name not in MEMBERS:
+            problems.append(f"{shown(name)} is not known; known are {', '.join(MEMBERS)}")
+            continue
         if value is None:  # as AgentBeats writes what it leaves open
             continue
         member = _SPELLINGS.get(name, name)
@@ -427,6 +430,8 @@ def url_problems(url: str) -> Iterator[str]:
 _EXPECTED = {
     **dict.fromkeys(("string_type", "string_unicode", "string_too_short", "string_too_long"), "a text"),
     **dict.fromkeys(("int_type", "int_from_float"), "a whole number"),
+    "too_short": "one or more",
+    "too_long": "fewer",
     "dict_type": "an object",
     "tuple_type": "a list",
     "float_type": "a number",
@@ -440,11 +445,11 @@ def _explain(error: ErrorDetails, spelt: Mapping[str, str]) -> str:
     first, *rest = map(str, error["loc"])
     name = one_line(".".join([spelt.get(first, first), *rest]), 80)
     if error["type"] == "extra_forbidden":
-        known = ModelArguments.__annotations__ if rest else MEMBERS
-        return f"{name if rest else shown(first)} is not known; known are {', '.join(known)}"
+        return f"{name} is not known; known are {', '.join(ModelArguments.__annotations__)}"
     # A caller may have written the token itself by mistake.
     value = kind_of(error["input"]) if first == "agent_token" else quoted(error["input"])
-    reason = error.get("ctx", {}).get("error") or error["msg"].removeprefix("Input should be ")
+    # Of a bound pydantic says "Input should be less than or equal to 100".
+    reason = error.get("ctx", {}).get("error") or error["msg"].replace("Input should be", "a number")
     return one_line(f"{name} is {value}; expected {_EXPECTED.get(error['type'], reason)}", 400)
 
 

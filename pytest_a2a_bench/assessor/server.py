@@ -50,8 +50,8 @@ _LOOK_FOR_ORPHANS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the assessor is served.
+class ServerOptions:
+    """The address and the database of an assessor.
 
     :param host: the address to listen on; ``port`` 0 is any free one.
     :param card_url: the URL that the card shows, where callers reach us by another one.
@@ -72,7 +72,7 @@ class Served(NamedTuple):
 
 
 async def serve(
-    place: Place,
+    options: ServerOptions,
     terms: Terms,
     callers: Callers | None,
     on_ready: Callable[[Served], None],
@@ -84,9 +84,9 @@ async def serve(
     :param tracing: makes the spans of assessments; the caller closes it.
     :raises ConfigurationError: if it cannot be served as is said.
     """
-    listener = listen(place.host, place.port)
-    url = local_url(place.host, listener.getsockname()[1]) + "/"
-    async with assessor(place, terms, callers, place.card_url or url, tracing) as app:
+    listener = listen(options.host, options.port)
+    url = local_url(options.host, listener.getsockname()[1]) + "/"
+    async with assessor(options, terms, callers, options.card_url or url, tracing) as app:
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -107,7 +107,7 @@ async def serve(
 
 @contextlib.asynccontextmanager
 async def assessor(
-    place: Place, terms: Terms, callers: Callers | None, base: str, tracing: Tracing = NO_TRACING
+    options: ServerOptions, terms: Terms, callers: Callers | None, base: str, tracing: Tracing = NO_TRACING
 ) -> AsyncIterator[ASGIApp]:
     """Give the ASGI application; interrupted assessments are taken up, those that run at the end by the next start.
 
@@ -116,9 +116,9 @@ async def assessor(
     _prepare(terms)
     tokens = [KnownSecret(name, read_variable("--agent-token", name, os.environ)) for name in terms.agent_tokens]
     await asyncio.to_thread(known_domains)  # imports the suites, which the first request should not wait for
-    stores = await open_stores(terms.results, place.database)
+    stores = await open_stores(terms.results, options.database)
     monitor = Monitor()
-    executor = AssessmentExecutor(terms, monitor, stores.look, is_shared=place.database is not None, tracing=tracing)
+    executor = AssessmentExecutor(terms, monitor, stores.look, is_shared=options.database is not None, tracing=tracing)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)

@@ -134,7 +134,7 @@ class _Proxy:
             if client.started:
                 client.reset()
             else:
-                await client.whole(502, [], f"a2a-bench chaos: {reason}\n".encode())
+                await client.whole(502, [], f"fault proxy: {reason}\n".encode())
 
     def _is_agent(self, parts: Parts) -> bool:
         return origin_of(parts.geturl()) == self._origin
@@ -144,7 +144,7 @@ class _Proxy:
             client.reset()
             return
         wait = [(b"retry-after", b"%d" % self._faults.retry_after)] if fault in ("429", "503-late") else []
-        await client.whole(int(fault[:3]), wait, f"{fault}: injected by a2a-bench chaos\n".encode())
+        await client.whole(int(fault[:3]), wait, f"{fault}: injected by the fault proxy\n".encode())
 
     async def _answer(self, client: _Client, response: httpx.Response, fault: str | None, call: Call) -> None:
         if fault == "hang-before":

@@ -201,7 +201,7 @@ def _serve(namespace: Namespace) -> int:
     os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
     from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
     from pytest_a2a_bench.assessor.monitoring import log_as_json
-    from pytest_a2a_bench.assessor.server import Place, serve
+    from pytest_a2a_bench.assessor.server import ServerOptions, serve
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
     database = None
@@ -212,9 +212,9 @@ def _serve(namespace: Namespace) -> int:
     log_as_json()
     tracing = _tracing(namespace.otel)
     port = DEFAULT_PORT if namespace.port is None else namespace.port
-    place = Place(namespace.host, port, namespace.card_url, database)
+    options = ServerOptions(namespace.host, port, namespace.card_url, database)
     try:
-        asyncio.run(serve(place, _terms(namespace), callers, _announce, tracing))
+        asyncio.run(serve(options, _terms(namespace), callers, _announce, tracing))
     except KeyboardInterrupt:
         pass
     finally:

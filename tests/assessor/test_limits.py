@@ -17,7 +17,7 @@ from builtin_server import served as agent_served
 from pytest_a2a_bench.assessor import queue
 from pytest_a2a_bench.assessor.queue import Queue
 from pytest_a2a_bench.assessor.request import BadRequest
-from pytest_a2a_bench.assessor.server import Place
+from pytest_a2a_bench.assessor.server import ServerOptions
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Kept, Record
@@ -197,7 +197,7 @@ class TestKept:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Caller, Caller]]:
     terms = Terms(tmp_path / "results", guard=LOCAL, per_caller=1, waiting=1)
-    place = Place(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
+    place = ServerOptions(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
     with served(terms, place=place) as first, served(terms, place=place) as second:
         yield Caller(first), Caller(second)
 

@@ -179,6 +179,24 @@ def test_what_is_refused(request_: Any, told: str) -> None:
     assert any(told in problem for problem in found), found
 
 
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (r'{"domain": "mock", "\ud800": 1}', "is not known"),
+        (r'{"domain": "\ud800"}', "domain is '\\ud800'; expected a text"),
+        (r'{"domain": "mock", "user_llm_args": {"\ud800": 1}}', "user_llm_args"),
+        ('{"domain": "mock", "user_llm_args": {"temperature": NaN}}', "user_llm_args.temperature is nan"),
+        ('{"domain": "mock", "timeout": Infinity}', "timeout is inf"),
+        ('{"domain": "mock", "num_tasks": 1e400}', "num_tasks is inf"),
+        (f'{{"domain": "mock", "num_tasks": {"9" * 400}}}', "num_tasks is 9"),
+        ('{"domain": "mock", "task_ids": [1, true]}', "task_ids.1 is True; expected a text"),
+    ],
+)
+def test_json_that_only_python_reads_is_refused(config: str, told: str) -> None:
+    found = problems(f'{{"participants": {{"agent": "{URL}"}}, "config": {config}}}')
+    assert any(told in problem for problem in found), found
+
+
 def test_a_request_too_long_to_read_is_refused() -> None:
     assert "characters" in problems({"participants": {"agent": URL}, "config": {"domain": "m" * 70_000}})[0]
 

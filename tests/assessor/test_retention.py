@@ -17,7 +17,7 @@ from sqlalchemy import CursorResult, Executable, func, select, update
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from pytest_a2a_bench.assessor import store
-from pytest_a2a_bench.assessor.server import Place
+from pytest_a2a_bench.assessor.server import ServerOptions
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.results.assessments import Record, remove_old
 
@@ -72,7 +72,7 @@ def test_what_is_old_is_removed_while_it_runs(
 ) -> None:
     monkeypatch.setattr(store, "EVERY", 0.05)
     results = tmp_path / "results"
-    with served(Terms(results, guard=LOCAL, keep=7), place=Place(database=database)) as url:
+    with served(Terms(results, guard=LOCAL, keep=7), place=ServerOptions(database=database)) as url:
         caller = Caller(url)
         request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
         old, new, refused = caller.ask(request), caller.ask(request), caller.ask({"participants": {}})

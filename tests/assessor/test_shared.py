@@ -16,13 +16,13 @@ from builtin_server import served as agent_served
 from google.protobuf.json_format import MessageToDict
 from span_receiver import span_receiver
 
-from pytest_a2a_bench.assessor.server import Place
+from pytest_a2a_bench.assessor.server import ServerOptions
 from pytest_a2a_bench.assessor.terms import Terms
 
 
 @pytest.fixture
 def pair(database: str, tmp_path: Path) -> Iterator[tuple[Caller, Caller]]:
-    terms, place = Terms(tmp_path / "results", guard=LOCAL), Place(database=database)
+    terms, place = Terms(tmp_path / "results", guard=LOCAL), ServerOptions(database=database)
     with served(terms, place=place) as first, served(terms, place=place) as second:
         yield Caller(first), Caller(second)
 

@@ -25,7 +25,7 @@ from pytest_a2a_bench.assessor import protocol, server, webhooks
 from pytest_a2a_bench.assessor.assessment import Assessment
 from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.server import Place
+from pytest_a2a_bench.assessor.server import ServerOptions
 from pytest_a2a_bench.assessor.store import Stores, open_stores
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.config.settings import Settings
@@ -46,7 +46,7 @@ def test_a_database_that_is_away_for_a_moment_breaks_no_assessment(
         return await look(self, name, caller)
 
     monkeypatch.setattr(Stores, "look", try_to_look)
-    place = Place(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
+    place = ServerOptions(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
     with served(Terms(tmp_path / "results", guard=LOCAL), place=place) as url:
         told = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
         while len(tries) <= 3:  # the last ones are about the end, which its caller has heard of

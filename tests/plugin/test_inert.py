@@ -33,7 +33,6 @@ OURS = tuple(
         "plugin.trials.outcome",
         "reports",
         "results",
-        "config.settings",
         "suites",
     )
 )

@@ -26,7 +26,7 @@ from google.protobuf.struct_pb2 import Value
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.server import Place, assessor
+from pytest_a2a_bench.assessor.server import ServerOptions, assessor
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
@@ -36,10 +36,10 @@ LOCAL = Guard.of(["127.0.0.0/8"])
 
 @contextlib.contextmanager
 def served(
-    terms: Terms, callers: Callers | None = None, place: Place | None = None, tracing: Tracing = NO_TRACING
+    terms: Terms, callers: Callers | None = None, place: ServerOptions | None = None, tracing: Tracing = NO_TRACING
 ) -> Iterator[str]:
     """Serve an assessor on the loop thread of the client, and give its URL."""
-    context = _serving(terms, callers, place or Place(port=0), tracing)
+    context = _serving(terms, callers, place or ServerOptions(port=0), tracing)
     url = loop.run(context.__aenter__())
     try:
         yield url
@@ -52,7 +52,7 @@ async def _leave(context: contextlib.AbstractAsyncContextManager[str]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _serving(terms: Terms, callers: Callers | None, place: Place, tracing: Tracing) -> AsyncIterator[str]:
+async def _serving(terms: Terms, callers: Callers | None, place: ServerOptions, tracing: Tracing) -> AsyncIterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     async with assessor(place, terms, callers, url, tracing) as app:
