@@ -1,4 +1,4 @@
-"""Whether a handful of workloads take more instructions than they did: the guard of ``.ci/run``.
+"""Whether a handful of workloads take more instructions than they did: a guard in ``.ci/nightly``.
 
     python perf/instructions.py [--write] [NAME ...]
 
