@@ -1,7 +1,7 @@
 """A part of what takes too long to be tried whole in each run of CI: another one each time, so that many try all.
 
-Which one follows from the number ``A2A_BENCH_FUZZ_SEED``, which ``.ci/nightly`` sets anew each time; without it everything
-is tried. A failure shows what was tried, and with the same number it is tried again.
+Which one follows from the number ``A2A_BENCH_FUZZ_SEED``, which ``.ci/nightly`` sets anew each time; without it
+everything is tried. A failure shows what was tried, and with the same number it is tried again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The public API as its users write with it: no test, but what mypy and pyright, both strict, check in ``.ci/run`` and ``.ci/nightly``."""
+"""The public API as its users write with it: no test, but what mypy and pyright, both strict, check."""
 
 from __future__ import annotations
 
