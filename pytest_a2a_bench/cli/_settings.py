@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,13 @@ FORGET: list[Callable[[], None]] = []
 
 
 def add_arguments(
-    parser: ArgumentParser, names: Iterable[str] = (), *, prefix: str = "--", dest: str = "", about: str = ""
+    parser: ArgumentParser,
+    names: Iterable[str] = (),
+    *,
+    prefix: str = "--",
+    dest: str = "",
+    about: str = "",
+    shown: bool = True,
 ) -> None:
     """Declare ``--config`` and ``--set``, and an option for each of some settings.
 
@@ -31,6 +37,7 @@ def add_arguments(
     :param prefix: precedes the names of the options.
     :param dest: precedes the names of the namespace's attributes.
     :param about: the description of the group.
+    :param shown: whether ``--help`` lists the options, or the description alone.
     """
     group = parser.add_argument_group("settings", about or "As in pytest: A2A_* variables and [tool.a2a-bench]")
     for name in names:
@@ -39,13 +46,12 @@ def add_arguments(
         # A switch may stand alone.
         bare: dict[str, Any] = {"nargs": "?", "const": "on"} if isinstance(setting.default, bool) else {}
         option = f"{prefix}{setting.key.removeprefix('conformance-')}"
+        text = text if shown else SUPPRESS
         group.add_argument(option, dest=f"{dest}{name}", metavar=setting.metavar, help=text, **bare)
-    group.add_argument(
-        f"{prefix}set", dest=f"{dest}set", action="append", metavar="KEY=VALUE", help="Set any setting; repeatable"
-    )
-    group.add_argument(
-        f"{prefix}config", dest=f"{dest}config", metavar="FILE", help="TOML file of settings (pyproject.toml)"
-    )
+    text = "Set any setting; repeatable" if shown else SUPPRESS
+    group.add_argument(f"{prefix}set", dest=f"{dest}set", action="append", metavar="KEY=VALUE", help=text)
+    text = "TOML file of settings (pyproject.toml)" if shown else SUPPRESS
+    group.add_argument(f"{prefix}config", dest=f"{dest}config", metavar="FILE", help=text)
 
 
 def load_settings(

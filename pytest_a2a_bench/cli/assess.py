@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
     add(
         "--once",
         metavar="AGENT",
-        help="The agent to evaluate: builtin:NAME, a URL, controller:URL, or a command ({port}, $AGENT_PORT)",
+        help="Agent to evaluate: builtin:NAME, a URL, controller:URL, or a command ({port}, $AGENT_PORT)",
     )
     add(
         "request",
@@ -65,7 +65,7 @@ def configure(parser: ArgumentParser) -> None:
         "--start-timeout",
         type=float,
         metavar="SECONDS",
-        help="For each to answer (120 where it is started; one try where it is said to run already)",
+        help="For each to answer (120 if started here, one try otherwise)",
     )
     add("--show-logs", action="store_true", help="Show the output of what is started")
     add("-o", "--output", type=Path, metavar="FILE", help="Write the result as a leaderboard's file, too")
@@ -78,84 +78,80 @@ def _add_serving(parser: ArgumentParser) -> None:
     where.add_argument("--port", type=int, help=f"Port to listen on; 0 for any free one ({DEFAULT_PORT})")
     where.add_argument("--card-url", metavar="URL", help="URL by which callers reach it, where that is another one")
     where.add_argument(
-        "--results", metavar="DIR", type=Path, default=Path("a2a-assessments"), help="What it keeps (a2a-assessments)"
+        "--results",
+        metavar="DIR",
+        type=Path,
+        default=Path("a2a-assessments"),
+        help="Directory of results (a2a-assessments)",
     )
     where.add_argument(
         "--database-env",
         metavar="NAME",
-        help="Environment variable with the SQLAlchemy URL of a database that several assessors share, as they share "
-        "--results (SQLite in --results)",
+        help="Variable with the SQLAlchemy URL of a database that several assessors share (SQLite in --results)",
     )
     who = parser.add_argument_group("who may call")
     who.add_argument(
         "--auth-file", metavar="FILE", type=Path, help="Tokens, NAME=TOKEN on each line; read anew if changed"
     )
     who.add_argument("--auth-env", metavar="NAME", help="Environment variable with tokens, NAME=TOKEN, commas between")
-    who.add_argument(
-        "--no-auth", action="store_true", help="Let everybody call who reaches it, also beyond this machine"
-    )
+    who.add_argument("--no-auth", action="store_true", help="Accept every caller, also from other machines")
     who.add_argument(
         "--operator",
         metavar="NAME",
         action="append",
         default=[],
-        help="Caller who sees everybody's assessments and their reports on the page at / (repeatable)",
+        help="Caller who sees all assessments and reports on the page at / (repeatable)",
     )
-    what = parser.add_argument_group("what may be asked for")
+    what = parser.add_argument_group("what requests may name")
     what.add_argument(
         "--allow-cidr",
         metavar="RANGE",
         action="append",
         default=[],
-        help="Addresses of agents and webhooks beside public ones, such as 172.16.0.0/12 (repeatable; serving this "
-        "machine only allows loopback)",
+        help="Addresses of agents and webhooks beside public ones, such as 172.16.0.0/12 (repeatable)",
     )
     what.add_argument(
         "--allow-model",
         metavar="MODEL",
         action="append",
         default=[],
-        help="Model of the user that may be asked for; "
-        "the first is used where none is (repeatable; without any the user is scripted)",
+        help="Model of the user; the first is the default (repeatable; without any the user is scripted)",
     )
     what.add_argument(
         "--allow-edition",
         metavar="NAME=SOURCE",
         action="append",
         default=[],
-        help="Edition of tau2's data that may be asked for by NAME; SOURCE as --a2a-tau2-data takes it (repeatable)",
+        help="Edition of tau2's data by NAME; SOURCE as --a2a-tau2-data takes it (repeatable)",
     )
     what.add_argument(
         "--allow-retrieval",
         metavar="NAME",
         action="append",
         default=[],
-        help="Retrieval configuration of banking_knowledge that may be asked for; the first is used where none is "
-        "(repeatable; without any it is pytest's where only this machine is served, else the best that runs no shell "
-        "and asks no model)",
+        help="Retrieval configuration of banking_knowledge; the first is the default (repeatable)",
     )
     what.add_argument(
         "--agent-token",
         metavar="NAME=ORIGIN",
         action="append",
         default=[],
-        help="Environment variable whose token requests may have sent to an agent, by NAME, and the only origin "
-        "(https://HOST:PORT) to which it goes (repeatable)",
+        help="Variable with a token for agents, and the only origin (https://HOST:PORT) that gets it (repeatable)",
     )
     what.add_argument("--allow-builtin", action="store_true", help="Let builtin:NAME be an agent, started here")
     what.add_argument(
         "--mcp-bind",
         metavar="HOST:PORT",
-        help="Where agents elsewhere call the tools of their trials, if asked to by MCP (this machine's agents only)",
+        help="Where the MCP server of trials' tools listens (this machine's agents only)",
     )
-    what.add_argument("--mcp-url", metavar="URL", help="How agents reach that (http://HOST:PORT)")
+    what.add_argument("--mcp-url", metavar="URL", help="URL by which agents reach it (http://HOST:PORT)")
     what.add_argument("--judge-llm", metavar="MODEL", help="Model that judges what a benchmark leaves to a judge")
     what.add_argument("--crm-data", metavar="DIR", help="CRMArena's own tasks and rows, as --a2a-crm-data takes them")
-    parser.add_argument_group("monitoring").add_argument(
+    where.add_argument(
         "--otel",
         choices=SWITCHES,
         default="auto",
-        help="Spans of assessments, trials, turns and requests for OpenTelemetry (auto: where its variables are set)",
+        help="Spans for OpenTelemetry (auto: where its variables are set)",
     )
     limits = parser.add_argument_group("limits")
     for name, kind, default, help in _LIMITS:

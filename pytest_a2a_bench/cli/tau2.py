@@ -73,7 +73,7 @@ _USER = _Role(
     "user",
     "user_",
     "the agent behind A2A that plays the user",
-    "As the agent's; it gets the credentials that these name, and none of the agent's.",
+    "The same with --user-a2a- for the agent that plays the user. It gets only the credentials that these name.",
 )
 _ROLES = (_AGENT, _USER)
 
@@ -88,7 +88,9 @@ def configure(parser: ArgumentParser) -> None:
 def _add_own(parser: ArgumentParser) -> None:
     for role in _ROLES:
         parser.add_argument(f"{role.prefix}endpoint", metavar="URL", help=f"Base URL of {role.title} (after run)")
-        _settings.add_arguments(parser, _NAMES, prefix=role.prefix, dest=role.dest, about=role.about)
+        _settings.add_arguments(
+            parser, _NAMES, prefix=role.prefix, dest=role.dest, about=role.about, shown=role is _AGENT
+        )
 
 
 def run(namespace: Namespace) -> int:
