@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.parties import Parties
+from pytest_a2a_bench.benchmarks.participants import Parties
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.trials.redelivery import Abandoned, Evaluated
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench import __version__, dialects
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
-from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Parties
+from pytest_a2a_bench.benchmarks.participants import FurtherAgent, Parties
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings

@@ -13,7 +13,6 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS, RESPOND, render_error, render_result
-from pytest_a2a_bench.benchmarks.crmarena.colleague import Colleagues
 from pytest_a2a_bench.benchmarks.crmarena.dialects import ACTION_HOW, OFFICIAL, OFFICIAL_TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
@@ -43,6 +42,7 @@ from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.model_user import ModelUser
+from pytest_a2a_bench.benchmarks.participants import Colleagues
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.auto import NATIVE
 from pytest_a2a_bench.errors import (

@@ -11,8 +11,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
-from pytest_a2a_bench.benchmarks.parties import Seat
-from pytest_a2a_bench.benchmarks.relay import Relay
+from pytest_a2a_bench.benchmarks.participants import Relay, Seat
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, patches, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition

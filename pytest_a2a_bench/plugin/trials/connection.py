@@ -14,7 +14,7 @@ import pytest
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.benchmarks.parties import FurtherAgent
+from pytest_a2a_bench.benchmarks.participants import FurtherAgent, further_agents
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.config.settings import Settings
@@ -29,7 +29,6 @@ from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 from pytest_a2a_bench.trials.breaker import Breaker
-from pytest_a2a_bench.trials.further import further_agents
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.side_by_side import SideBySide
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
