@@ -19,16 +19,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.wire.exchange import curl_line, listener_line
 
 ROOT = Path(__file__).parents[1]
 AGENTS = ROOT / "tests" / "agents"
@@ -37,8 +31,6 @@ BEGIN, END = "<!-- table: python perf/frameworks.py -->\n", "<!-- end of table -
 FOUND = ("failed", "error", "warned", "inconclusive")
 STARTING_SECONDS = 120
 JUDGING_SECONDS = 600
-SHOWN_PORT = "8000"
-"""Where the agents of the lines that repeat a request are thought to listen."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +149,7 @@ def judge(framework: Framework, command: list[str], report: Path, words: Path) -
         assert process.stdout is not None
         try:
             url = _url(process, log)
-            arguments = ["conformance", url, "--profile", "full", "--timeout", "60", "--format", "json"]
+            arguments = ["check", url, "--profile", "full", "--timeout", "60", "--format", "json"]
             arguments += ["-o", str(report)]
             arguments += ["--scenarios", str(words)] if framework.obeys else []
             told = subprocess.run(
@@ -193,27 +185,30 @@ def _url(process: subprocess.Popen[str], log: Path) -> str:
 
 
 def section(framework: Framework, there: dict[str, str], report: dict[str, Any]) -> list[str]:
-    """Return one framework's part of the page: a row for each cause, and how each is repeated."""
+    """Return one framework's part of the page: a row for each cause, and the causes that it has from another one."""
     first, *below = (f"{name} {version}" for name, version in there.items())
     under = f" (on {', '.join(below)})" if below else ""
     title = f"{framework.title}: {first}" if framework.title else first
     rows, causes = counted(report)
-    told = Counter(r["status"] for r in report["results"])
+    by_status = Counter(r["status"] for r in report["results"])
     spoken = ", ".join(report["interfaces"])
-    lines = [f"### {title}{under}", "", f"{spoken}. {sums(rows, causes)}; {told['passed']} checks passed.", ""]
-    if not causes:
-        return lines
-    lines += ["| cause | | what the specification wants | what was found, and what reading it by hand came to |"]
-    lines += ["|---|---|---|---|"]
+    lines = [f"### {title}{under}", "", f"{spoken}. {sums(rows, causes)}; {by_status['passed']} checks passed.", ""]
+    table, elsewhere = [], defaultdict(list)
     for result in causes:
-        found = result["findings"][0] if result["findings"] else {"found": result["reason"]}
         read = framework.read.get(result["id"], "")
-        also = explained(result)
-        words = plain(found["found"]) + (f" **{read}**" if read else "") + (f" *Explains {also}.*" if also else "")
-        lines.append(
-            f"| {result['id']} | {result['level']} {result['status']} | {plain(result['requirement'])} | {words} |"
-        )
-    return [*lines, "", *repeated(framework, causes, report["endpoint"]), ""]
+        found = re.match(r"(a2a-sdk(?: 0\.3)?)'s\b", read)
+        if origin := framework.reads or (found[1] if found else ""):
+            elsewhere[origin].append(result["id"])
+            continue
+        evidence = result["findings"][0]["found"] if result["findings"] else result["reason"]
+        words = re.sub(r"^Real[:,.]? ?", "", read) or plain(evidence)
+        sentence = words[0].upper() + words[1:].removesuffix(".")
+        table.append(f"| {result['id']} | {result['level']} {result['status']} | {sentence}. |")
+    if table:
+        lines += ["| requirement | | finding |", "|---|---|---|", *table, ""]
+    for origin, ids in elsewhere.items():
+        lines += [f"As {origin}: {', '.join(ids)}.", ""]
+    return lines
 
 
 def counted(report: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
@@ -227,44 +222,6 @@ def counted(report: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
 def sums(rows: int, causes: list[dict[str, Any]]) -> str:
     """Return both numbers in words."""
     return f"{rows} finding{'s' * (rows != 1)} of {len(causes)} cause{'s' * (len(causes) != 1)}"
-
-
-def explained(result: dict[str, Any]) -> str:
-    """Return the requirements beneath a cause, each once with its bindings."""
-    names: dict[str, list[str]] = {}
-    others = []
-    for line in result["explains"]:
-        found = re.match(r"(\S+) \[(\S+)\]", line)
-        if found is None:
-            others.append(line)
-        else:
-            names.setdefault(found[1], []).append(found[2])
-    own = result["binding"]
-    shown = [id if set(on) <= {own} else f"{id} ({', '.join(dict.fromkeys(on))})" for id, on in names.items()]
-    return ", ".join([*shown, *others])
-
-
-def repeated(framework: Framework, causes: list[dict[str, Any]], endpoint: str) -> Iterator[str]:
-    """Yield a block that opens, with the lines that repeat each finding."""
-    yield '??? example "The lines that repeat each of them"'
-    yield ""
-    serve = " ".join([f"tests/agents/{framework.agent}", SHOWN_PORT, *framework.arguments])
-    yield f"    The agent: `{serve}`. A task's id is that of the run that is shown."
-    yield ""
-    yield "    ```sh"
-    port = re.search(r":(\d+)", endpoint.partition("//")[2])
-    for result in causes:
-        exchanges = [e for f in result["findings"][:1] for e in f["exchanges"][-2:]]
-        yield f"    # {result['id']} [{result['binding']}]"
-        if not exchanges:
-            yield "    curl -sS -i http://127.0.0.1:8000/.well-known/agent-card.json"
-        for raw in exchanges:
-            exchange = Exchange(**{**raw, "events": tuple(raw["events"])})
-            lines = [listener_line(exchange), curl_line(exchange)]
-            for line in filter(None, lines):
-                shown = line.replace(f":{port[1]}", f":{SHOWN_PORT}") if port else line
-                yield "    " + (shown if len(shown) < 1500 else f"a2a-bench check URL --id {result['id']}")
-    yield "    ```"
 
 
 def plain(text: str) -> str:
