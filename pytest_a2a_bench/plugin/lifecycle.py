@@ -167,7 +167,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     from pytest_a2a_bench.plugin import early, gates
     from pytest_a2a_bench.plugin.collect import order
     from pytest_a2a_bench.plugin.conformance import check_items, summary
-    from pytest_a2a_bench.plugin.report import page, past, publishing, pytest_html, terminal
+    from pytest_a2a_bench.plugin.report import past, publishing, pytest_html, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
@@ -192,6 +192,8 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.pluginmanager.register(reporting, "a2a-bench-reporting")
     config.pluginmanager.register(summary.Summary(config, run), "a2a-bench-conformance")
     if run.settings.html or run.settings.report:
+        from pytest_a2a_bench.plugin.report import page  # what it can show of a protocol is a large import
+
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
     if run.settings.live is not None:
         from pytest_a2a_bench.plugin.report import live  # few runs are watched, and this is a server

@@ -68,7 +68,7 @@ def test_data_that_are_gone_are_named(
     (held,) = run_trials("noop", settings(), keys(tasks=FEW[:1]))
     gone = dataclasses.replace(held, key=dataclasses.replace(held.key, domain="b2b"))
     directory = write_run(tmp_path / "run", [gone])
-    assert main(["gate", "--rescore", str(directory), "--crm-data", str(tmp_path / "nothing")]) == 2
+    assert main(["gate", "--rescore", str(directory), "--set", f"crm-data={tmp_path / 'nothing'}"]) == 2
     assert "nothing" in capsys.readouterr().out
 
 

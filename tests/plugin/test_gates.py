@@ -620,13 +620,13 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-min-pass: '1.5' is not a rate between 0 and 1",
         "--a2a-min-pass-k: ",
         "--a2a-max-drop: ",
-        "--a2a-set inconclusive: 'maybe' is not one of signs, fail, pass",
+        "--a2a-set inconclusive: 'maybe': input should be 'signs', 'fail' or 'pass'",
         "--a2a-max-cost: ",
         "--a2a-max-latency: 95=3 is not a percentile",
         "--a2a-max-infra-errors: '2.5' is not",
         "--a2a-baseline: baseline *b.json is not a baseline that this version reads: its schema is null",
         "--a2a-quarantine: quarantine *q.toml: quarantine 1: reason is missing",
-        "--a2a-set=durations=*nowhere: no such file or directory",
+        "--a2a-set durations=*nowhere: no such file or directory",
         "--a2a-replay: *nowhere-else holds no cassettes",
     ):
         assert all(part in text for part in word.split("*")), word

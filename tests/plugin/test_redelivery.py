@@ -60,7 +60,7 @@ def test_the_number_is_an_option_in_three_spellings(
     monkeypatch.setenv("A2A_REDELIVER", "-1")
     result = desk()
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*A2A_REDELIVER*'-1' is not a whole number of at least 0*"])
+    result.stderr.fnmatch_lines(["*A2A_REDELIVER*'-1': input should be greater than or equal to 0*"])
 
 
 def test_files_of_before_are_read_alike(pytester: pytest.Pytester, desk: Bench) -> None:

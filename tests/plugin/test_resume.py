@@ -264,13 +264,13 @@ def test_a_shard_leaves_the_users_other_tests_alone(
     ("arguments", "told"),
     [
         (["--a2a-shard=3/2"], "--a2a-shard: '3/2' is not a part: I counts from 1 to N"),
-        (["--a2a-set=durations=nowhere"], "--a2a-set=durations=*nowhere: no such file or directory"),
-        (["--a2a-shard=1/2", "--a2a-set=durations=nowhere"], "--a2a-set=durations=*nowhere: no such file or directory"),
+        (["--a2a-set=durations=nowhere"], "--a2a-set durations=*nowhere: no such file or directory"),
+        (["--a2a-shard=1/2", "--a2a-set=durations=nowhere"], "--a2a-set durations=*nowhere: no such file or directory"),
         (
             ["--a2a-shard=1/2", "--a2a-set=durations=conftest.py"],
-            "--a2a-set=durations=*conftest.py: cannot be read as JSON*",
+            "--a2a-set durations=*conftest.py: cannot be read as JSON*",
         ),
-        (["--a2a-shard=1/2", "--a2a-set=durations=."], "--a2a-set=durations=*: no evaluated trial is in *"),
+        (["--a2a-shard=1/2", "--a2a-set=durations=."], "--a2a-set durations=*: no evaluated trial is in *"),
     ],
 )
 def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], told: str) -> None:

@@ -216,15 +216,21 @@ def test_a_model_that_cannot_be_used_stops_the_run_before_the_first_trial(
     workers: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
+    option = "--a2a-user" if player == "user" else "--a2a-judge-llm"
     with FakeLLM(lambda request: status(code) if code != 200 else say("ready"), greets=False) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
         result = bench.apart(
-            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", f"--a2a-{player}-llm={model}"),
+            *(
+                "--a2a-endpoint",
+                noop_url,
+                "--a2a-suite=mock",
+                f"{option}={'llm:' if player == 'user' else ''}{model}",
+            ),
             *(f"--a2a-set=user-llm-args={arguments}", *workers),
         )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in result.errlines if line.strip()]
-    assert line.startswith(f"ERROR: --a2a-{player}-llm: the model {model!r} failed: ")
+    assert line.startswith(f"ERROR: {option}: the model {model!r} failed: ")
     assert problem in line
     # Once, and not by each worker.
     assert len(llm.requests) == (0 if model == "gpt4.1" or not key else 1)

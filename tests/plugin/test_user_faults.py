@@ -110,7 +110,7 @@ def test_the_number_is_an_option_in_three_spellings(
     monkeypatch.setenv("A2A_USER_RETRY", "-1")
     result = desk()
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*A2A_USER_RETRY*'-1' is not a whole number of at least 0*"])
+    result.stderr.fnmatch_lines(["*A2A_USER_RETRY*'-1': input should be greater than or equal to 0*"])
 
 
 def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(

@@ -36,6 +36,10 @@ from pytest_a2a_bench.results.stats import summarise
 CREATE = TrialKey("tau2", "mock", "create_task_1")
 
 
+def oracle_of(checkout: Path) -> str:
+    return f"oracle?benchmark_options={quote(json.dumps({'tau2_data': str(checkout)}))}"
+
+
 def chosen(checkout: Path, **more: Any) -> Settings:
     return Settings(tag_trials=True, benchmark_options={"tau2_data": str(checkout)}, **more)
 
@@ -136,7 +140,7 @@ def test_golds_policy_and_database_are_the_checkouts(checkout: Path, run_trials:
     user["name"] = "Somebody of this edition"
     (domain / "db.json").write_text(json.dumps(database))
 
-    [result] = run_trials(f"oracle?tau2_data={quote(str(checkout))}", chosen(checkout), [CREATE])
+    [result] = run_trials(oracle_of(checkout), chosen(checkout), [CREATE])
     assert result.success, (result.error, result.reward_info)
     assert TITLE in str(result.simulation)
     tau2 = upstream.load(data=checkout / "data")
@@ -210,7 +214,7 @@ def test_a_file_that_is_edited_is_read_again(checkout: Path) -> None:
 def test_fields_that_this_tau2_does_not_know_do_no_harm(checkout: Path, run_trials: RunTrials) -> None:
     news = {"issues": [{"id": "1", "title": "x"}], "required_documents": ["a"], "user_tools": []}
     change_tasks(checkout, lambda task: task.update(news))
-    [result] = run_trials(f"oracle?tau2_data={quote(str(checkout))}", chosen(checkout), [CREATE])
+    [result] = run_trials(oracle_of(checkout), chosen(checkout), [CREATE])
     assert result.success, result.error
 
 
@@ -382,7 +386,10 @@ def test_rescoring_on_another_edition_says_so_in_the_results(
 ) -> None:
     directory = write_chosen(tmp_path / "run", [both[0]], Settings())
     name = both[1].provenance["edition"]["name"]
-    assert main(["gate", "--rescore", str(directory), "--tau2-data", str(checkout), "-o", str(tmp_path / "again")]) == 1
+    assert (
+        main(["gate", "--rescore", str(directory), "--set", f"tau2-data={checkout}", "-o", str(tmp_path / "again")])
+        == 1
+    )
     [result] = manifest.load_selected(tmp_path / "again").results
     assert not result.success
     assert registry.variant_of(result) == f"data of {name}"

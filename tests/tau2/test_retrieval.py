@@ -123,9 +123,7 @@ def test_what_a_named_one_lacks(
 
 
 def test_an_unknown_name_lists_those_that_there_are(tau2: upstream.Tau2) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"--a2a-set=retrieval=bm52: tau2 1\.0\.1 has no such.*alltools, bm25, "
-    ):
+    with pytest.raises(ConfigurationError, match=r"retrieval=bm52: tau2 1\.0\.1 has no such.*alltools, bm25, "):
         chosen(tau2, "bm52")
 
 

@@ -101,7 +101,7 @@ def test_an_agent_that_dies_at_its_start_says_why() -> None:
     with start_builtin("noop") as first, pytest.raises(ConfigurationError) as caught:
         start_builtin(f"noop?port={httpx.URL(first.url).port}")
 
-    assert "ended with exit code 2 at its start: built-in agent 'noop': cannot listen on 127.0.0.1" in str(caught.value)
+    assert "ended with exit code 2 at its start: cannot listen on 127.0.0.1" in str(caught.value)
 
 
 def test_an_agent_that_does_not_start_in_time_is_ended() -> None:

@@ -142,7 +142,7 @@ class TestReplies:
         assert events[3]["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
     def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle: BuiltinAgent, connect: Connect) -> None:
-        with pytest.raises(AgentOutcomeError, match="--a2a-set=tag-trials=on") as caught:
+        with pytest.raises(AgentOutcomeError, match="--a2a-set tag-trials=on") as caught:
             connect(oracle.url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
 
         assert caught.value.state == "rejected"

@@ -13,7 +13,7 @@ import pytest
 from pytest_a2a_bench import extensions, own_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
-from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, needs_tags
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
@@ -46,7 +46,7 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
     table, problems = _table(config, environ)
     loaded = load_settings(config, environ, table)
     settings, problems = loaded.settings, [*problems, *loaded.problems]
-    if settings.replay and not settings.endpoint:
+    if settings.replay:
         settings = _recorded_endpoint(settings, loaded.source("replay"), problems)
     problems += _unknown_names(settings, loaded)
     problems += _contradictions(settings, config)
@@ -96,7 +96,7 @@ def usage_text(problems: Iterable[str]) -> str:
 
 
 def _recorded_endpoint(settings: Settings, source: str, problems: list[str]) -> Settings:
-    """Return the settings with the endpoint that the cassettes were recorded from."""
+    """Return the settings with the endpoint that the cassettes were recorded from, unless they have one."""
     from pytest_a2a_bench.cassettes import library  # few runs replay
 
     try:
@@ -104,7 +104,10 @@ def _recorded_endpoint(settings: Settings, source: str, problems: list[str]) -> 
     except A2ABenchError as error:
         problems.append(f"--a2a-replay: {error}")
         return settings
-    return dataclasses.replace(settings, endpoint=recorded, endpoint_source=source)
+    if settings.endpoint:
+        return settings
+    tagged = settings.tag_trials or needs_tags(recorded)
+    return dataclasses.replace(settings, endpoint=recorded, endpoint_source=source, tag_trials=tagged)
 
 
 def _unknown_names(settings: Settings, loaded: Loaded) -> Iterator[str]:
