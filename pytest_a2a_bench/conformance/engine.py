@@ -99,17 +99,17 @@ async def run_checks(
         tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if is_rough(p)]
         # One for all: hundreds that each wait for hundreds cost more than the checks.
         ending.append(asyncio.create_task(_set_when_done(calm, gentle)))
-        held, unmade = [], []
+        late, unmade = [], []
         for finished in asyncio.as_completed(tasks):
             result = await finished
             if recurrence.wants_repeating(result):
-                held.append(result)
+                late.append(result)
             elif result.reason.startswith(STOPPED):
                 unmade.append(result)
             else:
                 yield result
         # Now nothing else is in flight.
-        async for result in _repeat(held, unmade, sessions):
+        async for result in _repeat(late, unmade, sessions):
             yield result
     finally:
         # The caller may leave early (Ctrl-C, -x): what was begun is stopped before the agent is cleared up.
@@ -122,7 +122,7 @@ async def run_checks(
 
 
 async def _repeat(
-    held: Sequence[CheckResult], unmade: Sequence[CheckResult], sessions: Mapping[tuple[str, str], Session]
+    late: Sequence[CheckResult], unmade: Sequence[CheckResult], sessions: Mapping[tuple[str, str], Session]
 ) -> AsyncGenerator[CheckResult, None]:
     """Make checks that failed on time again, one after the other, and yield what they come to.
 
@@ -133,7 +133,7 @@ async def _repeat(
         session.shared.forget_exchanges()
         session.pace.forget()
     silent: frozenset[tuple[str, str]] = frozenset()
-    for first in recurrence.in_order(held, lambda result: is_rough(Planned(result.requirement, result.binding))):
+    for first in recurrence.in_order(late, lambda result: is_rough(Planned(result.requirement, result.binding))):
         session = sessions[first.binding, first.requirement.version]
         if recurrence.is_known(first, silent) or not await session.health.recovers():
             yield first
@@ -210,8 +210,8 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     if recurrence.is_timed(requirement):
         await session.pace.measure()
     # Before looking at health: an answer that was only slow is no reason to call an agent broken.
-    outcome, told = _excuse_silence(ctx, *_with_breakdowns(ctx, *await _outcome(ctx)))
-    reason = Redactor(session.target.secrets).text(told)
+    outcome, why = _excuse_silence(ctx, *_with_breakdowns(ctx, *await _outcome(ctx)))
+    reason = Redactor(session.target.secrets).text(why)
     # Every suspicious answer is followed by one good request: what one check broke must not be blamed on the next.
     for asked in _suspicious(ctx):
         if not await asked.health.lasts():
@@ -232,16 +232,15 @@ def _with_breakdowns(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[
 
 
 def _excuse_silence(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:
-    # Nobody can tell a slow agent from a dead one by waiting as long as was allowed.
     """Turn findings that are nothing but the client's own limit of time into an error: the agent may be just slow."""
     seconds = ctx.target.timeout
     silent = [f for f in ctx.findings if any(is_silence(e, seconds) for e in f.exchanges)]
     if not silent:
         return outcome, reason
-    told = [f for f in ctx.findings if f not in silent]
-    if outcome in ("failed", "warned") and told:
-        ctx.findings[:] = told
-        return outcome_of(told), reason
+    others = [f for f in ctx.findings if f not in silent]
+    if outcome in ("failed", "warned") and others:
+        ctx.findings[:] = others
+        return outcome_of(others), reason
     ctx.findings[:] = [replace(f, severity="warning") for f in silent]
     return "error", f"{reason or silent[0].found}; {MORE_TIME}"
 
@@ -342,7 +341,7 @@ class Judge:
 
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
-    :param fold: folds what was found under its causes; then what fails is told when all checks are over.
+    :param fold: groups findings under their causes; then failures are reported when all checks are over.
     :param elsewhere: names of checks that another process makes for the same report.
     """
 
@@ -384,7 +383,7 @@ class Judge:
         self.start([planned])
         future = self._results[planned.name]
         try:
-            # exception() and not result(): a cancelled run is told apart before anything is raised.
+            # exception() and not result(): a cancelled run is recognised before anything is raised.
             problem = future.exception()
         except concurrent.futures.CancelledError as error:
             raise HarnessError(f"{planned.name} was stopped before it ended") from error
@@ -405,7 +404,7 @@ class Judge:
         until = time.monotonic() + seconds
         for names, _, over in self._runs:
             over.wait(max(0.0, until - time.monotonic()))
-            # A run that was stopped before its first step has told nobody.
+            # A run that was stopped before its first step has set no result.
             for name in names:
                 self._results[name].cancel()
 
@@ -458,7 +457,7 @@ class Judge:
         """Make the checks which explain why others were not made, where another process makes them for the report.
 
         What that one sees of an interface that comes and goes may be that all is well: then nobody would tell. Those
-        that find what they should are left out: they lead nothing here, and are told there.
+        with a finding are left out: they are reported there.
         """
         found = tuple(held)
         wanted = {r.cause for r in found if r.outcome == "explained" and not r.findings} - {r.name for r in found}

@@ -53,7 +53,7 @@ async def _terminal(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
     for attempt in range(8):
         if state_of(task) in TERMINAL:
             return task
-        # One that waits for somebody, or is in no state of the protocol's: polling leads nowhere.
+        # One that waits for the user, or is in no state of the protocol's: polling leads nowhere.
         if attempt and state_of(task) not in RUNNING:
             break
         await asyncio.sleep(0.05 * 2**attempt)
@@ -198,7 +198,7 @@ async def _stream(ctx: Context, state: str) -> WireReply:
         if state == "canceled":
             await ctx.call("CancelTask", {"id": task_id})
         return await watching
-    # A stream may stay open while the agent waits for somebody (section 7.6.1): it is left then.
+    # A stream may stay open while the agent waits for the user (section 7.6.1): it is left then.
     waits = state in ("input-required", "auth-required")
     until = (lambda event: read_event(event).state in SETTLED) if waits else None
     return await ctx.call("SendStreamingMessage", ctx.send_params(ctx.prompt(STATE_PROMPTS[state])), until=until)

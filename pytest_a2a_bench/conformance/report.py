@@ -97,7 +97,7 @@ class Judgement:
 
     @property
     def is_finding(self) -> bool:
-        """Whether something is to be told about it."""
+        """Whether it is reported as a finding."""
         return self.status in ("failed", "error", "warned", "inconclusive")
 
 
@@ -187,7 +187,7 @@ def judge(
         if status in ("failed", "warned"):
             if waiver is not None and not expired:
                 status = "waived"
-            # An expired waiver fails even what would only be a warning: somebody has to look.
+            # An expired waiver fails even what would only be a warning, so that it is looked at.
             elif strict or expired:
                 status = "failed"
         yield Judgement(result, status, waiver, expired)

@@ -34,7 +34,7 @@ SCENARIOS: Mapping[str, str] = MappingProxyType(
         "other_token_env": "no prompt, but the environment variable with the token of a user who may not see the tasks",
     }
 )
-"""Every key of a scenario file, and what the agent must do when it is told so."""
+"""Every key of a scenario file, and what the agent must do when it is sent that prompt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,7 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None, **
     raw, http, findings = fetch_card(config.endpoint, config=config, timeout=timeout)
     # Twice: fetching finds what is wrong with the answer, and this finds it again with the rest.
     if raw is not None:
-        with contextlib.suppress(CardError):  # which is found again, and told, below
+        with contextlib.suppress(CardError):  # found again and reported below
             run(obtain(config, parse_card(raw, config.endpoint)))
         findings = Redactor(config.secrets).findings(check_card(raw, http=http, jwks=jwks, **rules))
         # The card is judged as it is, and of its interfaces those that the endpoint means.

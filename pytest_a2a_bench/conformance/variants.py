@@ -24,7 +24,7 @@ STATE_PROMPTS: Mapping[str, str] = {
     "canceled": "slow",
     "rejected": "reject",
 }
-"""State of a task -> scenario that brings it about. A submitted task cannot be held: a working one begins so."""
+"""State of a task -> scenario that brings it about. No task stays submitted: a working one begins so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ async def every_operation_is_guarded(ctx: Context) -> None:
 
 
 def another_user(ctx: Context) -> Credentials:
-    """Return the credentials of somebody who may not see the tasks of the first; skip where there are none."""
+    """Return the credentials of a user who may not see the tasks of the first; skip where there are none."""
     name = ctx.prompt("other_token_env")
     if not ctx.target.auth:
         # Without the first user's credentials both would be the same stranger.

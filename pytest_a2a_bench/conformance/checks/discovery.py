@@ -123,10 +123,10 @@ async def credentials_are_needed(ctx: Context) -> None:
 async def card_is_valid(ctx: Context) -> None:
     """The extended card is a complete and valid agent card."""
     reply = await extended(ctx)
-    # What is wrong with the public card, too, is told of that.
-    told = {(f.rule, f.pointer) for f in check_card(ctx.target.card, url=ctx.target.url)}
+    # Defects of the public card are reported there.
+    known = {(f.rule, f.pointer) for f in check_card(ctx.target.card, url=ctx.target.url)}
     for finding in judged(ctx, reply):
-        if finding.severity == "error" and (finding.rule, finding.pointer) not in told:
+        if finding.severity == "error" and (finding.rule, finding.pointer) not in known:
             found = f"{finding.rule}: {finding.found}"
             ctx.fail(found, pointer=finding.pointer, expected=finding.expected, fix=finding.fix, replies=(reply,))
 
@@ -186,7 +186,7 @@ async def _others_are_served(ctx: Context) -> None:
     """Ask each other tenant of the interface for an unknown task."""
     others = other_tenants(ctx)
     nobody = {"id": ctx.unknown_id()}
-    # Where that is not told here, either, other requirements say so.
+    # Where that is not answered here, either, other requirements say so.
     if not others or not _says_not_found(own := await ctx.call("GetTask", nobody)):
         return
     for tenant in others:

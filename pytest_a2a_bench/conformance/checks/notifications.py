@@ -86,7 +86,7 @@ async def delivered(ctx: Context) -> Delivered:
 async def deliver(
     ctx: Context, text: str, scheme: str = "Bearer", judge: str = "PUSH-015", **members: Any
 ) -> Delivered:
-    """Send a message with a configuration, and collect what comes to its webhook; once for each text and scheme.
+    """Send a message with a configuration, and collect the deliveries to its webhook; once for each text and scheme.
 
     :param judge: the requirement that is broken where such a message gives no result.
     :param members: of the configuration, in place of its authentication.
@@ -105,7 +105,7 @@ async def _deliver(ctx: Context, text: str, config: Mapping[str, Any]) -> Delive
         task_id = read_event(reply.result).task_id
         if not task_id:
             return Delivered(reply, "", hook, (), reply)
-        # Until the end was told or time is up: checks look at all that came.
+        # Until the end was delivered or time is up: checks look at all deliveries.
         await hook.wait(ended, await patience(ctx, reply))
         stored = await ctx.wait_for_task(task_id)
     return Delivered(reply, task_id, hook, tuple(hook.deliveries), stored)

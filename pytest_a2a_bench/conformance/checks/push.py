@@ -1,4 +1,4 @@
-"""Push notifications: the four operations on their configurations, and what comes to the webhook."""
+"""Push notifications: the four operations on their configurations, and the deliveries to a webhook."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ async def url_is_required(ctx: Context) -> None:
     ctx.expect_error(reply, "InvalidParamsError", what="a config without url")
 
 
-# -- what comes to the webhook --
+# -- deliveries to the webhook --
 
 
 async def something_is_delivered(ctx: Context) -> None:
@@ -267,8 +267,8 @@ async def something_is_delivered(ctx: Context) -> None:
 async def each_hook_is_called(ctx: Context) -> None:
     """Every configured webhook gets notifications, also where there are several."""
     seen = await several(ctx)
-    told = any(ended(hook.deliveries) for hook in seen.hooks[:-1])
-    deaf = [number for number, hook in enumerate(seen.hooks[:-1], 1) if told and not hook.deliveries]
+    is_over = any(ended(hook.deliveries) for hook in seen.hooks[:-1])
+    deaf = [number for number, hook in enumerate(seen.hooks[:-1], 1) if is_over and not hook.deliveries]
     if deaf and len(deaf) < len(seen.hooks) - 1:
         found = f"of {len(seen.hooks) - 1} webhooks of a task number {deaf[0]} got no notification"
         ctx.fail(found, expected="at least one POST to each webhook", replies=(*seen.made, seen.stored))
@@ -333,7 +333,7 @@ async def the_end_is_delivered(ctx: Context) -> None:
     seen = await arrived(ctx)
     if ended(list(seen.deliveries)):
         return
-    # An agent that never told the end is only to blame if there was one.
+    # An agent that did not deliver the end is only to blame if there was one.
     state = state_of(seen.stored.result)
     if state not in TERMINAL:
         ctx.skip(f"the task of the scenario task did not end: it is {state or seen.stored.describe()}")
@@ -350,16 +350,16 @@ async def order_is_kept(ctx: Context) -> None:
         chunked = await deliver(ctx, ctx.prompt("chunks"))
         if ended(list(chunked.deliveries)) and chunked.stored.ok:
             # Equal payloads may be one that came twice, or two chunks that are the same.
-            told = [
+            problems = [
                 differences(rebuild(read_events(payloads)), chunked.stored.result)
                 for payloads in (chunked.payloads, once(chunked.payloads))
             ]
-            if all(told):
-                ctx.report_problems(told[0], chunked.reply, chunked.stored)
+            if all(problems):
+                ctx.report_problems(problems[0], chunked.reply, chunked.stored)
 
 
 async def nothing_comes_after_the_end(ctx: Context) -> None:
-    """What is told after the end of a task, to any of its webhooks, is told too late."""
+    """No webhook of a task gets a notification after its end."""
     seen = await several(ctx)
     for hook, made in zip(seen.hooks[:-1], seen.made, strict=False):
         ctx.report_problems(nothing_after_terminal(read_events(once([d.json for d in hook.deliveries]))), made)

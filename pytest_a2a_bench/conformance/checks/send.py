@@ -1,4 +1,4 @@
-"""SendMessage: what comes back, when, and how much of it; and that invalid messages are refused."""
+"""SendMessage: its result, when it comes and how long its history is; invalid messages are refused."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def blocking_result_is_complete(ctx: Context) -> None:
     """Compare the task that came back with GetTask."""
     reply, task = await ordinary_task(ctx)
     if state_of(task) not in SETTLED:
-        # An agent that answers early has been told so already.
+        # That an agent answers early is a finding of SEND-002.
         # What such a task still becomes is a matter of time.
         ctx.skip("the agent answers before the task is over, which SEND-002 judges")
     later = await ctx.call("GetTask", {"id": task.get("id")})
@@ -222,7 +222,7 @@ async def history_is_the_latest(ctx: Context) -> None:
 async def accepted_output_modes(ctx: Context) -> None:
     """Ask for each declared output mode alone; an agent need not have every one for every question.
 
-    So only an agent that gives the same whatever is asked for, or breaks its first and preferred mode, is told.
+    So the finding is that the result is the same whatever is asked for, or not in the first and preferred mode.
     """
     declared = ctx.target.card.get("defaultOutputModes")
     # What is no media type cannot come back as one; that it stands in the card is CARD-021's to say.

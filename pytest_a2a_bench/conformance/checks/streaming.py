@@ -236,7 +236,7 @@ async def feedback_is_immediate(ctx: Context) -> None:
     ctx.require_capability("streaming")
     reply = await ctx.stream(ctx.prompt("slow"))
     ctx.events_of(reply, "the stream of the scenario slow")
-    # Below this a delay cannot be told from the machine's own.
+    # Below this a delay may be the machine's own.
     if reply.times[-1] < 0.2:
         ctx.skip(f"the scenario slow took {reply.times[-1]:.2f} s: too short to tell")
     if reply.times[0] > reply.times[-1] / 2 + ctx.session.pace.slowest:

@@ -51,7 +51,7 @@ def task_in(result: Any) -> Mapping[str, Any] | None:
     if isinstance(result.get("task"), Mapping):
         found: Mapping[str, Any] = result["task"]
         return found
-    # A status update has taskId and status, and possibly an id of somebody's extension; a task is never taken for one.
+    # A status update has taskId and status, and possibly an id of an extension; a task is never taken for one.
     bare = "status" in result and "id" in result and "taskId" not in result
     return result if bare or result.get("kind") == "task" else None
 

@@ -152,7 +152,7 @@ def ids_agree(events: Sequence[StreamEvent]) -> list[StreamProblem]:
 def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     """Find updates that come after a terminal state, other than a snapshot that repeats it."""
     ended = ""
-    # The same state told again is a repetition and no change.
+    # The same state once more is a repetition and no change.
     for number, event in enumerate(events):
         repeats = event.kind == "task" and event.state == ended
         if ended and not repeats:
@@ -250,7 +250,7 @@ def _joined(parts: Sequence[Any]) -> list[str]:
 
 
 def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[StreamProblem]:
-    """Compare what a stream told with what the server keeps: state and artifacts."""
+    """Compare the result of a stream with the stored task: state and artifacts."""
     problems = []
     kept = state_of(task)
     if built.state != kept:

@@ -105,7 +105,7 @@ class Health:
         return [asked.reply.exchange for asked in self._asked if asked.started >= moment]
 
     async def reference(self) -> bool:
-        """Make the exchange that others are compared with, a probe's cheap question; tell whether it was answered."""
+        """Make the exchange that others are compared with, a probe's cheap question; return whether it was answered."""
         reply = await self._probe(seconds=self._target.timeout)
         return reply is not None and not reply.problem
 
@@ -129,7 +129,7 @@ class Health:
 
     # A probe that began before this question proves nothing about now, hence the moment at which it was wanted.
     async def lasts(self) -> bool:
-        """Return whether the agent still works, now; True where that cannot be told because it never did."""
+        """Return whether the agent still works, now; True where it never did."""
         wanted = time.monotonic()
         async with self._asking:
             if self.is_broken:
@@ -334,9 +334,9 @@ _FRESH_SECONDS = 0.25
 class Pace:
     """Measures reference exchanges and remembers them for a while.
 
-    Its ``is_alone`` tells whether checks are repeated one after the other, with nothing else in flight.
+    Its ``is_alone`` says whether checks are repeated one after the other, with nothing else in flight.
 
-    :param exchange: makes one cheap exchange, a question that no model answers, and tells whether it was answered.
+    :param exchange: makes one cheap exchange, a question that no model answers, and returns whether it was answered.
     """
 
     def __init__(self, exchange: Callable[[], Awaitable[bool]]) -> None:
@@ -362,7 +362,7 @@ class Pace:
             self._gave_up_after = ended - started
 
     def forget(self) -> None:
-        """Begin anew: what was measured while much was in flight says nothing about what comes alone."""
+        """Begin anew: what was measured while much was in flight says nothing about a single request."""
         self._measured.clear()
         self.is_alone = True
         self._is_answered, self._gave_up_after = True, 0.0

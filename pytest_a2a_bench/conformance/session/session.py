@@ -38,9 +38,9 @@ T = TypeVar("T")
 # Long enough for a slow agent's cancellations, short enough that leaving a run stays bearable.
 CLEANUP_SECONDS = 6.0
 HURRIED_SECONDS = 1.0
-"""What there is for clearing away after SIGTERM: whoever sends it sends SIGKILL next."""
+"""What there is for clearing away after SIGTERM: SIGKILL usually follows."""
 _ONE_SECONDS = 3.0
-# Of a hundred tasks each. An agent that is shared has more, and they are somebody else's.
+# Of a hundred tasks each. A shared agent has more, of other users.
 _PAGES = 5
 # A busy agent may not have begun with a message yet, so it is looked for until it was sent this long ago.
 _BEGUN_SECONDS = 1.5
@@ -152,7 +152,7 @@ class Session:
 
         :raises NoAnswer: if it cannot listen there.
         """
-        # The first session owns it, so that whoever asks first does not matter.
+        # The first session owns it, so that it does not matter which check asks first.
         owner = next(iter(self._siblings.values()))
         return await owner.shared.once("webhooks", owner._listen)
 
@@ -263,7 +263,7 @@ class Session:
 
     async def _find_unanswered(self) -> None:
         """Find the tasks of messages that were not answered in time, by the ids that those were given here."""
-        # Without ListTasks nobody can find out on 0.3; what is left is told instead.
+        # 0.3 has no ListTasks to find out with; what is left is reported instead.
         if self.target.version == "0.3":
             return
         for pause in (*_PAUSES, 0.0):
@@ -277,7 +277,7 @@ class Session:
             await asyncio.sleep(min(pause + self.pace.slowest, missing))
 
     async def _look_for_unanswered(self) -> bool:
-        """Look once, and tell whether the agent answered: one that does not say is not asked again."""
+        """Look once, and return whether the agent answered: one that does not say is not asked again."""
         token = ""
         for _ in range(_PAGES):
             page = {"pageSize": 100, "historyLength": 20, **({"pageToken": token} if token else {})}

@@ -27,7 +27,7 @@ _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key
 _NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
 
 
-# One phrase, because an answer that is late is told from others by the words of its problem: reports keep only those.
+# One phrase, because a late answer is recognised by the words of its problem: reports keep only those.
 _LATE = "no complete answer within"
 
 
@@ -51,7 +51,7 @@ def is_silence(exchange: Exchange, seconds: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of one answer is read; what is larger is cut, and told as such.
+    """How much of one answer is read; larger ones are cut, and reported as such.
 
     :param body_bytes: most bytes of a body. A page of 100 tasks with artifacts of 20 KB is half of it.
     :param events: most events of a stream that are read.
@@ -156,7 +156,7 @@ def _curl(exchange: Exchange) -> str:
 def _grpcurl(exchange: Exchange) -> str:
     scheme, separator, rest = exchange.url.partition("://")
     address = (rest if separator else exchange.url).rstrip("/")
-    # grpcurl speaks TLS unless it is told not to.
+    # grpcurl speaks TLS without this option.
     words = ["grpcurl"] + ([] if scheme in ("https", "grpcs") else ["-plaintext"])
     words += _header_words(exchange.request_headers)
     if exchange.request:

@@ -225,7 +225,7 @@ class HttpWire:
             for event in parser.feed(chunk) if chunk else parser.close():
                 answer.events.append(event.data)
                 answer.times.append(time.monotonic() - started)
-                # Before the next chunk is awaited: whoever waits for an event (a cancel, a second subscriber) must act
+                # Before the next chunk is awaited: what waits for an event (a cancel, a second subscriber) must act
                 # meanwhile.
                 payload = self._payload(_json_or_none(event.data))
                 if request.on_event is not None:

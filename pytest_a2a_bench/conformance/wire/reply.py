@@ -137,7 +137,7 @@ class ReplyError:
                 return item
         return None
 
-    # Servers that give a status only are not told from each other further: several errors share 400.
+    # Where there is a status only, several errors share it.
     def may_be(self, name: str) -> bool:
         """Return whether this can be that error: by code, by reason, or where neither is given by status."""
         if self.name:
@@ -328,5 +328,5 @@ def _name_of(details: Iterable[Any]) -> str:
 
 def _invalid(details: Iterable[Any]) -> str:
     """Return the name of a validation error where violations of fields say so: other errors share its status."""
-    told = any(isinstance(item, Mapping) and str(item.get("@type", "")).endswith(BAD_REQUEST) for item in details)
-    return "InvalidParamsError" if told else ""
+    is_invalid = any(isinstance(item, Mapping) and str(item.get("@type", "")).endswith(BAD_REQUEST) for item in details)
+    return "InvalidParamsError" if is_invalid else ""

@@ -71,7 +71,7 @@ class Delivery:
 
 @dataclass
 class Hook:
-    """One URL that an agent may be told to notify, and what came.
+    """One URL for an agent to notify, and its deliveries.
 
     :param status: the answer to each delivery.
     :param delay: seconds to wait before answering.
@@ -92,7 +92,7 @@ class Hook:
         self._arrived.set()
 
     async def wait(self, wanted: Callable[[list[Delivery]], bool] = bool, timeout: float = 5.0) -> bool:
-        """Wait until the deliveries so far satisfy ``wanted``; tell whether they did in time."""
+        """Wait until the deliveries so far satisfy ``wanted``; return whether they did in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while not wanted(self.deliveries):
@@ -106,7 +106,7 @@ class WebhookReceiver:
     """Listens for what agents deliver; use it as an async context manager on the loop that also makes the calls.
 
     :param place: where; by default an ephemeral port of the loopback address.
-    :param everything: gets what comes to any path that no other hook has.
+    :param everything: gets the requests to any path that no other hook has.
     """
 
     def __init__(self, place: BindAddress | None = None, *, everything: Hook | None = None) -> None:
@@ -141,7 +141,7 @@ class WebhookReceiver:
         for handler in self._handlers:
             handler.cancel()
         await asyncio.gather(*self._handlers, return_exceptions=True)
-        # Transports really close one round of the loop after they are told to.
+        # Transports close one round of the loop after close() is called.
         await _rounds()
         self._server = None
 
