@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.conformance.card.document import Ledger, Path, show
 from pytest_a2a_bench.conformance.finding import Severity
 
-FILES = {"1.0": "card_v1_0.schema.json", "0.3": "card_v0_3.schema.json"}
+FILES = {"1.0": "card_v1_0.fields.json", "0.3": "card_v0_3.fields.json"}
+"""The members of each object of a card and their types, in the notation of :func:`schema_of`."""
 PRESENCE = "x-presence"
 """Keyword of fields that are "optional" in the protobuf sense: set to their default is not the same as unset."""
 
@@ -36,9 +37,61 @@ def load_schema(version: str) -> dict[str, Any]:
 
     :param version: ``1.0`` or ``0.3``.
     """
-    text = (files("pytest_a2a_bench.conformance") / "data" / FILES[version]).read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
+    table = json.loads((files("pytest_a2a_bench.conformance") / "data" / FILES[version]).read_text(encoding="utf-8"))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"A2A {version} agent card",
+        "$ref": "#/$defs/AgentCard",
+        "$defs": {name: schema_of(fields) for name, fields in table.items()},
+    }
+
+
+def schema_of(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these members, and any others.
+
+    ``NAME!`` is required, exactly one of all ``NAME|`` must be there, and ``*`` is any member. ``NAME=VALUE`` has
+    another object's name: where NAME has that value, its members are there too.
+    """
+    schema: dict[str, Any] = {"type": "object"}
+    required = sorted(name[:-1] for name in fields if name.endswith("!"))
+    if "*" in fields:
+        schema["additionalProperties"] = _type_schema(fields["*"])
+    elif any("=" in name for name in fields):
+        kinds = [(*name.split("="), kind) for name, kind in fields.items()]
+        # One member tells all of them apart.
+        required = [kinds[0][0]]
+        schema["properties"] = {required[0]: {"enum": [value for _, value, _ in kinds]}}
+        schema["allOf"] = [
+            {"if": {"properties": {name: {"const": value}}, "required": [name]}, "then": _type_schema(kind)}
+            for name, value, kind in kinds
+        ]
+    else:
+        schema["properties"] = {name.rstrip("!|"): _type_schema(kind) for name, kind in fields.items()}
+    if required:
+        schema["required"] = required
+    if choices := [{"required": [name[:-1]]} for name in fields if name.endswith("|")]:
+        schema["oneOf"] = choices
     return schema
+
+
+def _type_schema(kind: str) -> dict[str, Any]:
+    """Return the schema of a type.
+
+    ``text`` is a string that is not empty, ``[X]`` an array, ``[X]+`` one that is not empty, ``{X}`` a map, ``A|B`` one
+    of these strings, and ``X?`` a type whose default is not the same as no value (see :data:`PRESENCE`).
+    """
+    if kind.startswith("["):
+        items = {"type": "array", "items": _type_schema(kind.rstrip("+")[1:-1])}
+        return {**items, "minItems": 1} if kind.endswith("+") else items
+    if kind.startswith("{"):
+        return {"type": "object", "additionalProperties": _type_schema(kind[1:-1])}
+    if kind.endswith("?"):
+        return {**_type_schema(kind[:-1]), PRESENCE: True}
+    if kind == "text":
+        return {"type": "string", "minLength": 1}
+    if "|" in kind:
+        return {"enum": kind.split("|")}
+    return {"type": kind} if kind in _KINDS else {"$ref": f"#/$defs/{kind}"}
 
 
 def normalise(raw: Any, version: str) -> Normalised:
