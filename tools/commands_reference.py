@@ -18,6 +18,9 @@ INTRODUCTION = f"""\
 `a2a-bench COMMAND --help` prints what is below. Every command reads the [settings](settings.md) of pytest: environment
 and `[tool.a2a-bench]`; `--set KEY=VALUE` sets any of them. A results directory that is not named is the configured one.
 
+`pip install argcomplete && eval "$(register-python-argcomplete a2a-bench)"` completes commands and options in bash
+and zsh.
+
 Exit codes: 0, 1 where a verdict is negative, {USAGE_ERROR} for wrong arguments or where a command could not run,
 {INTERRUPTED} after Ctrl-C, 143 after SIGTERM.
 """

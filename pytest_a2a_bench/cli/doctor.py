@@ -35,7 +35,7 @@ _EXTRAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "pytest-a2a-bench[grpc]": ("agents over gRPC", ("grpc", "cryptography")),
     "pytest-a2a-bench[mcp]": ("tools over MCP (--a2a-tools mcp)", ("mcp_types", "uvicorn")),
     "pytest-a2a-bench[oauth]": ("OAuth 2 client credentials", ("authlib",)),
-    "pytest-a2a-bench[acts]": ("tests in ACTS files (acts)", ("yaml",)),
+    "pytest-a2a-bench[acts]": ("tests in ACTS files (acts)", ("ruamel.yaml",)),
     "pytest-a2a-bench[xdist]": ("several workers (pytest -n)", ("xdist",)),
     "pytest-a2a-bench[ray]": ("workers on a Ray cluster", ("ray",)),
     "pytest-a2a-bench[cloud]": ("results at a URL, such as s3://", ("fsspec", "s3fs")),

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import traceback
-from argparse import Action, ArgumentParser, HelpFormatter, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -26,22 +26,32 @@ USAGE_ERROR = 2
 # What a shell reports of a process that Ctrl-C ended: 128 + 2.
 INTERRUPTED = 130
 
-COMMANDS = {
-    "init": "set up a project: try the agent, write settings, starter tests and a gate for CI",
-    "doctor": "show what is installed and configured, and try an agent",
-    "check": "check an agent's card and protocol, or a card",
-    "agent": "serve a built-in agent",
-    "gate": "judge finished trials by the gates, write a baseline, or evaluate conversations again",
-    "compare": "compare two runs, or the runs of a history",
-    "show": "show one conversation, why trials failed, or the page of a run in a browser",
-    "merge": "join the results of shards into those of the whole run",
-    "export": "write results in another format: page, tau2, leaderboards, metrics, JSON Schemas",
-    "assess": "serve the assessor, which other agents ask over A2A; --once AGENT asks it",
-    "controller": "run an agent's process for a platform, which can reset it, and forward requests to it",
-    "adk": "write or serve an ADK agent that people ask for evaluations",
-    "tau2": "run tau2's own command line with an agent behind A2A",
+GROUPS = {
+    "set up": {
+        "init": "write settings, starter tests and a gate for CI",
+        "doctor": "show installation and settings, try an agent",
+    },
+    "judge": {
+        "check": "check an agent's protocol and card",
+        "gate": "judge finished trials, write a baseline, or rescore",
+        "compare": "compare two runs, or the runs of a history",
+    },
+    "look at results": {
+        "show": "show a conversation, why trials failed, or the page",
+        "merge": "join the results of shards",
+        "export": "write a page, tau2's files, leaderboards, metrics, schemas",
+    },
+    "other programs": {
+        "agent": "serve a built-in agent",
+        "assess": "serve the assessor for platforms, or ask it once",
+        "controller": "start, reset and forward to an agent for a platform",
+        "adk": "write or serve an agent for Google's ADK",
+        "tau2": "run tau2's own command line with an agent behind A2A",
+    },
 }
-"""Every subcommand with its line in the help text; each is the module of that name in this package."""
+"""Every subcommand with its line in the help text, by purpose; each is the module of that name in this package."""
+
+COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 
 
 class Command(Protocol):
@@ -72,8 +82,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    completing = "_ARGCOMPLETE" in os.environ  # set by the shell function that argcomplete registers
+    words = os.environ.get("COMP_LINE", "").split()[1:] if completing else argv
     # No option before the command takes a value, so the first word is the command.
-    parser = make_parser(next((word for word in argv if not word.startswith("-")), None))
+    parser = make_parser(next((word for word in words if word in COMMANDS or not word.startswith("-")), None))
+    if completing:
+        from argcomplete import autocomplete
+
+        autocomplete(parser)
     try:
         # Some options print and leave.
         namespace = parser.parse_args(argv)
@@ -156,11 +172,20 @@ def make_parser(chosen: str | None = None) -> ArgumentParser:
     :param chosen: the one whose arguments are declared too. The others stay names with a line of help: their modules
         bring HTTP, gRPC and the benchmarks along, and ``a2a-bench --help`` should not wait for those.
     """
-    parser = OneLineParser(prog="a2a-bench", description="Benchmark A2A agents with pytest.")
+    parser = OneLineParser(
+        prog="a2a-bench",
+        usage="a2a-bench COMMAND ... (a2a-bench COMMAND --help)",
+        description="Benchmark A2A agents with pytest.",
+        epilog="\n\n".join(
+            "\n".join([f"{title}:", *(f"  {name:<12}{line}" for name, line in commands.items())])
+            for title, commands in GROUPS.items()
+        ),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"pytest-a2a-bench {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, told in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=told)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, help=SUPPRESS, prog="a2a-bench")
+    for name in COMMANDS:
+        subparser = subparsers.add_parser(name)
         if name == chosen:
             command = load_command(name)
             # A terminal knows no markup.

@@ -230,3 +230,21 @@ class TestDoctor:
 
         # tau2-lite is what tau2 needs, without tau2 itself.
         assert shown == set(project["optional-dependencies"]) - {"dev", "docs", "tau2-lite"}
+
+
+@pytest.mark.parametrize(
+    ("line", "completion"), [("a2a-bench ga", "gate "), ("a2a-bench gate --write-b", "--write-baseline ")]
+)
+def test_a_shell_completes_commands_and_their_options(line: str, completion: str, tmp_path: Path) -> None:
+    answer = tmp_path / "answer"
+    environ = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "|",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "_ARGCOMPLETE_SUPPRESS_SPACE": "0",
+    }
+    subprocess.run([sys.executable, "-m", "pytest_a2a_bench.cli"], env=environ, check=True, stdin=subprocess.DEVNULL)
+    assert answer.read_text() == completion
