@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import importlib.util
+import itertools
 import math
 import os
 import time
@@ -237,9 +238,17 @@ class Assessment:
         try:
             if self._stop.is_set():  # stopped before there was a pool
                 pool.cancel_all()
-            futures = [pool.submit(key) for key in self.plan.keys]
-            waiting = set(futures)
-            while waiting:
+            futures: list[concurrent.futures.Future[TrialResult]] = []
+            waiting: set[concurrent.futures.Future[TrialResult]] = set()
+            keys = iter(self.plan.keys)
+            while True:
+                # No trial begins before the cost of those that have ended is counted.
+                free = 0 if self._stop.is_set() else concurrency - len(waiting)
+                begun = [pool.submit(key) for key in itertools.islice(keys, free)]
+                futures += begun
+                waiting |= set(begun)
+                if not waiting:
+                    break
                 concurrent.futures.wait(waiting, _LOOK, concurrent.futures.FIRST_COMPLETED)
                 # Asked themselves: to wait() a future that was cancelled in the queue is never done.
                 done = {future for future in waiting if future.done()}
@@ -249,7 +258,11 @@ class Assessment:
                         self._note(future.result())
                         self.progress = self.progress.after(future.result())
                 most = self._terms.cost
-                if most is not None and (self.progress.cost or 0.0) > most and waiting:
+                if (
+                    most is not None
+                    and (self.progress.cost or 0.0) > most
+                    and (waiting or len(futures) < len(self.plan.keys))
+                ):
                     pool.cancel_all()
                     raise AssessmentFailed(
                         f"stopped after {self.progress.text}: it cost more than the ${most:g} that this assessor allows"
