@@ -290,7 +290,7 @@ class Context:
         self.skip_if_refused(reply)
         # Checks that 0.3 shares with 1.0 name the requirements of 1.0.
         if judge in ("", self.requirement.id) or (self.version == "0.3" and not judge.startswith("V03-")):
-            self.fail(f"{what}: {_without_result(reply)}", expected="a result", replies=[reply])
+            self.fail(f"{what}: {_without_result(reply)}", reply, expected="a result")
         # Several checks may share what was asked here: the one that asked has the finding, and the others name it.
         self.skip(f"{what} did not work, which {judge or self.requirement.id} judges: {reply.describe()}")
 
@@ -323,37 +323,24 @@ class Context:
 
     # -- judging --
 
-    def fail(
-        self,
-        found: str,
-        *,
-        pointer: str = "",
-        expected: str = "",
-        fix: str = "",
-        replies: Iterable[WireReply] | None = None,
-    ) -> None:
-        """Record that the requirement is not met: an error for a MUST, a warning for anything less."""
+    def fail(self, found: str, *replies: WireReply, pointer: str = "", expected: str = "", fix: str = "") -> None:
+        """Record that the requirement is not met: an error for a MUST, a warning for anything less.
+
+        :param replies: those that show it; by default the last one.
+        """
         severity: Severity = "error" if self.requirement.level == "MUST" else "warning"
         self._record(severity, found, pointer, expected, fix, replies)
 
-    def warn(
-        self,
-        found: str,
-        *,
-        pointer: str = "",
-        expected: str = "",
-        fix: str = "",
-        replies: Iterable[WireReply] | None = None,
-    ) -> None:
+    def warn(self, found: str, *replies: WireReply, pointer: str = "", expected: str = "", fix: str = "") -> None:
         """Record something softer than the requirement's level says, such as a contradiction of the specification."""
         self._record("warning", found, pointer, expected, fix, replies)
 
     def _record(
-        self, severity: Severity, found: str, pointer: str, expected: str, fix: str, replies: Iterable[WireReply] | None
+        self, severity: Severity, found: str, pointer: str, expected: str, fix: str, replies: Sequence[WireReply]
     ) -> None:
         redactor = Redactor(self.target.secrets)
         found = f"{where}: {found}" if (where := str(self.variant)) else found
-        chosen = list(replies) if replies is not None else self.replies[-1:]
+        chosen = replies or self.replies[-1:]
         self.findings.append(
             Finding(
                 rule=self.requirement.id,
@@ -370,7 +357,7 @@ class Context:
     def expect_ok(self, reply: WireReply, what: str = "") -> bool:
         """Fail unless there is a result; return whether there is."""
         if not reply.ok:
-            self.fail(_without_result(reply), expected=what or "a result", replies=[reply])
+            self.fail(_without_result(reply), reply, expected=what or "a result")
         return reply.ok
 
     def expect_error(self, reply: WireReply, *names: str, what: str = "", old_names: Iterable[str] = ()) -> bool:
@@ -394,18 +381,17 @@ class Context:
                 self.excuse(reply)
                 return True
             if any(reply.error.may_be(n) for n in old_names):
-                self.warn(found, expected=wanted, replies=[reply])
+                self.warn(found, reply, expected=wanted)
                 return True
-        self.fail(found, expected=wanted, replies=[reply])
+        self.fail(found, reply, expected=wanted)
         return False
 
     def expect_refusal(self, reply: WireReply, what: str, expected: str = "an error") -> None:
         """Fail unless the request was refused with whatever error of the client's."""
         if reply.error is None:
-            self.fail(f"{what}: {reply.describe()}", expected=expected, replies=(reply,))
+            self.fail(f"{what}: {reply.describe()}", reply, expected=expected)
         elif reply.is_internal_error:
-            found = f"{what}: the server failed instead of refusing: {reply.error}"
-            self.fail(found, expected=expected, replies=(reply,))
+            self.fail(f"{what}: the server failed instead of refusing: {reply.error}", reply, expected=expected)
 
     def report_breakdown(self, reply: WireReply) -> None:
         """Record an internal error: whatever the level of this requirement, no valid request may be answered so."""
@@ -414,7 +400,7 @@ class Context:
     def report_problems(self, problems: Sequence[StreamProblem], *replies: WireReply, fix: str = "") -> None:
         """Record each problem of a stream as a failure."""
         for problem in problems:
-            self.fail(problem.found, pointer=problem.pointer, expected=problem.expected, fix=fix, replies=replies)
+            self.fail(problem.found, *replies, pointer=problem.pointer, expected=problem.expected, fix=fix)
 
 
 def _without_result(reply: WireReply) -> str:

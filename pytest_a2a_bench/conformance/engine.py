@@ -279,7 +279,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
         ctx.replies += [error.reply] if error.reply is not None else []
         if error.reply is not None:
             # The finding carries the exchange: an error without evidence would leave the user with a sentence.
-            ctx.warn(reason, expected="an answer that this check can work with", replies=[error.reply])
+            ctx.warn(reason, error.reply, expected="an answer that this check can work with")
         return "error", reason
     except TimeoutError:
         ctx.fail(f"{recurrence.TOO_LONG} {limit_of(ctx.requirement):g} s", fix="answer sooner")

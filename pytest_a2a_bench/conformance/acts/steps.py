@@ -424,7 +424,7 @@ class _Run:
         record = self._ctx.warn if why else self._ctx.fail
         for mismatch in found[:_SHOWN]:
             expected = f"{mismatch.expected} (the test in {self._case.where})"
-            record(f"{where}: {mismatch}{f'; but {why}' if why else ''}", expected=expected, replies=replies)
+            record(f"{where}: {mismatch}{f'; but {why}' if why else ''}", *replies, expected=expected)
 
     def _given(self, name: str) -> str | None:
         if name in _BASE_URLS:

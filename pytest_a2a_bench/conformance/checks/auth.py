@@ -53,7 +53,7 @@ async def missing_credentials_are_refused(ctx: Context) -> None:
     demands_credentials(ctx)
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
     if not reply.is_refused:
-        ctx.fail(f"SendMessage without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
+        ctx.fail(f"SendMessage without credentials: {reply.describe()}", reply, expected="a refusal")
 
 
 async def wrong_credentials_are_refused(ctx: Context) -> None:
@@ -66,8 +66,7 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
         other = pair
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=other.headers, query=other.query)
     if not reply.is_refused:
-        found = f"SendMessage with credentials that nobody has: {reply.describe()}"
-        ctx.fail(found, expected="a refusal", replies=(reply,))
+        ctx.fail(f"SendMessage with credentials that nobody has: {reply.describe()}", reply, expected="a refusal")
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ async def refusal_has_a_challenge(ctx: Context) -> None:
         ctx.skip("the refusal is a 403, which needs no challenge")
     if not reply.headers.get("www-authenticate"):
         found = f"status {reply.status} without WWW-Authenticate"
-        ctx.fail(found, expected="WWW-Authenticate with the scheme that is wanted", replies=(reply,))
+        ctx.fail(found, reply, expected="WWW-Authenticate with the scheme that is wanted")
 
 
 async def refusal_has_its_status(ctx: Context) -> None:
@@ -116,7 +115,7 @@ async def refusal_has_its_status(ctx: Context) -> None:
         ctx.skip("a request without credentials is not refused")
     if reply.status not in AUTH_STATUSES and (error is None or error.grpc_status not in AUTH_GRPC_STATUSES):
         expected = "UNAUTHENTICATED or PERMISSION_DENIED" if ctx.binding == "GRPC" else "401 or 403"
-        ctx.fail(f"the refusal is {reply.describe()}", expected=expected, replies=(reply,))
+        ctx.fail(f"the refusal is {reply.describe()}", reply, expected=expected)
 
 
 async def every_operation_is_guarded(ctx: Context) -> None:
@@ -125,7 +124,7 @@ async def every_operation_is_guarded(ctx: Context) -> None:
     for name, params in operations(ctx).items():
         reply = await ctx.call(name, params, auth=False)
         if not reply.is_refused:
-            ctx.fail(f"{name} without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
+            ctx.fail(f"{name} without credentials: {reply.describe()}", reply, expected="a refusal")
 
 
 def another_user(ctx: Context) -> Credentials:
@@ -159,10 +158,10 @@ def hidden(ctx: Context, reply: WireReply, what: str) -> None:
     """Record a failure unless another's task looks as if it did not exist."""
     if reply.error is None:
         # Refusing is allowed: what counts is that the answer does not tell that the task exists.
-        ctx.fail(f"{what}: {reply.describe()}", expected="TaskNotFoundError", replies=(reply,))
+        ctx.fail(f"{what}: {reply.describe()}", reply, expected="TaskNotFoundError")
     elif not reply.error.may_be("TaskNotFoundError") and not reply.is_refused:
         found = f"{what} is refused in a way that shows that the task exists: {reply.error}"
-        ctx.fail(found, expected="TaskNotFoundError", replies=(reply,))
+        ctx.fail(found, reply, expected="TaskNotFoundError")
 
 
 async def tasks_are_private(ctx: Context) -> None:
@@ -206,7 +205,7 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     kept = await ctx.call(GET, one)
     if not kept.ok:
         found = f"another user's {DELETE} deleted it: {kept.describe()}"
-        ctx.fail(found, expected="the owner's configuration", replies=(deleted, kept))
+        ctx.fail(found, deleted, kept, expected="the owner's configuration")
 
 
 async def foreign_looks_unknown(ctx: Context) -> None:
@@ -217,7 +216,7 @@ async def foreign_looks_unknown(ctx: Context) -> None:
     unknown = await as_other(ctx, "GetTask", {"id": ctx.unknown_id()})
     if _shape(foreign) != _shape(unknown):
         found = f"another's task: {foreign.describe()}; an unknown one: {unknown.describe()}"
-        ctx.fail(found, expected="the same error for both", replies=(foreign, unknown))
+        ctx.fail(found, foreign, unknown, expected="the same error for both")
 
 
 def _shape(reply: WireReply) -> tuple[Any, ...]:
@@ -239,7 +238,7 @@ async def lists_are_private(ctx: Context) -> None:
             found = (
                 f"another user's list has a task that the first one made, {'with' if filters else 'without'} contextId"
             )
-            ctx.fail(found, pointer="/tasks", expected="the caller's own tasks only", replies=wrong[:1])
+            ctx.fail(found, *wrong[:1], pointer="/tasks", expected="the caller's own tasks only")
             return
 
 
@@ -251,7 +250,7 @@ async def bindings_demand_the_same(ctx: Context) -> None:
         there = await other.call("SendMessage", other.send_params(), auth=False)
         if there.is_refused and not here.is_refused:
             found = f"without credentials {other.binding} refuses, {ctx.binding} does not: {here.describe()}"
-            ctx.fail(found, expected="the same credentials on every binding", replies=(here, there))
+            ctx.fail(found, here, there, expected="the same credentials on every binding")
             return
 
 
@@ -263,7 +262,7 @@ async def traffic_is_encrypted(ctx: Context) -> None:
         return
     if facts.is_plain:
         expected = "https, or TLS for gRPC"
-        ctx.fail(f"{ctx.target.url} is not encrypted", pointer="/supportedInterfaces", expected=expected, replies=())
+        ctx.fail(f"{ctx.target.url} is not encrypted", pointer="/supportedInterfaces", expected=expected)
 
 
 async def encryption_is_up_to_date(ctx: Context) -> None:
@@ -275,4 +274,4 @@ async def encryption_is_up_to_date(ctx: Context) -> None:
     # The TLS library refuses older versions and certificates that it cannot verify.
     reply = await ctx.get_task(ctx.unknown_id())
     if reply.status is None:
-        ctx.fail(f"no request got through: {reply.describe()}", expected="TLS 1.2 or later", replies=(reply,))
+        ctx.fail(f"no request got through: {reply.describe()}", reply, expected="TLS 1.2 or later")

@@ -46,7 +46,7 @@ async def rpc_media_type(ctx: Context) -> None:
     # Streams have a media type of their own, which STREAM-001 judges.
     for reply in (*await fixtures.samples(ctx), await unknown_task(ctx)):
         if not reply.documents and reply.status is not None and reply.content_type != _JSON:
-            ctx.fail(f"Content-Type {reply.content_type!r}", pointer="/content-type", replies=[reply])
+            ctx.fail(f"Content-Type {reply.content_type!r}", reply, pointer="/content-type")
             return
 
 
@@ -55,7 +55,7 @@ async def rpc_methods(ctx: Context) -> None:
     for name, reply in await _every_operation(ctx):
         # Only the number says so: texts are for people.
         if reply.error is not None and reply.error.code == -32601:
-            ctx.fail(f"{name} does not exist: {reply.error}", replies=[reply])
+            ctx.fail(f"{name} does not exist: {reply.error}", reply)
 
 
 async def rpc_version(ctx: Context) -> None:
@@ -63,13 +63,13 @@ async def rpc_version(ctx: Context) -> None:
     for reply in (*await fixtures.samples(ctx), await unknown_task(ctx), await invalid_send(ctx)):
         for document in reply.documents or (reply.document,):
             if isinstance(document, Mapping) and document.get("jsonrpc") != "2.0":
-                ctx.fail(f"jsonrpc is {document.get('jsonrpc')!r}", pointer="/jsonrpc", replies=[reply])
+                ctx.fail(f"jsonrpc is {document.get('jsonrpc')!r}", reply, pointer="/jsonrpc")
                 return
             # JSON-RPC 2.0, section 5: the other one must not be there, not even as null.
             if isinstance(document, Mapping) and "result" in document and "error" in document:
                 null = "error" if document["error"] is None else "result"
                 found = f"result and error are both there, {null} is {document[null]!r:.80}"
-                ctx.fail(found, pointer=f"/{null}", expected="one of result and error", replies=[reply])
+                ctx.fail(found, reply, pointer=f"/{null}", expected="one of result and error")
                 return
 
 
@@ -84,14 +84,14 @@ async def rest_routes(ctx: Context) -> None:
         named = reply.error is not None and bool(reply.error.name)
         known = named or (reply.error is not None and "{" in path and bool(reply.error.grpc_status))
         if reply.status in (405, 501) or (reply.status == 404 and not known):
-            ctx.fail(f"{verb} {path} does not exist: HTTP {reply.status}", replies=[reply])
+            ctx.fail(f"{verb} {path} does not exist: HTTP {reply.status}", reply)
 
 
 async def rest_media_type(ctx: Context) -> None:
     """Look at the media type of results."""
     for reply in await fixtures.samples(ctx):
         if not reply.documents and reply.ok and reply.content_type != _A2A_JSON:
-            ctx.fail(f"Content-Type {reply.content_type!r}", pointer="/content-type", replies=[reply])
+            ctx.fail(f"Content-Type {reply.content_type!r}", reply, pointer="/content-type")
             return
 
 
@@ -107,7 +107,7 @@ async def rest_query_names(ctx: Context) -> None:
     reply = await ctx.call("ListTasks", {"contextId": context_id, "pageSize": 1})
     if ctx.expect_ok(reply) and len(tasks_of(reply)) != 1:
         found = f"contextId and pageSize=1 gave {len(tasks_of(reply))} tasks of at least 2"
-        ctx.fail(found, pointer="/tasks", expected="1 task", replies=[reply])
+        ctx.fail(found, reply, pointer="/tasks", expected="1 task")
 
 
 async def rest_query_values(ctx: Context) -> None:
@@ -117,17 +117,15 @@ async def rest_query_values(ctx: Context) -> None:
     state = spelled_state(task)
     same = await walk(ctx, contextId=base["contextId"], status=state)
     if task.get("id") not in ids_on(same):
-        ctx.fail(f"status={state} does not find a task in that state", pointer="/tasks", replies=same[-1:])
+        ctx.fail(f"status={state} does not find a task in that state", *same[-1:], pointer="/tasks")
     future = await ctx.call("ListTasks", {**base, "statusTimestampAfter": _FUTURE})
     if ctx.expect_ok(future, "statusTimestampAfter is read") and tasks_of(future):
-        ctx.fail(
-            f"statusTimestampAfter={_FUTURE} finds {len(tasks_of(future))} tasks", pointer="/tasks", replies=[future]
-        )
+        ctx.fail(f"statusTimestampAfter={_FUTURE} finds {len(tasks_of(future))} tasks", future, pointer="/tasks")
     full = await ctx.call("ListTasks", {**base, "includeArtifacts": True})
     if ctx.expect_ok(full, "includeArtifacts=true is read") and task.get("artifacts"):
         mine = [t for t in tasks_of(full) if t.get("id") == task.get("id")]
         if mine and not mine[0].get("artifacts"):
-            ctx.fail("includeArtifacts=true gives no artifacts", pointer="/tasks/0/artifacts", replies=[full])
+            ctx.fail("includeArtifacts=true gives no artifacts", full, pointer="/tasks/0/artifacts")
 
 
 async def rest_percent_encoding(ctx: Context) -> None:
@@ -140,7 +138,7 @@ async def rest_percent_encoding(ctx: Context) -> None:
     if not ctx.expect_ok(reply, "an encoded contextId is read") or not sent.ok or message_in(sent.result) is not None:
         return
     if not tasks_of(reply):
-        ctx.fail(f"no task of the contextId {context_id!r} is found", pointer="/tasks", replies=[sent, reply])
+        ctx.fail(f"no task of the contextId {context_id!r} is found", sent, reply, pointer="/tasks")
     missing = await ctx.call("GetTask", {"id": "no such task"})
     ctx.expect_error(missing, "TaskNotFoundError")
 
@@ -153,7 +151,7 @@ async def ids_in_paths_are_decoded(ctx: Context) -> None:
     _, plain = await _by_id(ctx, f"a b {ctx.unknown_id()}")
     # Section 11.5 has the values of queries encoded and says nothing of paths, in which many servers read %2F as /.
     tell = ctx.warn if plain.ok else ctx.fail
-    tell(f"the configuration whose id has a slash: {reply.describe()}", expected="that one", replies=(made, reply))
+    tell(f"the configuration whose id has a slash: {reply.describe()}", made, reply, expected="that one")
 
 
 async def _by_id(ctx: Context, config_id: str) -> tuple[WireReply, WireReply]:
@@ -175,7 +173,7 @@ async def grpc_service(ctx: Context) -> None:
         # has none.
         missing = reply.error is not None and reply.error.grpc_status == "UNIMPLEMENTED" and not reply.error.name
         if reply.problem or (missing and "method" in message):
-            ctx.fail(f"{name}: {reply.describe()}", expected="the method answers", replies=[reply])
+            ctx.fail(f"{name}: {reply.describe()}", reply, expected="the method answers")
 
 
 async def grpc_metadata(ctx: Context) -> None:
@@ -183,7 +181,7 @@ async def grpc_metadata(ctx: Context) -> None:
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
     if reply.error is None or reply.error.may_be("TaskNotFoundError"):
         found = f"a2a-version 99.0 in the metadata has no effect: {reply.describe()}"
-        ctx.fail(found, expected="VersionNotSupportedError (-32009)", replies=[reply])
+        ctx.fail(found, reply, expected="VersionNotSupportedError (-32009)")
 
 
 async def grpc_streaming(ctx: Context) -> None:
@@ -191,7 +189,7 @@ async def grpc_streaming(ctx: Context) -> None:
     ctx.require_capability("streaming")
     reply = await ctx.call("SendStreamingMessage", ctx.send_params())
     if reply.problem or reply.error is not None or not reply.events or not reply.ended:
-        ctx.fail(reply.describe(), expected="a stream of events that the server ends", replies=[reply])
+        ctx.fail(reply.describe(), reply, expected="a stream of events that the server ends")
 
 
 # -- equivalence --
@@ -231,7 +229,7 @@ async def operations_are_the_same(ctx: Context) -> None:
         here, there = await asyncio.gather(ctx.call(name, params), model.call(name, params))
         if is_missing(here) and not is_missing(there):
             found = f"{name} works on {model.binding}, not on {ctx.binding}: {here.describe()}"
-            ctx.fail(found, expected="the same operations on every binding", replies=(here, there))
+            ctx.fail(found, here, there, expected="the same operations on every binding")
 
 
 async def tasks_are_the_same(ctx: Context) -> None:
@@ -242,10 +240,9 @@ async def tasks_are_the_same(ctx: Context) -> None:
     ctx.needed(here, "GetTask", "GET-001")
     if not there.ok:
         found = f"a task made on {ctx.binding} is unknown on {model.binding}: {there.describe()}"
-        ctx.fail(found, expected="the same task", replies=(here, there))
+        ctx.fail(found, here, there, expected="the same task")
     elif comparable(here.result) != comparable(there.result):
-        found = f"GetTask differs between {ctx.binding} and {model.binding}"
-        ctx.fail(found, expected="the same task", replies=(here, there))
+        ctx.fail(f"GetTask differs between {ctx.binding} and {model.binding}", here, there, expected="the same task")
 
 
 def comparable(value: Any) -> str:
@@ -289,7 +286,7 @@ async def errors_are_the_same(ctx: Context) -> None:
         ctx.skip_if_refused(here)
         if not _same_error(here, there):
             found = f"{what}: {ctx.binding} {here.describe()[:200]}; {model.binding} {there.describe()[:200]}"
-            ctx.fail(found, expected="the same error on every binding", replies=(here, there))
+            ctx.fail(found, here, there, expected="the same error on every binding")
 
 
 def _same_error(one: WireReply, other: WireReply) -> bool:
@@ -317,10 +314,10 @@ async def streams_are_the_same(ctx: Context) -> None:
     short, long = sorted((one, other), key=len)
     if not is_suffix(short, long) or not short:
         found = f"{ctx.binding} had {len(one)} updates, {model.binding} {len(other)}, and they are not the same"
-        ctx.fail(found, expected="the same events on every binding", replies=(here, there))
+        ctx.fail(found, here, there, expected="the same events on every binding")
         return
     # A later subscriber has the earlier events in its first task, so that both end with the same artifacts.
     built, modelled = (comparable(rebuild(stream).artifacts) for stream in streams)
     if built != modelled:
         found = f"the artifacts of the stream on {ctx.binding} are not those on {model.binding}"
-        ctx.fail(found, expected="the same events on every binding", replies=(here, there))
+        ctx.fail(found, here, there, expected="the same events on every binding")

@@ -221,12 +221,12 @@ async def data_model(ctx: Context) -> None:
             # protobuf leaves empty strings and zeros out of a message, so their absence there says nothing.
             if ctx.binding == "GRPC" and problem.pointer.strip("/") in _LIST:
                 continue
-            ctx.fail(problem.found, pointer=problem.pointer, replies=[reply])
+            ctx.fail(problem.found, reply, pointer=problem.pointer)
             return
         if ctx.requirement.id == "DM-006" and (repeated := next(_repeated_artifact(value), None)):
             # No sentence forbids it.
             expected = "each piece of the answer in one artifact"
-            ctx.warn(repeated.found, pointer=repeated.pointer, expected=expected, replies=[reply])
+            ctx.warn(repeated.found, reply, pointer=repeated.pointer, expected=expected)
             return
 
 
@@ -239,7 +239,7 @@ async def milliseconds(ctx: Context) -> None:
         ctx.skip("no status has a timestamp")
     if not any(re.search(r"\.\d{3,}", stamp) for stamp, _ in stamps):
         stamp, reply = stamps[0]
-        ctx.fail(f"timestamps such as {stamp!r}", pointer="/task/status/timestamp", replies=[reply])
+        ctx.fail(f"timestamps such as {stamp!r}", reply, pointer="/task/status/timestamp")
 
 
 # -- parts --
@@ -282,8 +282,8 @@ def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any
     if found != [value] or any(isinstance(f, bool) is not isinstance(value, bool) for f in found):
         ctx.fail(
             f"sent the data {json.dumps(value)}, the history has {_returned(found, parts)}",
+            reply,
             pointer=f"{pointer}/parts",
-            replies=[reply],
         )
 
 
@@ -311,7 +311,7 @@ async def raw_is_base64(ctx: Context) -> None:
             # validate=True: otherwise Python passes over every character that is not base64.
             base64.b64decode(content, validate=True)
         except (binascii.Error, ValueError, TypeError):
-            ctx.fail(f"raw is {content!r:.80}", pointer=f"{pointer}/raw", expected="base64", replies=[reply])
+            ctx.fail(f"raw is {content!r:.80}", reply, pointer=f"{pointer}/raw", expected="base64")
 
 
 async def names_of_files(ctx: Context) -> None:
@@ -320,7 +320,7 @@ async def names_of_files(ctx: Context) -> None:
     for pointer, part in parts:
         old = [name for name in _OLD_NAMES if name in part]
         if old:
-            ctx.fail(f"the part has {old}", pointer=pointer, expected="url, filename, mediaType", replies=[reply])
+            ctx.fail(f"the part has {old}", reply, pointer=pointer, expected="url, filename, mediaType")
     if reply.ok and not ctx.findings and not any("url" in part for _, part in parts):
         ctx.skip("the scenario url gave no part with url")
 
@@ -329,8 +329,8 @@ async def one_content(ctx: Context) -> None:
     """Look at every part of ordinary answers."""
     for reply, part in await objects(ctx, "part"):
         if sum(name in part.value for name in CONTENTS) != 1:
-            ctx.fail(f"a part has the members {sorted(part.value)}", pointer=part.pointer, replies=[reply])
+            ctx.fail(f"a part has the members {sorted(part.value)}", reply, pointer=part.pointer)
             return
         if "kind" in part.value:
-            ctx.fail(f"kind {part.value['kind']!r}", pointer=f"{part.pointer}/kind", replies=[reply])
+            ctx.fail(f"kind {part.value['kind']!r}", reply, pointer=f"{part.pointer}/kind")
             return

@@ -27,7 +27,7 @@ async def interface_is_true(ctx: Context) -> None:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()
         pointer = "/supportedInterfaces" if ctx.version != "0.3" else ""
-        ctx.fail(found, expected=wanted, pointer=pointer, replies=[reply])
+        ctx.fail(found, reply, expected=wanted, pointer=pointer)
 
 
 def _is_web_server(reply: WireReply) -> bool:
@@ -49,7 +49,7 @@ async def no_undeclared_binding(ctx: Context) -> None:
     reply = await _ask_rpc(ctx) if other == "JSONRPC" else await _ask_rest(ctx)
     if _speaks(reply, other):
         found = f"{other} is served at {reply.exchange.url} and not declared"
-        ctx.fail(found, pointer="/supportedInterfaces", fix=f"declare the {other} interface", replies=[reply])
+        ctx.fail(found, reply, pointer="/supportedInterfaces", fix=f"declare the {other} interface")
 
 
 async def _ask_rest(ctx: Context) -> WireReply:
@@ -106,8 +106,7 @@ async def card_or_not_configured(ctx: Context) -> None:
     """With the capability there is a card, or the error that says that none is configured."""
     reply = await extended(ctx)
     if not reply.ok:
-        expected = "a card, or ExtendedAgentCardNotConfiguredError"
-        ctx.fail(f"{OPERATION}: {reply.describe()}", expected=expected, replies=(reply,))
+        ctx.fail(f"{OPERATION}: {reply.describe()}", reply, expected="a card, or ExtendedAgentCardNotConfiguredError")
 
 
 async def credentials_are_needed(ctx: Context) -> None:
@@ -117,7 +116,7 @@ async def credentials_are_needed(ctx: Context) -> None:
     if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
     if not reply.is_refused:
-        ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
+        ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", reply, expected="a refusal")
 
 
 async def card_is_valid(ctx: Context) -> None:
@@ -128,7 +127,7 @@ async def card_is_valid(ctx: Context) -> None:
     for finding in judged(ctx, reply):
         if finding.severity == "error" and (finding.rule, finding.pointer) not in known:
             found = f"{finding.rule}: {finding.found}"
-            ctx.fail(found, pointer=finding.pointer, expected=finding.expected, fix=finding.fix, replies=(reply,))
+            ctx.fail(found, reply, pointer=finding.pointer, expected=finding.expected, fix=finding.fix)
 
 
 async def caching_is_controlled(ctx: Context) -> None:
@@ -136,10 +135,10 @@ async def caching_is_controlled(ctx: Context) -> None:
     reply = ctx.needed(await extended(ctx), OPERATION, "XCARD-002")
     directives = reply.headers.get("cache-control", "").lower()
     if not directives:
-        ctx.fail("no Cache-Control", expected="Cache-Control: private, with max-age", replies=(reply,))
+        ctx.fail("no Cache-Control", reply, expected="Cache-Control: private, with max-age")
     elif "public" in directives:
         found = f"Cache-Control is {directives!r}: shared caches may give the card to others"
-        ctx.fail(found, expected="Cache-Control: private", replies=(reply,))
+        ctx.fail(found, reply, expected="Cache-Control: private")
 
 
 async def card_has_no_secrets(ctx: Context) -> None:
@@ -148,7 +147,7 @@ async def card_has_no_secrets(ctx: Context) -> None:
     # Only this rule's finding: XCARD-004 judges all others.
     for finding in judged(ctx, reply):
         if finding.rule == SECRETS_RULE:
-            ctx.fail(finding.found, pointer=finding.pointer, expected=finding.expected, replies=(reply,))
+            ctx.fail(finding.found, reply, pointer=finding.pointer, expected=finding.expected)
 
 
 # -- tenants --
@@ -177,8 +176,7 @@ async def tenant_is_served(ctx: Context) -> None:
         # A tenant that is only looked at when sending would lose its task here.
         again = await ctx.call("GetTask", {"id": event.task_id})
         if not again.ok:
-            found = f"the tenant's own task: {again.describe()}"
-            ctx.fail(found, expected="the Task", replies=(reply, again))
+            ctx.fail(f"the tenant's own task: {again.describe()}", reply, again, expected="the Task")
     await _others_are_served(ctx)
 
 
@@ -194,7 +192,7 @@ async def _others_are_served(ctx: Context) -> None:
         # The credentials may be those of one tenant.
         if not reply.is_refused and not _says_not_found(reply):
             found = f"an unknown task, asked of the tenant {tenant!r}, which the card names, too: {reply.describe()}"
-            ctx.fail(found, expected=f"TaskNotFoundError, as of {ctx.target.tenant!r}", replies=(reply, own))
+            ctx.fail(found, reply, own, expected=f"TaskNotFoundError, as of {ctx.target.tenant!r}")
 
 
 def _says_not_found(reply: WireReply) -> bool:
@@ -216,7 +214,7 @@ async def tenants_are_apart(ctx: Context) -> None:
         reply = await ctx.call("GetTask", {"id": task["id"], "tenant": tenant})
         if reply.ok:
             found = f"the task of tenant {ctx.target.tenant!r} is visible in tenant {tenant!r}"
-            ctx.fail(found, expected=f"TaskNotFoundError: {TENANT_IS_BOUND}", replies=(reply,))
+            ctx.fail(found, reply, expected=f"TaskNotFoundError: {TENANT_IS_BOUND}")
 
 
 async def lists_of_tenants_are_apart(ctx: Context) -> None:
@@ -229,5 +227,4 @@ async def lists_of_tenants_are_apart(ctx: Context) -> None:
         pages = await walk(ctx, most=ALL_PAGES, tenant=tenant)
         if task.get("id") in ids_on(pages):
             found = f"the list of tenant {tenant!r} has a task of {ctx.target.tenant!r}"
-            expected = f"that tenant's tasks only: {TENANT_IS_BOUND}"
-            ctx.fail(found, pointer="/tasks", expected=expected, replies=pages[-1:])
+            ctx.fail(found, *pages[-1:], pointer="/tasks", expected=f"that tenant's tasks only: {TENANT_IS_BOUND}")

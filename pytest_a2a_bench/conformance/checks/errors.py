@@ -110,7 +110,7 @@ async def error_table(ctx: Context) -> None:
     reply = await provoke(ctx)
     error = reply.error
     if reply.problem:
-        ctx.fail(reply.problem, replies=[reply])
+        ctx.fail(reply.problem, reply)
         return
     # A server that ignores the version answers the question itself; VER checks judge that.
     if error is None or (error.may_be("TaskNotFoundError") and name == "VersionNotSupported"):
@@ -120,9 +120,9 @@ async def error_table(ctx: Context) -> None:
         return
     if old and found == old:
         text = f"{found}, which was right in 1.0.0; 1.0.1 changed it"
-        ctx.warn(text, expected=str(wanted), fix=f"answer with {wanted}", replies=[reply])
+        ctx.warn(text, reply, expected=str(wanted), fix=f"answer with {wanted}")
         return
-    ctx.fail(f"{row.name} is answered with {error}", expected=str(wanted), fix=f"answer with {wanted}", replies=[reply])
+    ctx.fail(f"{row.name} is answered with {error}", reply, expected=str(wanted), fix=f"answer with {wanted}")
 
 
 def _numbers(place: str, row: ErrorRow, error: ReplyError) -> tuple[Any, Any, Any]:
@@ -149,9 +149,9 @@ async def rpc_error_shape(ctx: Context) -> None:
             continue
         code, message = (raw.get("code"), raw.get("message")) if isinstance(raw, Mapping) else (None, None)
         if not isinstance(code, int) or isinstance(code, bool):
-            ctx.fail(f"code is {code!r}", pointer="/error/code", replies=[reply])
+            ctx.fail(f"code is {code!r}", reply, pointer="/error/code")
         if not isinstance(message, str) or not message.strip():
-            ctx.fail(f"message is {message!r}", pointer="/error/message", replies=[reply])
+            ctx.fail(f"message is {message!r}", reply, pointer="/error/message")
 
 
 async def rpc_error_data(ctx: Context) -> None:
@@ -161,21 +161,21 @@ async def rpc_error_data(ctx: Context) -> None:
         data = raw.get("data") if isinstance(raw, Mapping) else None
         good = isinstance(data, list) and all(isinstance(d, Mapping) and isinstance(d.get("@type"), str) for d in data)
         if data is not None and not good:
-            ctx.fail(f"data is {data!r:.200}", pointer="/error/data", replies=[reply])
+            ctx.fail(f"data is {data!r:.200}", reply, pointer="/error/data")
 
 
 async def error_info(ctx: Context) -> None:
     """Look at ErrorInfo of TaskNotFoundError."""
     reply = await unknown_task(ctx)
     if reply.error is None:
-        ctx.fail(reply.describe(), expected="TaskNotFoundError", replies=[reply])
+        ctx.fail(reply.describe(), reply, expected="TaskNotFoundError")
         return
     info = reply.error.detail(ERROR_INFO)
     if info is None:
-        ctx.fail("the error has no google.rpc.ErrorInfo", pointer="/error/details", replies=[reply])
+        ctx.fail("the error has no google.rpc.ErrorInfo", reply, pointer="/error/details")
     elif info.get("reason") != "TASK_NOT_FOUND" or info.get("domain") != DOMAIN:
         found = f"reason {info.get('reason')!r}, domain {info.get('domain')!r}"
-        ctx.fail(found, expected=f"reason 'TASK_NOT_FOUND', domain {DOMAIN!r}", replies=[reply])
+        ctx.fail(found, reply, expected=f"reason 'TASK_NOT_FOUND', domain {DOMAIN!r}")
 
 
 async def every_error_has_its_reason(ctx: Context) -> None:
@@ -195,8 +195,7 @@ async def every_error_has_its_reason(ctx: Context) -> None:
             continue
         if info is None or info.get("reason") != row.reason or info.get("domain") != DOMAIN:
             found = f"{row.name} has ErrorInfo {dict(info) if info is not None else None!r}"
-            expected = f"reason {row.reason!r}, domain {DOMAIN!r}"
-            ctx.fail(found, pointer="/error/details", expected=expected, replies=(reply,))
+            ctx.fail(found, reply, pointer="/error/details", expected=f"reason {row.reason!r}, domain {DOMAIN!r}")
 
 
 def _has_status(ctx: Context, error: Any, row: Any) -> bool:
@@ -207,16 +206,16 @@ async def rest_error_shape(ctx: Context) -> None:
     """Look at the members of an error; problem+json is in examples of the specification, hence only a warning."""
     for reply in (await unknown_task(ctx), await invalid_send(ctx)):
         if reply.error is None:
-            ctx.fail(reply.describe(), expected="an error", replies=[reply])
+            ctx.fail(reply.describe(), reply, expected="an error")
             continue
         document = reply.document
         raw = document.get("error") if isinstance(document, Mapping) else None
         if isinstance(raw, Mapping):
             _rest_members(ctx, reply, raw)
         elif reply.content_type == "application/problem+json":
-            ctx.warn("the error is problem+json, as in §3.3 and against §11.6", pointer="/error", replies=[reply])
+            ctx.warn("the error is problem+json, as in §3.3 and against §11.6", reply, pointer="/error")
         else:
-            ctx.fail(f"the body is {reply.exchange.response!r:.200}", pointer="/error", replies=[reply])
+            ctx.fail(f"the body is {reply.exchange.response!r:.200}", reply, pointer="/error")
 
 
 def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> None:
@@ -233,7 +232,7 @@ def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> Non
         if not good
     ]
     for name in wrong:
-        ctx.fail(f"{name} is {raw.get(name)!r:.150}", pointer=f"/error/{name}", replies=[reply])
+        ctx.fail(f"{name} is {raw.get(name)!r:.150}", reply, pointer=f"/error/{name}")
 
 
 async def field_violations(ctx: Context) -> None:
@@ -244,7 +243,7 @@ async def field_violations(ctx: Context) -> None:
     detail = reply.error.detail(BAD_REQUEST)
     violations = detail.get("fieldViolations") if detail is not None else None
     if not (isinstance(violations, list) and violations):
-        ctx.fail("a validation error without BadRequest.fieldViolations", pointer="/error/data", replies=[reply])
+        ctx.fail("a validation error without BadRequest.fieldViolations", reply, pointer="/error/data")
 
 
 # -- JSON-RPC itself --
@@ -275,8 +274,7 @@ async def broken_request(ctx: Context) -> None:
     # JSON-RPC 2.0 fixes these numbers itself, so there is no tolerance.
     code = reply.error.code if reply.error is not None else None
     if code != ERRORS[name].code:
-        found = f"{what}: {instead(reply)}"
-        ctx.fail(found, expected=f"{name} ({ERRORS[name].code})", replies=[reply])
+        ctx.fail(f"{what}: {instead(reply)}", reply, expected=f"{name} ({ERRORS[name].code})")
 
 
 async def old_method_name(ctx: Context) -> None:
@@ -293,7 +291,7 @@ async def old_method_name(ctx: Context) -> None:
             # With a version header of 1.0 the method of 0.3 need not be served.
             ctx.excuse(reply)
             ctx.skip("the endpoint serves 0.3 too, though the card does not declare it")
-        ctx.fail(reply.describe(), expected="MethodNotFoundError (-32601)", replies=[reply, old])
+        ctx.fail(reply.describe(), reply, old, expected="MethodNotFoundError (-32601)")
 
 
 async def response_id(ctx: Context) -> None:
@@ -308,14 +306,14 @@ async def response_id(ctx: Context) -> None:
 
 def _same_id(ctx: Context, reply: WireReply, rpc_id: Any) -> None:
     if not isinstance(reply.document, Mapping):
-        ctx.fail(reply.describe(), expected="a JSON-RPC answer, or an error in that form", replies=[reply])
+        ctx.fail(reply.describe(), reply, expected="a JSON-RPC answer, or an error in that form")
         return
     if "id" not in reply.document:
-        ctx.fail("the answer has no id", pointer="/id", expected=f"id {rpc_id!r}", replies=[reply])
+        ctx.fail("the answer has no id", reply, pointer="/id", expected=f"id {rpc_id!r}")
         return
     found = reply.document.get("id")
     if found != rpc_id or type(found) is not type(rpc_id):
-        ctx.fail(f"the id is {found!r}", pointer="/id", expected=f"id {rpc_id!r}", replies=[reply])
+        ctx.fail(f"the id is {found!r}", reply, pointer="/id", expected=f"id {rpc_id!r}")
 
 
 async def results_have_the_id(ctx: Context) -> None:
@@ -330,7 +328,7 @@ async def results_have_the_id(ctx: Context) -> None:
             continue
         if reply.document.get("id") != sent:
             found = f"the id of a result is {reply.document.get('id')!r}"
-            ctx.fail(found, pointer="/id", expected=f"id {sent!r}", replies=(reply,))
+            ctx.fail(found, reply, pointer="/id", expected=f"id {sent!r}")
             return
 
 
@@ -348,12 +346,12 @@ async def agent_failure(ctx: Context) -> None:
     """Let the agent's own code break."""
     reply = await _crash(ctx)
     if reply.problem:
-        ctx.fail(reply.problem, expected="a failed task or an internal error", replies=[reply])
+        ctx.fail(reply.problem, reply, expected="a failed task or an internal error")
     elif reply.error is None and state_of(task_in(reply.result)) not in _CRASH_STATES:
         ctx.skip("the prompt of the scenario 'crash' does not make the agent break")
     elif ctx.binding == "HTTP+JSON" and reply.error is not None and not isinstance(reply.document, Mapping):
         found = f"HTTP {reply.status} with {reply.exchange.response!r:.150}"
-        ctx.fail(found, expected="a failed task or an internal error in JSON", replies=[reply])
+        ctx.fail(found, reply, expected="a failed task or an internal error in JSON")
 
 
 async def no_stack_trace(ctx: Context) -> None:
@@ -361,7 +359,7 @@ async def no_stack_trace(ctx: Context) -> None:
     reply = await _crash(ctx)
     # Inside a JSON text line breaks are escaped, and the trace is found by its lines.
     if _TRACE.search(reply.exchange.response.replace("\\n", "\n").replace('\\"', '"')):
-        ctx.fail("the answer has a stack trace", fix="log it, and answer with a short message", replies=[reply])
+        ctx.fail("the answer has a stack trace", reply, fix="log it, and answer with a short message")
 
 
 async def large_request(ctx: Context) -> None:
@@ -372,4 +370,4 @@ async def large_request(ctx: Context) -> None:
     # An agent may refuse that much in whatever words; it may not break.
     broken = reply.error is not None and (reply.error.may_be("InternalError") or (reply.status or 0) >= 500)
     if reply.status is None or broken:
-        ctx.fail(f"10 MB: {reply.describe()}", expected="a result or an error", replies=[reply])
+        ctx.fail(f"10 MB: {reply.describe()}", reply, expected="a result or an error")

@@ -121,8 +121,7 @@ async def page_token_is_always_there(ctx: Context) -> None:
             found = f"nextPageToken is {token!r} on {'the last' if last else 'a page that others follow'}"
         else:
             continue
-        expected = 'a token on every page, "" on the last'
-        ctx.fail(found, pointer="/nextPageToken", expected=expected, replies=(reply,))
+        ctx.fail(found, reply, pointer="/nextPageToken", expected='a token on every page, "" on the last')
 
 
 async def required_members_are_there(ctx: Context) -> None:
@@ -132,13 +131,12 @@ async def required_members_are_there(ctx: Context) -> None:
     for name in (context_id, ctx.unknown_id()):
         reply = await ctx.call("ListTasks", {"contextId": name})
         if not reply.ok or not isinstance(reply.result, Mapping):
-            ctx.fail(f"ListTasks: {reply.describe()}", expected="a page of tasks", replies=(reply,))
+            ctx.fail(f"ListTasks: {reply.describe()}", reply, expected="a page of tasks")
             return
         for wanted in ("tasks", "pageSize", "totalSize"):
             value = member(reply, wanted)
             if not (isinstance(value, list) if wanted == "tasks" else _is_whole(value)):
-                found = f"{wanted} is {value!r}"
-                ctx.fail(found, pointer=f"/{wanted}", expected=f"{wanted} on every page", replies=(reply,))
+                ctx.fail(f"{wanted} is {value!r}", reply, pointer=f"/{wanted}", expected=f"{wanted} on every page")
 
 
 async def artifacts_are_left_out(ctx: Context) -> None:
@@ -147,7 +145,7 @@ async def artifacts_are_left_out(ctx: Context) -> None:
     for extra in ({}, {"includeArtifacts": False}):
         reply = await listed(ctx, contextId=context_id, **extra)
         if any("artifacts" in task for task in tasks_of(reply)):
-            ctx.fail("tasks have artifacts", pointer="/tasks", expected="no member artifacts", replies=(reply,))
+            ctx.fail("tasks have artifacts", reply, pointer="/tasks", expected="no member artifacts")
 
 
 async def artifacts_come_when_asked_for(ctx: Context) -> None:
@@ -158,8 +156,7 @@ async def artifacts_come_when_asked_for(ctx: Context) -> None:
         whole = await ctx.get_task(str(task.get("id")))
         if whole.ok and whole.result.get("artifacts") and not task.get("artifacts"):
             found = f"task {task.get('id')!r} comes without its artifacts"
-            expected = "the artifacts that GetTask returns"
-            ctx.fail(found, pointer="/tasks", expected=expected, replies=(reply, whole))
+            ctx.fail(found, reply, whole, pointer="/tasks", expected="the artifacts that GetTask returns")
             return
 
 
@@ -174,7 +171,7 @@ async def newest_come_first(ctx: Context) -> None:
         ctx.skip("the tasks have no timestamps, so their order cannot be judged")
     if known != sorted(known, reverse=True):
         found = f"timestamps are in the order {[str(time) for time in known]}"
-        ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=tuple(pages[-3:]))
+        ctx.fail(found, *tuple(pages[-3:]), pointer="/tasks", expected="the newest status first")
 
 
 class TwoTasks(NamedTuple):
@@ -208,7 +205,7 @@ async def order_is_that_of_status(ctx: Context) -> None:
     got = ids_on(pages)
     if newer is not None and older is not None and newer > older and got.index(two.newer) > got.index(two.older):
         found = "a task with an older status comes before one that was made earlier and has a newer status"
-        ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=pages[-3:])
+        ctx.fail(found, *pages[-3:], pointer="/tasks", expected="the newest status first")
 
 
 async def pages_are_disjoint_and_complete(ctx: Context) -> None:
@@ -220,7 +217,7 @@ async def pages_are_disjoint_and_complete(ctx: Context) -> None:
         if sorted(got) != sorted(ids):
             found = f"pages of {size} gave {len(got)} tasks ({len(set(got))} different) of {len(ids)}"
             # The last pages show the repetition or the gap; all of them would fill the report.
-            ctx.fail(found, pointer="/tasks", expected="every task exactly once", replies=tuple(pages[-3:]))
+            ctx.fail(found, *tuple(pages[-3:]), pointer="/tasks", expected="every task exactly once")
 
 
 async def default_page_is_at_most_fifty(ctx: Context) -> None:
@@ -229,7 +226,7 @@ async def default_page_is_at_most_fifty(ctx: Context) -> None:
     size = member(reply, "pageSize")
     if len(tasks_of(reply)) > 50 or (isinstance(size, int | float) and size > 50):
         found = f"{len(tasks_of(reply))} tasks with pageSize {size}"
-        ctx.fail(found, pointer="/pageSize", expected="at most 50", replies=(reply,))
+        ctx.fail(found, reply, pointer="/pageSize", expected="at most 50")
 
 
 async def default_page_of_many(ctx: Context) -> None:
@@ -240,7 +237,7 @@ async def default_page_of_many(ctx: Context) -> None:
     reply = await listed(ctx)
     if len(tasks_of(reply)) > PAGE:
         found = f"{len(tasks_of(reply))} tasks come on a page of no given size"
-        ctx.fail(found, pointer="/tasks", expected=f"at most {PAGE}", replies=(reply,))
+        ctx.fail(found, reply, pointer="/tasks", expected=f"at most {PAGE}")
 
 
 async def page_size_is_a_bound(ctx: Context) -> None:
@@ -248,8 +245,7 @@ async def page_size_is_a_bound(ctx: Context) -> None:
     context_id, _ = await own(ctx)
     reply = await listed(ctx, contextId=context_id, pageSize=1)
     if len(tasks_of(reply)) > 1:
-        found = f"pageSize 1 gives {len(tasks_of(reply))} tasks"
-        ctx.fail(found, pointer="/tasks", expected="at most one task", replies=(reply,))
+        ctx.fail(f"pageSize 1 gives {len(tasks_of(reply))} tasks", reply, pointer="/tasks", expected="at most one task")
 
 
 async def page_size_has_limits(ctx: Context) -> None:
@@ -260,7 +256,7 @@ async def page_size_has_limits(ctx: Context) -> None:
         if reply.ok:
             # AIP-158, which section 10 leans on, has servers coerce what is above their maximum.
             found = f"pageSize {size}: {len(tasks_of(reply))} tasks, with pageSize {member(reply, 'pageSize')}"
-            ctx.warn(found, expected="InvalidParamsError (-32602)", replies=(reply,))
+            ctx.warn(found, reply, expected="InvalidParamsError (-32602)")
         else:
             ctx.expect_error(reply, "InvalidParamsError", what=f"pageSize {size}")
 
@@ -273,7 +269,7 @@ async def context_filters(ctx: Context) -> None:
     pages = await walk(ctx, contextId=context_id)
     if sorted(got := ids_on(pages)) != sorted(ids):
         found = f"{len(got)} tasks for a context that has {len(ids)}"
-        ctx.fail(found, pointer="/tasks", expected="exactly the tasks of the context", replies=tuple(pages[-3:]))
+        ctx.fail(found, *tuple(pages[-3:]), pointer="/tasks", expected="exactly the tasks of the context")
 
 
 async def context_is_the_whole_id(ctx: Context) -> None:
@@ -288,7 +284,7 @@ async def context_is_the_whole_id(ctx: Context) -> None:
     wrong = [task for page in pages for task in tasks_of(page) if task.get("contextId") != short]
     if wrong:
         found = f"the list for contextId {short!r} has a task of {wrong[0].get('contextId')!r}"
-        ctx.fail(found, pointer="/tasks", expected="that context's tasks only", replies=pages[-3:])
+        ctx.fail(found, *pages[-3:], pointer="/tasks", expected="that context's tasks only")
 
 
 async def status_filters(ctx: Context) -> None:
@@ -303,9 +299,7 @@ async def status_filters(ctx: Context) -> None:
         wanted = sorted(key for key, state in states.items() if state == neutral)
         if sorted(got := ids_on(pages)) != wanted:
             found = f"{len(got)} tasks for {name} in a context where {len(wanted)} of {len(ids)} are"
-            ctx.fail(
-                found, pointer="/tasks", expected="exactly the tasks in that state", replies=(whole[-1], pages[-1])
-            )
+            ctx.fail(found, whole[-1], pages[-1], pointer="/tasks", expected="exactly the tasks in that state")
 
 
 _LISTED = ("completed", "failed", "canceled", "rejected", "input-required")
@@ -325,7 +319,7 @@ async def every_state_filters(ctx: Context) -> None:
             pages = await walk(ctx, contextId=task.get("contextId"), status=name)
             if (task.get("id") in ids_on(pages)) is not (asked == state):
                 found = f"status {name} {'gives' if asked != state else 'does not give'} a task that is {state}"
-                ctx.fail(found, pointer="/tasks", expected="exactly the tasks in that state", replies=pages[-3:])
+                ctx.fail(found, *pages[-3:], pointer="/tasks", expected="exactly the tasks in that state")
                 return
 
 
@@ -338,14 +332,13 @@ async def time_filters(ctx: Context) -> None:
         ctx.skip("the tasks have no timestamps, so the filter cannot be judged")
     future = await listed(ctx, contextId=context_id, statusTimestampAfter="2999-01-01T00:00:00Z")
     if tasks_of(future):
-        ctx.fail("tasks come from the year 2999", pointer="/tasks", expected="no tasks", replies=(future,))
+        ctx.fail("tasks come from the year 2999", future, pointer="/tasks", expected="no tasks")
     # Taken from the list itself: the agent's clock need not be this machine's.
     newest = max(stamps, key=lambda stamp: parse_timestamp(stamp) or 0)
     pages = await walk(ctx, contextId=context_id, statusTimestampAfter=newest)
     if newest not in _stamps(pages):
         found = f"the task of {newest} is not among those from {newest} on"
-        expected = "times greater than or equal"
-        ctx.fail(found, pointer="/tasks", expected=expected, replies=(*whole[:1], *pages[-1:]))
+        ctx.fail(found, *whole[:1], *pages[-1:], pointer="/tasks", expected="times greater than or equal")
 
 
 def _stamps(pages: Iterable[WireReply]) -> list[Any]:
@@ -375,7 +368,7 @@ async def history_is_limited(ctx: Context) -> None:
         most = max((len(history_of(task)) for task in tasks_of(reply)), default=0)
         if most > length:
             found = f"historyLength {length} gives tasks with {most} messages"
-            ctx.fail(found, pointer="/tasks", expected=f"at most {length}", replies=(reply,))
+            ctx.fail(found, reply, pointer="/tasks", expected=f"at most {length}")
 
 
 async def history_of_several_messages_is_limited(ctx: Context) -> None:
@@ -385,7 +378,7 @@ async def history_of_several_messages_is_limited(ctx: Context) -> None:
         for task in tasks_of(reply):
             if len(history_of(task)) > 1:
                 found = f"historyLength 1 gives a task with {len(history_of(task))} messages"
-                ctx.fail(found, pointer="/tasks", expected="at most 1", replies=(reply,))
+                ctx.fail(found, reply, pointer="/tasks", expected="at most 1")
                 return
 
 
@@ -398,4 +391,4 @@ async def total_counts_before_paging(ctx: Context) -> None:
         total = member(reply, "totalSize")
         if total != len(ids):
             found = f"totalSize is {total!r} with pageSize {size}; the context has {len(ids)} tasks"
-            ctx.fail(found, pointer="/totalSize", expected=str(len(ids)), replies=(reply,))
+            ctx.fail(found, reply, pointer="/totalSize", expected=str(len(ids)))

@@ -32,9 +32,7 @@ async def generated_context_is_returned(ctx: Context) -> None:
     event = read_event(reply.result)
     if not event.context_id:
         expected = "the contextId that the agent made"
-        ctx.fail(
-            "the response has no contextId", pointer=f"/{event.kind}/contextId", expected=expected, replies=(reply,)
-        )
+        ctx.fail("the response has no contextId", reply, pointer=f"/{event.kind}/contextId", expected=expected)
 
 
 async def given_context_is_kept(ctx: Context) -> None:
@@ -48,8 +46,7 @@ async def given_context_is_kept(ctx: Context) -> None:
     event = read_event(ctx.needed(reply, "sending a message with a contextId").result)
     if event.context_id != wanted:
         found = f"contextId {wanted!r} became {event.context_id!r}"
-        expected = "the client's contextId, or an error"
-        ctx.fail(found, pointer=f"/{event.kind}/contextId", expected=expected, replies=(reply,))
+        ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected="the client's contextId, or an error")
 
 
 async def task_ids_are_unique(ctx: Context) -> None:
@@ -61,7 +58,7 @@ async def task_ids_are_unique(ctx: Context) -> None:
     ids = [ctx.task_of(reply, "a message in a known context", "MT-007").get("id") for reply in replies]
     if len(set(ids)) != len(ids):
         found = f"{len(ids)} messages gave tasks {ids}"
-        ctx.fail(found, pointer="/task/id", expected="a new id for each task", replies=replies)
+        ctx.fail(found, *replies, pointer="/task/id", expected="a new id for each task")
 
 
 async def context_is_inferred(ctx: Context) -> None:
@@ -70,11 +67,10 @@ async def context_is_inferred(ctx: Context) -> None:
     reply = await ctx.send(ctx.prompt("input_answer"), taskId=task["id"])
     event = read_event(reply.result)
     if not reply.ok:
-        found = f"a follow-up with taskId only: {reply.describe()}"
-        ctx.fail(found, expected="the context of the task", replies=(reply,))
+        ctx.fail(f"a follow-up with taskId only: {reply.describe()}", reply, expected="the context of the task")
     elif event.context_id != task.get("contextId"):
         found = f"the follow-up is in context {event.context_id!r}, its task in {task.get('contextId')!r}"
-        ctx.fail(found, pointer=f"/{event.kind}/contextId", expected="the task's contextId", replies=(reply,))
+        ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected="the task's contextId")
 
 
 async def mismatching_context_is_refused(ctx: Context) -> None:
@@ -100,7 +96,7 @@ async def waiting_task_goes_on(ctx: Context) -> None:
     if (event.task_id, event.context_id) != (ids["taskId"], ids["contextId"]):
         found = f"the follow-up is task {event.task_id!r} in context {event.context_id!r}"
         expected = f"task {ids['taskId']!r} in context {ids['contextId']!r}"
-        ctx.fail(found, pointer=f"/{event.kind}", expected=expected, replies=(reply,))
+        ctx.fail(found, reply, pointer=f"/{event.kind}", expected=expected)
 
 
 async def context_alone_starts_a_task(ctx: Context) -> None:
@@ -113,10 +109,9 @@ async def context_alone_starts_a_task(ctx: Context) -> None:
     event = read_event(reply.result)
     if event.context_id != task.get("contextId"):
         found = f"the new task is in context {event.context_id!r}"
-        expected = f"context {task.get('contextId')!r}"
-        ctx.fail(found, pointer=f"/{event.kind}/contextId", expected=expected, replies=(reply,))
+        ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected=f"context {task.get('contextId')!r}")
     if event.kind == "task" and event.task_id == task["id"]:
-        ctx.fail("the finished task was used again", pointer="/task/id", expected="a new task", replies=(reply,))
+        ctx.fail("the finished task was used again", reply, pointer="/task/id", expected="a new task")
 
 
 async def references_are_accepted(ctx: Context) -> None:
@@ -135,7 +130,7 @@ async def authorization_is_explained(ctx: Context) -> None:
     message = status.get("message") if isinstance(status, Mapping) else None
     if not isinstance(message, Mapping) or not message.get("parts"):
         expected = "a message in the status that says which authorization is needed"
-        ctx.fail("status has no message", pointer="/status/message", expected=expected, replies=(reply,))
+        ctx.fail("status has no message", reply, pointer="/status/message", expected=expected)
 
 
 async def messages_are_accepted_meanwhile(ctx: Context) -> None:

@@ -54,16 +54,16 @@ async def create_returns_the_config(ctx: Context) -> None:
         reply = await ctx.call(CREATE, params)
         if not reply.ok or not isinstance(reply.result, Mapping):
             found = f"{CREATE}{' with ' + ', '.join(members) if members else ''}: {reply.describe()}"
-            ctx.fail(found, expected="the config with its id", replies=(reply,))
+            ctx.fail(found, reply, expected="the config with its id")
             return
         if reply.result.get("id"):
             ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
         else:
-            ctx.fail("the config has no id", pointer="/id", expected="an id made by the agent", replies=(reply,))
+            ctx.fail("the config has no id", reply, pointer="/id", expected="an id made by the agent")
         for name in ("url", "taskId"):
             if reply.result.get(name) != params[name]:
                 found = f"{name} is {reply.result.get(name)!r}"
-                ctx.fail(found, pointer=f"/{name}", expected=f"{name} {params[name]!r}", replies=(reply,))
+                ctx.fail(found, reply, pointer=f"/{name}", expected=f"{name} {params[name]!r}")
                 return
 
 
@@ -78,7 +78,7 @@ def _same_config(ctx: Context, config: Mapping[str, Any], reply: WireReply, made
     for name in ("id", "url", "taskId"):
         if got.get(name) != config.get(name):
             found = f"{name} is {got.get(name)!r}: {reply.describe()}"
-            ctx.fail(found, pointer=f"/{name}", expected=repr(config.get(name)), replies=(made, reply))
+            ctx.fail(found, made, reply, pointer=f"/{name}", expected=repr(config.get(name)))
             return
 
 
@@ -89,7 +89,7 @@ async def each_config_is_its_own(ctx: Context) -> None:
         result = got.result if isinstance(got.result, Mapping) else {}
         if result.get("url") != made.result.get("url"):
             found = f"of several configurations {made.result.get('id')!r} has url {result.get('url')!r}"
-            ctx.fail(found, pointer="/url", expected=repr(made.result.get("url")), replies=(made, got))
+            ctx.fail(found, made, got, pointer="/url", expected=repr(made.result.get("url")))
 
 
 async def unknown_config_is_not_found(ctx: Context) -> None:
@@ -121,7 +121,7 @@ async def list_returns_all(ctx: Context) -> None:
     if missing:
         expected = f"configs {ids}"
         found_text = f"{len(missing)} of {len(ids)} configs are not listed: {reply.describe()}"
-        ctx.fail(found_text, pointer="/configs", expected=expected, replies=(reply,))
+        ctx.fail(found_text, reply, pointer="/configs", expected=expected)
 
 
 async def several_hooks_are_listed(ctx: Context) -> None:
@@ -134,7 +134,7 @@ async def several_hooks_are_listed(ctx: Context) -> None:
     missing = [m for m in seen.made[:-1] if m.result.get("url") not in urls]
     # They may be gone with the task that they were for.
     if missing and len(missing) < len(seen.made) - 1:
-        ctx.fail(f"{len(missing)} of several configurations are not listed", pointer="/configs", replies=(reply,))
+        ctx.fail(f"{len(missing)} of several configurations are not listed", reply, pointer="/configs")
 
 
 async def delete_ends_the_notifications(ctx: Context) -> None:
@@ -143,11 +143,11 @@ async def delete_ends_the_notifications(ctx: Context) -> None:
     params = {"taskId": task_id, "id": config["id"]}
     reply = await ctx.call(DELETE, params)
     if reply.error is not None or reply.problem:
-        ctx.fail(f"{DELETE}: {reply.describe()}", expected="that it is deleted", replies=(reply,))
+        ctx.fail(f"{DELETE}: {reply.describe()}", reply, expected="that it is deleted")
         return
     gone = await ctx.call(GET, params)
     if gone.error is None:
-        ctx.fail(f"after it was deleted: {gone.describe()}", expected="no such config", replies=(reply, gone))
+        ctx.fail(f"after it was deleted: {gone.describe()}", reply, gone, expected="no such config")
     if ctx.has_prompt("slow"):
         await _left_alone(ctx)
 
@@ -166,7 +166,7 @@ async def _left_alone(ctx: Context) -> None:
         # A short wait: the task is over, and what comes after its end comes soon.
         if await hook.wait(lambda found: len(found) > before, 0.3):
             found = f"{len(hook.deliveries) - before} notifications came after the config was deleted"
-            ctx.fail(found, expected="none", replies=(made, reply))
+            ctx.fail(found, made, reply, expected="none")
 
 
 async def deleting_one_leaves_the_others(ctx: Context) -> None:
@@ -175,7 +175,7 @@ async def deleting_one_leaves_the_others(ctx: Context) -> None:
     kept = [hook for hook in seen.hooks[:-1] if ended(hook.deliveries)]
     if kept and ended(seen.hooks[-1].deliveries):
         found = "the end of the task came to a webhook whose configuration had been deleted"
-        ctx.fail(found, expected="nothing", replies=(seen.made[-1], seen.stored))
+        ctx.fail(found, seen.made[-1], seen.stored, expected="nothing")
 
 
 async def delete_is_idempotent(ctx: Context) -> None:
@@ -187,8 +187,7 @@ async def delete_is_idempotent(ctx: Context) -> None:
         ctx.skip(f"{DELETE} did not work, which PUSH-005 judges: {first.describe()}")
     second = await ctx.call(DELETE, params)
     if second.error is not None or second.problem:
-        found = f"deleting a second time: {second.describe()}"
-        ctx.fail(found, expected="the same as the first time", replies=(first, second))
+        ctx.fail(f"deleting a second time: {second.describe()}", first, second, expected="the same as the first time")
 
 
 async def config_stays(ctx: Context) -> None:
@@ -261,7 +260,7 @@ async def something_is_delivered(ctx: Context) -> None:
         # The task is over: what has not come by now comes soon, if at all.
         if not await hook.wait(timeout=await patience(ctx, made, DELIVERY_SECONDS / 2)):
             found = "the task ended, and no notification came"
-            ctx.fail(found, expected="at least one POST to the webhook", replies=(made, stored))
+            ctx.fail(found, made, stored, expected="at least one POST to the webhook")
 
 
 async def each_hook_is_called(ctx: Context) -> None:
@@ -271,7 +270,7 @@ async def each_hook_is_called(ctx: Context) -> None:
     deaf = [number for number, hook in enumerate(seen.hooks[:-1], 1) if is_over and not hook.deliveries]
     if deaf and len(deaf) < len(seen.hooks) - 1:
         found = f"of {len(seen.hooks) - 1} webhooks of a task number {deaf[0]} got no notification"
-        ctx.fail(found, expected="at least one POST to each webhook", replies=(*seen.made, seen.stored))
+        ctx.fail(found, *seen.made, seen.stored, expected="at least one POST to each webhook")
 
 
 async def payload_is_a_stream_response(ctx: Context) -> None:
@@ -287,7 +286,7 @@ async def payload_has_its_media_type(ctx: Context) -> None:
     for wrong in sorted(types - {"application/a2a+json"}):
         expected = "application/a2a+json"
         # One finding for each wrong type and not for each delivery.
-        ctx.fail(f"Content-Type is {wrong or 'missing'!r}", expected=expected, replies=(seen.reply,))
+        ctx.fail(f"Content-Type is {wrong or 'missing'!r}", seen.reply, expected=expected)
 
 
 async def credentials_are_sent(ctx: Context) -> None:
@@ -298,7 +297,7 @@ async def credentials_are_sent(ctx: Context) -> None:
         # The value is a secret of this run's and is not shown.
         what = "another Authorization header" if "authorization" in bad[0].headers else "no Authorization header"
         found = f"{len(bad)} of {len(seen.deliveries)} notifications have {what}"
-        ctx.fail(found, expected="Authorization: scheme credentials, as configured", replies=(seen.reply,))
+        ctx.fail(found, seen.reply, expected="Authorization: scheme credentials, as configured")
 
 
 def _authorized(delivery: Delivery) -> bool:
@@ -316,7 +315,7 @@ async def each_hook_gets_its_credentials(ctx: Context) -> None:
             found = (
                 f"{len(wrong)} of {len(hook.deliveries)} notifications have the credentials of another webhook, or none"
             )
-            ctx.fail(found, expected="Authorization as configured for that webhook", replies=(made,))
+            ctx.fail(found, made, expected="Authorization as configured for that webhook")
             return
 
 
@@ -325,7 +324,7 @@ async def config_comes_with_the_message(ctx: Context) -> None:
     seen = await delivered(ctx)
     if not seen.deliveries:
         found = "a config that came with the message: no notification"
-        ctx.fail(found, expected="at least one POST to the webhook", replies=(seen.reply, seen.stored))
+        ctx.fail(found, seen.reply, seen.stored, expected="at least one POST to the webhook")
 
 
 async def the_end_is_delivered(ctx: Context) -> None:
@@ -337,8 +336,7 @@ async def the_end_is_delivered(ctx: Context) -> None:
     state = state_of(seen.stored.result)
     if state not in TERMINAL:
         ctx.skip(f"the task of the scenario task did not end: it is {state or seen.stored.describe()}")
-    found = f"the task ended; {show(seen)} did not tell"
-    ctx.fail(found, expected="the terminal state", replies=(seen.reply, seen.stored))
+    ctx.fail(f"the task ended; {show(seen)} did not tell", seen.reply, seen.stored, expected="the terminal state")
 
 
 async def order_is_kept(ctx: Context) -> None:
@@ -377,7 +375,7 @@ async def private_addresses_are_refused(ctx: Context) -> None:
             ctx.created_push_config(str(task["id"]), str(reply.result.get("id")))
             found = f"a webhook at {url} was accepted"
             expected = "an error, so that nobody can use the agent to reach its private network"
-            ctx.fail(found, pointer="/url", expected=expected, replies=(reply,))
+            ctx.fail(found, reply, pointer="/url", expected=expected)
 
 
 async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
@@ -404,8 +402,7 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
             # other checks that is so of every agent; then this one is made again.
             ctx.skip("agent or machine are too busy to tell what an answer waited for")
         found = f"with a webhook that answers after {HELD_UP_SECONDS} s the answer took {taken:.1f} s"
-        expected = f"about {normal:.1f} s, as without it"
-        ctx.fail(f"{found}: {reply.describe()}", expected=expected, replies=(usual, reply))
+        ctx.fail(f"{found}: {reply.describe()}", usual, reply, expected=f"about {normal:.1f} s, as without it")
 
 
 async def scheme_names_have_no_case(ctx: Context) -> None:
@@ -416,8 +413,8 @@ async def scheme_names_have_no_case(ctx: Context) -> None:
         upper = await delivered(ctx)
         if upper.deliveries:
             found = 'with the scheme "bearer" nothing was delivered, with "Bearer" it was'
-            ctx.fail(found, expected="scheme names without regard to case", replies=(seen.reply,))
+            ctx.fail(found, seen.reply, expected="scheme names without regard to case")
         return
     if not all(map(_authorized, seen.deliveries)):
         found = 'with the scheme "bearer" the Authorization header is missing or wrong'
-        ctx.fail(found, expected="Authorization: bearer credentials", replies=(seen.reply,))
+        ctx.fail(found, seen.reply, expected="Authorization: bearer credentials")

@@ -59,16 +59,14 @@ async def one_of_task_and_message(ctx: Context) -> None:
     members = sorted(reply.result) if isinstance(reply.result, Mapping) else []
     # Exactly one of both; members of extensions beside them are allowed.
     if [m for m in members if m in ("task", "message")] not in (["task"], ["message"]):
-        ctx.fail(f"the result has the members {members}", pointer="/result", replies=[reply])
+        ctx.fail(f"the result has the members {members}", reply, pointer="/result")
 
 
 async def blocking_by_default(ctx: Context) -> None:
     """Look at the state of an ordinary task."""
     reply, task = await ordinary_task(ctx)
     if state_of(task) not in SETTLED:
-        ctx.fail(
-            f"the task is returned in state {spelled_state(task)!r}", pointer="/task/status/state", replies=[reply]
-        )
+        ctx.fail(f"the task is returned in state {spelled_state(task)!r}", reply, pointer="/task/status/state")
 
 
 async def blocking_result_is_complete(ctx: Context) -> None:
@@ -86,7 +84,7 @@ async def blocking_result_is_complete(ctx: Context) -> None:
         if task.get(name) != later.result.get(name):
             here, there = (json.dumps(t.get(name), ensure_ascii=False) for t in (task, later.result))
             found = f"{name} is {here:.150} in the reply and {there:.150} in GetTask"
-            ctx.fail(found, pointer=f"/task/{name}", replies=[reply, later])
+            ctx.fail(found, reply, later, pointer=f"/task/{name}")
 
 
 async def started(ctx: Context) -> WireReply:
@@ -105,8 +103,8 @@ async def return_immediately(ctx: Context) -> None:
                 ctx.skip(f"the task of the scenario slow was over after {took:.2f} s: too short to tell")
             ctx.fail(
                 f"after {reply.exchange.seconds:.2f} s the task is returned in state {spelled_state(task)!r}",
+                reply,
                 pointer="/task/status/state",
-                replies=[reply],
             )
 
 
@@ -127,7 +125,7 @@ async def early_task_can_be_followed(ctx: Context) -> None:
         if loop.time() >= until:
             break
         await asyncio.sleep(0.1)
-    ctx.fail(f"the task has not ended after {_FOLLOW_SECONDS:g} s", replies=[reply, later])
+    ctx.fail(f"the task has not ended after {_FOLLOW_SECONDS:g} s", reply, later)
 
 
 async def return_immediately_and_messages(ctx: Context) -> None:
@@ -136,7 +134,7 @@ async def return_immediately_and_messages(ctx: Context) -> None:
     await fixtures.message_reply(ctx)
     reply = await ctx.send(ctx.target.scenarios.get("message"), configuration={"returnImmediately": True})
     if ctx.expect_ok(reply) and message_in(reply.result) is None:
-        ctx.fail("with returnImmediately the answer is no longer a message", expected="the message", replies=[reply])
+        ctx.fail("with returnImmediately the answer is no longer a message", reply, expected="the message")
 
 
 async def terminal_task(ctx: Context) -> None:
@@ -172,9 +170,9 @@ async def unsupported_media_type(ctx: Context) -> None:
         ctx.warn(
             f"a part of the media type {_ODD_MEDIA_TYPE} was accepted, which the card does not declare (a warning: "
             "agents may know more than they declare)",
+            reply,
             expected="ContentTypeNotSupportedError (-32005)",
             fix="refuse media types that the agent ignores",
-            replies=[reply],
         )
         return
     ctx.expect_error(reply, "ContentTypeNotSupportedError")
@@ -188,7 +186,7 @@ async def history_length(ctx: Context) -> None:
         history = task_or_skip(ctx, reply).get("history") or []
         if len(history) > most:
             found = f"historyLength {most} gave {len(history)} messages"
-            ctx.fail(found, pointer="/task/history", expected=f"at most {most}", replies=[reply])
+            ctx.fail(found, reply, pointer="/task/history", expected=f"at most {most}")
 
 
 async def _last_of_two(ctx: Context) -> WireReply:
@@ -216,7 +214,7 @@ async def history_is_the_latest(ctx: Context) -> None:
     some, full = history_of(task), history_of(stored.result)
     if some and full and canonical(some[-1]) != canonical(full[-1]):
         found = "historyLength 1 gives a message that is not the latest"
-        ctx.fail(found, pointer="/task/history/0", expected="the most recent message", replies=(reply, stored))
+        ctx.fail(found, reply, stored, pointer="/task/history/0", expected="the most recent message")
 
 
 async def accepted_output_modes(ctx: Context) -> None:
@@ -239,18 +237,16 @@ async def accepted_output_modes(ctx: Context) -> None:
         got[mode] = _media_types(reply)
     if not got:
         found = f"no result for any output mode that the card declares ({', '.join(modes[:_MODES])})"
-        ctx.fail(
-            f"{found}: {ctx.replies[-1].describe()}", expected="a result", replies=ctx.replies[-len(modes[:_MODES]) :]
-        )
+        ctx.fail(f"{found}: {ctx.replies[-1].describe()}", *ctx.replies[-len(modes[:_MODES]) :], expected="a result")
         return
     kinds = set(got.values())
     # The same whatever was asked for: the parameter is not read.
     if len(got) > 1 and len(kinds) == 1 and any(kinds):
         found = f"asked for {' and '.join(got)} in turn, always got {', '.join(sorted(kinds.pop()))}"
-        ctx.fail(found, pointer="/task/artifacts", replies=ctx.replies[-len(modes[:_MODES]) :])
+        ctx.fail(found, *ctx.replies[-len(modes[:_MODES]) :], pointer="/task/artifacts")
     elif got.get(modes[0]) and modes[0] not in got[modes[0]]:
         found = f"asked for {modes[0]!r}, got {', '.join(sorted(got[modes[0]]))}"
-        ctx.fail(found, pointer="/task/artifacts", replies=ctx.replies[:1])
+        ctx.fail(found, *ctx.replies[:1], pointer="/task/artifacts")
 
 
 def _media_types(reply: WireReply) -> frozenset[str]:
@@ -264,7 +260,7 @@ async def message_has_context(ctx: Context) -> None:
     message = await fixtures.message_reply(ctx)
     if not message.get("contextId"):
         reply = await ctx.said(ctx.target.scenarios.get("message"))
-        ctx.fail("the message has no contextId", pointer="/message/contextId", replies=[reply])
+        ctx.fail("the message has no contextId", reply, pointer="/message/contextId")
 
 
 async def agent_role(ctx: Context) -> None:
@@ -272,7 +268,7 @@ async def agent_role(ctx: Context) -> None:
     for reply, message in await objects(ctx, "message"):
         role = message.value.get("role")
         if message.owner in ("response", "status") and role != "ROLE_AGENT":
-            ctx.fail(f"role {role!r}", pointer=f"{message.pointer}/role", replies=[reply])
+            ctx.fail(f"role {role!r}", reply, pointer=f"{message.pointer}/role")
             return
 
 
@@ -294,7 +290,7 @@ async def repeated_message_id(ctx: Context) -> None:
     for reply in (first, second):
         broken = reply.problem or (reply.error is not None and reply.error.may_be("InternalError"))
         if broken or (reply.ok and task_in(reply.result) is None and message_in(reply.result) is None):
-            ctx.fail(f"a repeated messageId: {reply.describe()}", replies=[first, second])
+            ctx.fail(f"a repeated messageId: {reply.describe()}", first, second)
             return
 
 
@@ -369,7 +365,7 @@ async def _refused(ctx: Context, params: Mapping[str, Any], what: str) -> None:
     reply = await ctx.call("SendMessage", params)
     # Section 5.7 speaks of members that are required: of the others section 3.3.2 alone, which demands it.
     if reply.ok and ctx.requirement.id in _REQUIRED:
-        ctx.warn(f"{what}: it was accepted; {_CONTRADICTION}: {reply.describe()}", expected=_INVALID, replies=[reply])
+        ctx.warn(f"{what}: it was accepted; {_CONTRADICTION}: {reply.describe()}", reply, expected=_INVALID)
         return
     # That number says, too, that the request is at fault; it is the wrong one and no silence.
     ctx.expect_error(reply, "InvalidParamsError", what=what, old_names=("InvalidRequestError",))

@@ -57,13 +57,9 @@ async def answers_with_a_stream(ctx: Context) -> None:
     """A stream is text/event-stream, or a gRPC stream."""
     reply = await ordinary(ctx)
     if not reply.events:
-        ctx.fail(f"no stream: {reply.describe()}", expected="a stream of events", replies=(reply,))
+        ctx.fail(f"no stream: {reply.describe()}", reply, expected="a stream of events")
     elif ctx.target.binding != "GRPC" and reply.content_type != "text/event-stream":
-        ctx.fail(
-            f"Content-Type is {reply.content_type or 'missing'!r}",
-            expected="text/event-stream",
-            replies=(reply,),
-        )
+        ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
 
 
 async def starts_with_task_or_message(ctx: Context) -> None:
@@ -82,7 +78,7 @@ async def message_stream_is_one_event(ctx: Context) -> None:
         ctx.skip(f"the scenario message gives a {events[0].kind or 'stream of no known kind'}, not a Message")
     ctx.report_problems(order_of_kinds(events), reply)
     if not reply.ended:
-        ctx.fail("the stream stays open after the Message", expected="the end of the stream", replies=(reply,))
+        ctx.fail("the stream stays open after the Message", reply, expected="the end of the stream")
 
 
 async def updates_follow_the_task(ctx: Context) -> None:
@@ -107,8 +103,8 @@ async def ends_with_the_task(ctx: Context) -> None:
     elif last not in INTERRUPTED:
         ctx.fail(
             f"the stream {'ended' if reply.ended else 'stayed open'} while the task was {last or 'without any state'}",
+            reply,
             expected="a statusUpdate with the terminal state as the end of the stream",
-            replies=(reply,),
         )
 
 
@@ -117,7 +113,7 @@ async def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
     waited = _open_after(reply)
     if not reply.ended or waited > await ctx.allow(END_SECONDS):
         found = f"the stream stayed open for {waited:.1f} s after the state {state}"
-        ctx.fail(found, expected="the end of the stream at the terminal state", replies=(reply,))
+        ctx.fail(found, reply, expected="the end of the stream at the terminal state")
 
 
 async def ends_after_the_answer(ctx: Context) -> None:
@@ -153,7 +149,7 @@ async def ends_after_the_answer(ctx: Context) -> None:
         ctx.skip(f"the task is {state_of(task) or 'without state'} after the answer, or was so too late to tell")
     if not reply.ended:
         found = f"the stream was still open {reply.exchange.seconds - over:.1f} s after the task was {state_of(task)}"
-        ctx.fail(found, expected="the end of the stream with the task", replies=(reply,))
+        ctx.fail(found, reply, expected="the end of the stream with the task")
 
 
 def _open_after(reply: WireReply) -> float:
@@ -189,7 +185,7 @@ async def events_are_rpc_responses(ctx: Context) -> None:
         ]
         if wrong:
             expected = f'jsonrpc "2.0" and id {json.dumps(sent_id)} in each event'
-            ctx.fail(f"event {number}: {', '.join(wrong)}", pointer=f"/{number}", expected=expected, replies=(reply,))
+            ctx.fail(f"event {number}: {', '.join(wrong)}", reply, pointer=f"/{number}", expected=expected)
 
 
 def _request_id(reply: WireReply) -> Any:
@@ -205,7 +201,7 @@ async def events_are_bare(ctx: Context) -> None:
     for number, document in enumerate(reply.documents):
         if isinstance(document, Mapping) and ("jsonrpc" in document or "result" in document):
             found = f"event {number} is wrapped in {sorted(document)}"
-            ctx.fail(found, pointer=f"/{number}", expected="a bare StreamResponse", replies=(reply,))
+            ctx.fail(found, reply, pointer=f"/{number}", expected="a bare StreamResponse")
 
 
 async def chunks_keep_their_order(ctx: Context) -> None:
@@ -241,7 +237,7 @@ async def feedback_is_immediate(ctx: Context) -> None:
         ctx.skip(f"the scenario slow took {reply.times[-1]:.2f} s: too short to tell")
     if reply.times[0] > reply.times[-1] / 2 + ctx.session.pace.slowest:
         found = f"the first event came after {reply.times[0]:.2f} s of {reply.times[-1]:.2f} s"
-        ctx.fail(found, expected="the Task at once, and updates while it works", replies=(reply,))
+        ctx.fail(found, reply, expected="the Task at once, and updates while it works")
 
 
 async def errors_are_errors(ctx: Context) -> None:
@@ -279,7 +275,7 @@ async def task_outlives_its_stream(ctx: Context) -> None:
     ended = rebuild(read_events([{"task": stored.result}])).state if stored.ok else ""
     if ended != "completed":
         found = f"after its stream was closed the task is {ended or stored.describe()}"
-        ctx.fail(found, expected="a task that goes on to its end", replies=(reply, stored))
+        ctx.fail(found, reply, stored, expected="a task that goes on to its end")
 
 
 async def chunk_marks_agree(ctx: Context) -> None:
@@ -291,6 +287,6 @@ async def chunk_marks_agree(ctx: Context) -> None:
         # A warning: a client that reads the stream to its end loses nothing.
         ctx.warn(
             f"artifact {name!r} came in chunks, none of which has lastChunk",
+            reply,
             expected="lastChunk true in the last chunk, so that a client knows that the artifact is whole",
-            replies=(reply,),
         )

@@ -79,18 +79,18 @@ async def starts_with_the_task(ctx: Context) -> None:
     """The first event is the Task as it is."""
     seen = await watched(ctx)
     if not seen.one.events:
-        ctx.fail(f"subscribing to a running task: {seen.one.describe()}", expected="a stream", replies=(seen.one,))
+        ctx.fail(f"subscribing to a running task: {seen.one.describe()}", seen.one, expected="a stream")
         return
     first = read_events(seen.one.events)[0]
     if first.kind != "task":
         found = f"the first event is {first.kind or 'of no known kind'}"
-        ctx.fail(found, pointer="/0", expected="the current Task", replies=(seen.one,))
+        ctx.fail(found, seen.one, pointer="/0", expected="the current Task")
     elif first.task_id != seen.task_id:
         ctx.fail(
             f"the first event is task {first.task_id!r}",
+            seen.one,
             pointer="/0/task/id",
             expected=f"task {seen.task_id!r}",
-            replies=(seen.one,),
         )
 
 
@@ -113,7 +113,7 @@ async def first_snapshot_is_not_stale(ctx: Context) -> None:
     backward = state_of(known.result) == "working" and first.state == "submitted"
     if backward or (before is not None and now is not None and now < before):
         found = f"GetTask said {state_of(known.result)}, the subscription that was made later begins with {first.state}"
-        ctx.fail(found, pointer="/0/task/status", expected="the Task as it is", replies=(known, reply))
+        ctx.fail(found, known, reply, pointer="/0/task/status", expected="the Task as it is")
 
 
 def _stamp(task: Any) -> float | None:
@@ -127,7 +127,7 @@ async def ends_with_the_task(ctx: Context) -> None:
     state = rebuild(read_events(seen.one.events)).state
     if state not in TERMINAL or not seen.one.ended:
         found = f"the last state in the stream is {state or 'none'}; the stream {_end(seen.one)}"
-        ctx.fail(found, expected="the terminal state, then the end of the stream", replies=(seen.one, seen.stored))
+        ctx.fail(found, seen.one, seen.stored, expected="the terminal state, then the end of the stream")
 
 
 def _end(reply: WireReply) -> str:
@@ -202,7 +202,7 @@ async def subscription_begins_where_its_snapshot_is(ctx: Context) -> None:
     early = all(held[here[-1] + 1 : here[-1] + 1 + lacking])
     if lacking < 0 or rest != expected[lacking:] or not early:
         found = f"after the status of its first Task it had {len(rest)} updates, the first stream {len(expected)}"
-        ctx.fail(found, expected="the same events from there on", replies=(whole, later))
+        ctx.fail(found, whole, later, expected="the same events from there on")
 
 
 def _status(task: Any) -> Any:
@@ -217,7 +217,7 @@ async def rest_subscribe_is_reachable(ctx: Context) -> None:
     get = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()}, http_method="GET")
     if not any(_says_not_found(reply) for reply in (post, get)):
         found = f"POST: {post.describe()}; GET: {get.describe()}"
-        ctx.fail(found, expected="TaskNotFoundError from POST or GET /tasks/{id}:subscribe", replies=(post, get))
+        ctx.fail(found, post, get, expected="TaskNotFoundError from POST or GET /tasks/{id}:subscribe")
 
 
 def _says_not_found(reply: WireReply) -> bool:
@@ -234,7 +234,7 @@ async def streams_see_the_same(ctx: Context) -> None:
     deaf = bool(long) and not short and bool(seen.one.events) and bool(seen.other.events)
     if deaf or not is_suffix(short, long):
         found = f"one stream had {len(one)} updates, the other {len(other)}, and they are not the same"
-        ctx.fail(found, expected="the same events in the same order", replies=(seen.one, seen.other))
+        ctx.fail(found, seen.one, seen.other, expected="the same events in the same order")
 
 
 async def streams_are_independent(ctx: Context) -> None:
@@ -244,4 +244,4 @@ async def streams_are_independent(ctx: Context) -> None:
         state = rebuild(read_events(reply.events)).state
         if state not in TERMINAL:
             found = f"after another stream was closed, this one stopped at {state or 'no state'}"
-            ctx.fail(found, expected="every event up to the terminal state", replies=(reply,))
+            ctx.fail(found, reply, expected="every event up to the terminal state")

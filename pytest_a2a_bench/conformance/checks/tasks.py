@@ -32,15 +32,15 @@ async def returns_the_task(ctx: Context) -> None:
     if got.get("id") != task["id"]:
         ctx.fail(
             f"the result is no Task with id {task['id']!r}: {reply.describe()}",
+            reply,
             expected="the Task itself, not wrapped",
-            replies=(reply,),
         )
     elif state_of(got) != state_of(task):
         ctx.fail(
             f"the state is {state_of(got) or 'missing'}; sending the message gave {state_of(task)}",
+            reply,
             pointer="/status/state",
             expected=state_of(task),
-            replies=(reply,),
         )
 
 
@@ -55,7 +55,7 @@ async def no_history_when_none_is_wanted(ctx: Context) -> None:
     reply = ctx.needed(await ctx.get_task(task["id"], historyLength=0), "GetTask with historyLength")
     if history_of(reply.result):
         found = f"historyLength 0 gives {len(history_of(reply.result))} messages"
-        ctx.fail(found, pointer="/history", expected="no history", replies=(reply,))
+        ctx.fail(found, reply, pointer="/history", expected="no history")
 
 
 async def history_is_limited_to_the_latest(ctx: Context) -> None:
@@ -66,10 +66,10 @@ async def history_is_limited_to_the_latest(ctx: Context) -> None:
     full, some = history_of(whole.result), history_of(reply.result)
     if len(some) > 1:
         found = f"historyLength 1 gives {len(some)} messages"
-        ctx.fail(found, pointer="/history", expected="at most one message", replies=(reply,))
+        ctx.fail(found, reply, pointer="/history", expected="at most one message")
     elif some and full and canonical(some[0]) != canonical(full[-1]):
         found = f"historyLength 1 gives {json.dumps(some[0])[:200]}, which is not the latest message"
-        ctx.fail(found, pointer="/history/0", expected="the most recent message", replies=(whole, reply))
+        ctx.fail(found, whole, reply, pointer="/history/0", expected="the most recent message")
 
 
 async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
@@ -102,7 +102,7 @@ async def repeated_calls_agree(ctx: Context) -> None:
     one = ctx.needed(await ctx.get_task(task["id"]), "GetTask", "GET-001")
     other = await ctx.get_task(task["id"])
     if canonical(one.result) != canonical(other.result):
-        ctx.fail(f"a second call gives {other.describe()}", expected="the same Task", replies=(one, other))
+        ctx.fail(f"a second call gives {other.describe()}", one, other, expected="the same Task")
 
 
 # -- CancelTask --
@@ -196,10 +196,10 @@ async def running_task_is_cancelled(ctx: Context) -> None:
         return
     if not seen.first.ok:
         found = f"cancelling a running task: {seen.first.describe()}"
-        ctx.fail(found, expected="the Task, or TaskNotCancelableError", replies=(seen.first,))
+        ctx.fail(found, seen.first, expected="the Task, or TaskNotCancelableError")
     elif state_of(seen.first.result) != "canceled" and state_of(seen.later.result) != "canceled":
         found = f"CancelTask returned state {state_of(seen.first.result) or 'none'}, and the task was never cancelled"
-        ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
+        ctx.fail(found, seen.first, seen.later, pointer="/status/state", expected="TASK_STATE_CANCELED")
 
 
 async def terminal_task_is_refused(ctx: Context) -> None:
@@ -223,11 +223,11 @@ async def cancelling_twice_changes_nothing(ctx: Context) -> None:
     seen = await accepted(ctx)
     if seen.second.is_internal_error or seen.second.problem:
         found = f"cancelling a second time: {seen.second.describe()}"
-        ctx.fail(found, expected="the cancelled Task, or TaskNotCancelableError", replies=(seen.second,))
+        ctx.fail(found, seen.second, expected="the cancelled Task, or TaskNotCancelableError")
     gone = seen.soon.error is not None and seen.soon.error.may_be("TaskNotFoundError")
     if state_of(seen.first.result) == "canceled" and state_of(seen.soon.result) != "canceled" and not gone:
         found = f"after a second cancel the task is {state_of(seen.soon.result) or seen.soon.describe()}"
-        ctx.fail(found, expected="TASK_STATE_CANCELED as before", replies=(seen.first, seen.second, seen.soon))
+        ctx.fail(found, seen.first, seen.second, seen.soon, expected="TASK_STATE_CANCELED as before")
 
 
 async def cancelled_task_stays_cancelled(ctx: Context) -> None:
@@ -236,7 +236,7 @@ async def cancelled_task_stays_cancelled(ctx: Context) -> None:
     state = state_of(seen.later.result)
     if seen.at_once and seen.later.ok and state != "canceled":
         found = f"some time after it was cancelled the task is {state or 'without state'}"
-        ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
+        ctx.fail(found, seen.first, seen.later, pointer="/status/state", expected="TASK_STATE_CANCELED")
 
 
 async def streams_see_the_end(ctx: Context) -> None:
@@ -249,8 +249,7 @@ async def streams_see_the_end(ctx: Context) -> None:
     state = rebuild(ctx.events_of(stream, "SubscribeToTask", "SUB-001")).state
     if state not in TERMINAL or not stream.ended:
         found = f"the open stream saw {state or 'no state'} last and {'ended' if stream.ended else 'stayed open'}"
-        expected = "TASK_STATE_CANCELED in every open stream, then its end"
-        ctx.fail(found, expected=expected, replies=(seen.first, stream))
+        ctx.fail(found, seen.first, stream, expected="TASK_STATE_CANCELED in every open stream, then its end")
 
 
 async def missing_id_to_cancel_is_refused(ctx: Context) -> None:

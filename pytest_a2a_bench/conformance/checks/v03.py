@@ -35,7 +35,7 @@ async def result_is_task_or_message(ctx: Context) -> None:
     wrapped = [name for name in V03_WRAPPERS if isinstance(result.get(name), Mapping)]
     if not (bare if ctx.binding == "JSONRPC" else len(wrapped) == 1):
         expected = 'kind "task" or "message"' if ctx.binding == "JSONRPC" else "one member, task or message"
-        ctx.fail(f"the result has {sorted(result)[:8]}", expected=expected, replies=(reply,))
+        ctx.fail(f"the result has {sorted(result)[:8]}", reply, expected=expected)
 
 
 async def blocking_waits(ctx: Context) -> None:
@@ -45,27 +45,27 @@ async def blocking_waits(ctx: Context) -> None:
     task = ctx.task_of(reply, "sending a message with blocking")
     if state_of(task) not in SETTLED:
         found = f"with blocking true the task is {state_of(task) or 'without state'}"
-        ctx.fail(found, expected="the finished task", replies=(reply,))
+        ctx.fail(found, reply, expected="the finished task")
 
 
 async def events_have_their_kind(ctx: Context) -> None:
     """Each event is a JSON-RPC response with a kind-tagged result; elsewhere a StreamResponse."""
     reply = await ordinary(ctx)
     if not reply.events:
-        ctx.fail(f"no stream: {reply.describe()}", expected="a stream of events", replies=(reply,))
+        ctx.fail(f"no stream: {reply.describe()}", reply, expected="a stream of events")
         return
     if ctx.binding != "GRPC" and reply.content_type != "text/event-stream":
-        ctx.fail(f"Content-Type is {reply.content_type!r}", expected="text/event-stream", replies=(reply,))
+        ctx.fail(f"Content-Type is {reply.content_type!r}", reply, expected="text/event-stream")
     for number, (raw, document) in enumerate(zip(reply.events, reply.documents, strict=False)):
         envelope = document if isinstance(document, Mapping) else {}
         if ctx.binding == "JSONRPC" and (envelope.get("jsonrpc") != "2.0" or "id" not in envelope):
             found = f"event {number} is no JSON-RPC response"
-            ctx.fail(found, pointer=f"/{number}", expected='jsonrpc "2.0" and the id', replies=(reply,))
+            ctx.fail(found, reply, pointer=f"/{number}", expected='jsonrpc "2.0" and the id')
         tagged = isinstance(raw, Mapping) and ("kind" in raw) == (ctx.binding == "JSONRPC")
         if not read_event(raw).kind or not tagged:
             found = f"event {number} has {sorted(raw)[:8] if isinstance(raw, Mapping) else raw!r}"
             expected = "kind task, message, status-update or artifact-update"
-            ctx.fail(found, pointer=f"/{number}", expected=expected, replies=(reply,))
+            ctx.fail(found, reply, pointer=f"/{number}", expected=expected)
 
 
 async def last_update_is_final(ctx: Context) -> None:
@@ -77,14 +77,14 @@ async def last_update_is_final(ctx: Context) -> None:
         ctx.skip("the stream has no status update")
     if rebuild(events).state not in SETTLED or not reply.ended:
         found = f"the stream ends at {rebuild(events).state or 'no state'}: {reply.describe()}"
-        ctx.fail(found, expected="a last status update with final true", replies=(reply,))
+        ctx.fail(found, reply, expected="a last status update with final true")
         return
     for number, event in updates:
         last = number == updates[-1][0]
         if (event.body.get("final") is True) is not last:
             found = f"final is {event.body.get('final')!r} in {'the last' if last else 'an earlier'} status update"
             expected = "final true in the last status update, and only there"
-            ctx.fail(found, pointer=f"/{number}/final", expected=expected, replies=(reply,))
+            ctx.fail(found, reply, pointer=f"/{number}/final", expected=expected)
 
 
 async def resubscribing_goes_on(ctx: Context) -> None:
@@ -98,7 +98,7 @@ async def resubscribing_goes_on(ctx: Context) -> None:
     state = rebuild(read_events(reply.events)).state
     if state not in TERMINAL:
         found = f"the stream of a running task ended at {state or 'no state'}: {reply.describe()}"
-        ctx.fail(found, expected="its events up to the terminal state", replies=(reply,))
+        ctx.fail(found, reply, expected="its events up to the terminal state")
 
 
 async def extended_card_needs_credentials(ctx: Context) -> None:
@@ -107,11 +107,10 @@ async def extended_card_needs_credentials(ctx: Context) -> None:
     if not ctx.target.declares("extendedAgentCard"):
         if reply.ok and ctx.binding == "JSONRPC":
             found = f"the card declares no extended card, and there is one: {reply.describe()}"
-            ctx.fail(found, expected="an error", replies=(reply,))
+            ctx.fail(found, reply, expected="an error")
         return
     if reply.ok:
-        found = f"the extended card without credentials: {reply.describe()}"
-        ctx.fail(found, expected="a refusal", replies=(reply,))
+        ctx.fail(f"the extended card without credentials: {reply.describe()}", reply, expected="a refusal")
 
 
 async def no_version_header_is_needed(ctx: Context) -> None:
@@ -127,11 +126,11 @@ async def transports_are_equivalent(ctx: Context) -> None:
     there = await model.get_task(task["id"])
     if not there.ok or state_of(there.result) != state_of(task):
         found = f"a task made on {ctx.binding} on {model.binding}: {state_of(there.result) or there.describe()}"
-        ctx.fail(found, expected=f"the same task, {state_of(task)}", replies=(there,))
+        ctx.fail(found, there, expected=f"the same task, {state_of(task)}")
     here = await ctx.get_task(ctx.unknown_id())
     if here.error is None or not here.error.may_be("TaskNotFoundError"):
         found = f"an unknown task on {ctx.binding}: {here.describe()}"
-        ctx.fail(found, expected="TaskNotFoundError, as on every transport", replies=(here,))
+        ctx.fail(found, here, expected="TaskNotFoundError, as on every transport")
 
 
 # -- push notifications --
@@ -154,23 +153,23 @@ async def configs_are_kept(ctx: Context) -> None:
     made = await ctx.call(CREATE, {**one, "url": NEVER_CALLED})
     if inner(made).get("url") != NEVER_CALLED:
         found = f"setting a config: {made.describe()}"
-        ctx.fail(found, pointer="/pushNotificationConfig/url", expected="the config", replies=(made,))
+        ctx.fail(found, made, pointer="/pushNotificationConfig/url", expected="the config")
         return
     ctx.created_push_config(task["id"], one["id"])
     got = await ctx.call(GET, one)
     if inner(got).get("url") != NEVER_CALLED:
-        ctx.fail(f"getting it: {got.describe()}", expected="the config", replies=(made, got))
+        ctx.fail(f"getting it: {got.describe()}", made, got, expected="the config")
     listed = await ctx.call(LIST, {"taskId": task["id"]})
     if not listed.ok:
-        ctx.fail(f"listing the configs: {listed.describe()}", expected="a list", replies=(made, listed))
+        ctx.fail(f"listing the configs: {listed.describe()}", made, listed, expected="a list")
     deleted = await ctx.call(DELETE, one)
     if deleted.error is not None:
-        ctx.fail(f"deleting it: {deleted.describe()}", expected="no error", replies=(made, deleted))
+        ctx.fail(f"deleting it: {deleted.describe()}", made, deleted, expected="no error")
     gone = await ctx.call(GET, one)
     # 0.3 names no error for a config that does not exist.
     ctx.excuse(gone)
     if inner(gone).get("url") == NEVER_CALLED:
-        ctx.fail("a deleted config is still there", expected="an error", replies=(deleted, gone))
+        ctx.fail("a deleted config is still there", deleted, gone, expected="an error")
 
 
 async def several_configs_are_kept(ctx: Context) -> None:
@@ -182,13 +181,12 @@ async def several_configs_are_kept(ctx: Context) -> None:
         ctx.created_push_config(task_id, config_id)
         result = made.result if isinstance(made.result, Mapping) else {}
         if ctx.binding == "JSONRPC" and result.get("taskId") != task_id:
-            found = f"taskId is {result.get('taskId')!r}"
-            ctx.fail(found, pointer="/taskId", expected=f"taskId {task_id!r}", replies=(made,))
+            ctx.fail(f"taskId is {result.get('taskId')!r}", made, pointer="/taskId", expected=f"taskId {task_id!r}")
     reply = await ctx.call(LIST, {"taskId": task_id})
     missing = set(ids) - set(config_ids(reply.result))
     if missing:
         found = f"{len(missing)} of {len(ids)} configurations are not listed: {reply.describe()}"
-        ctx.fail(found, expected="every configuration", replies=(reply,))
+        ctx.fail(found, reply, expected="every configuration")
 
 
 async def delivered(ctx: Context) -> Delivered:
@@ -201,7 +199,7 @@ async def config_comes_with_the_message(ctx: Context) -> None:
     seen = await delivered(ctx)
     if not seen.deliveries:
         found = "a config that came with the message: no notification"
-        ctx.fail(found, expected="at least one POST to the webhook", replies=(seen.reply, seen.stored))
+        ctx.fail(found, seen.reply, seen.stored, expected="at least one POST to the webhook")
 
 
 async def body_is_the_task(ctx: Context) -> None:
@@ -214,7 +212,7 @@ async def body_is_the_task(ctx: Context) -> None:
         if not bare:
             kind = read_event(payload).kind or "no known kind"
             found = f"the body is {kind} with {sorted(payload)[:6] if isinstance(payload, Mapping) else payload!r}"
-            ctx.fail(found, expected="the Task, not wrapped", replies=(seen.reply,))
+            ctx.fail(found, seen.reply, expected="the Task, not wrapped")
             return
 
 
@@ -225,7 +223,7 @@ async def token_is_repeated(ctx: Context) -> None:
         ctx.skip("nothing was delivered to the webhook")
     if any(d.headers.get("x-a2a-notification-token") != TOKEN for d in seen.deliveries):
         found = "notifications come without the token of their config"
-        ctx.fail(found, expected="X-A2A-Notification-Token with the token", replies=(seen.reply,))
+        ctx.fail(found, seen.reply, expected="X-A2A-Notification-Token with the token")
 
 
 async def refused_without_the_capability(ctx: Context) -> None:
@@ -257,15 +255,14 @@ async def files_have_bytes_or_uri(ctx: Context) -> None:
         present = [name for name in names if isinstance(file, Mapping) and name in file]
         if len(present) != 1:
             found = f"the file has {' and '.join(present) or 'neither ' + ' nor '.join(names)}"
-            ctx.fail(found, pointer=f"{part.pointer}/file", expected=" or ".join(names), replies=(reply,))
+            ctx.fail(found, reply, pointer=f"{part.pointer}/file", expected=" or ".join(names))
 
 
 async def data_is_an_object(ctx: Context) -> None:
     """A data part holds an object."""
     for reply, part in await _parts_of(ctx, "data"):
         if not isinstance(part.value.get("data"), Mapping):
-            found = f"data is {part.value.get('data')!r}"
-            ctx.fail(found, pointer=f"{part.pointer}/data", expected="an object", replies=(reply,))
+            ctx.fail(f"data is {part.value.get('data')!r}", reply, pointer=f"{part.pointer}/data", expected="an object")
 
 
 # -- on the wire: envelopes and error codes --
@@ -278,7 +275,7 @@ async def methods_exist(ctx: Context) -> None:
         ctx.skip_if_refused(reply)
         if is_missing(reply):
             method = OPERATIONS[name].rpc03
-            ctx.fail(f"{method}: {reply.describe()}", expected=f"the method {method}", replies=(reply,))
+            ctx.fail(f"{method}: {reply.describe()}", reply, expected=f"the method {method}")
 
 
 async def envelopes_are_right(ctx: Context) -> None:
@@ -290,15 +287,15 @@ async def envelopes_are_right(ctx: Context) -> None:
         null_result = document.get("result", 0) is None and "error" in document
         if document.get("jsonrpc") != "2.0" or document.get("id") != rpc_id or (both and not null_result):
             found = f"jsonrpc {document.get('jsonrpc')!r}, id {document.get('id')!r}, members {sorted(document)}"
-            ctx.fail(found, expected=f"jsonrpc '2.0', id {rpc_id!r}, and result or error", replies=(reply,))
+            ctx.fail(found, reply, expected=f"jsonrpc '2.0', id {rpc_id!r}, and result or error")
     broken = await ctx.call("GetTask", body='{"jsonrpc": "2.0", "id": 5, ')
     document = broken.document if isinstance(broken.document, Mapping) else {}
     if "id" not in document:
         found = "to a request that is no JSON the answer has no id"
-        ctx.warn(found, pointer="/id", expected="id null, as JSON-RPC wants", replies=(broken,))
+        ctx.warn(found, broken, pointer="/id", expected="id null, as JSON-RPC wants")
     elif document["id"] is not None:
         found = f"to a request that is no JSON the id is {document['id']!r}"
-        ctx.fail(found, pointer="/id", expected="id null", replies=(broken,))
+        ctx.fail(found, broken, pointer="/id", expected="id null")
 
 
 async def standard_errors_have_their_codes(ctx: Context) -> None:
@@ -314,8 +311,7 @@ async def standard_errors_have_their_codes(ctx: Context) -> None:
         reply = await ctx.call("GetTask", body=body)
         code = reply.error.code if reply.error is not None else None
         if code not in codes:
-            expected = " or ".join(map(str, codes))
-            ctx.fail(f"{what}: {reply.describe()}", pointer="/error/code", expected=expected, replies=(reply,))
+            ctx.fail(f"{what}: {reply.describe()}", reply, pointer="/error/code", expected=" or ".join(map(str, codes)))
 
 
 async def requests_that_are_none(ctx: Context) -> None:
@@ -338,4 +334,4 @@ async def paths_start_with_v1(ctx: Context) -> None:
         readable = isinstance(reply.document, Mapping) and set(reply.document) != {"detail"}
         if reply.status in (405, 501) or (reply.status == 404 and not readable):
             verb, path = OPERATIONS[name].rest03
-            ctx.fail(f"{verb} {path}: {reply.describe()}", expected=f"{verb} {path}", replies=(reply,))
+            ctx.fail(f"{verb} {path}: {reply.describe()}", reply, expected=f"{verb} {path}")

@@ -34,7 +34,7 @@ async def _refused(ctx: Context, reply: WireReply, version: str | None) -> None:
     said = "no A2A-Version" if version is None else f"A2A-Version {version!r}"
     if reply.error is None or reply.error.may_be("TaskNotFoundError"):
         wanted = "VersionNotSupportedError (-32009)"
-        ctx.fail(f"{said} was accepted: {reply.describe()}", expected=wanted, replies=[reply])
+        ctx.fail(f"{said} was accepted: {reply.describe()}", reply, expected=wanted)
     else:
         await _skip_if_usual(ctx, reply)
         ctx.expect_error(reply, "VersionNotSupportedError")
@@ -43,7 +43,7 @@ async def _refused(ctx: Context, reply: WireReply, version: str | None) -> None:
 async def _accepted(ctx: Context, reply: WireReply, what: str) -> None:
     if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
         await _skip_if_usual(ctx, reply)
-        ctx.fail(f"{what}: {reply.describe()}", expected="the request is answered as one of 1.0", replies=[reply])
+        ctx.fail(f"{what}: {reply.describe()}", reply, expected="the request is answered as one of 1.0")
 
 
 async def unsupported_version(ctx: Context) -> None:
@@ -81,9 +81,9 @@ async def semantics_of_the_version(ctx: Context) -> None:
         return
     value = task_in(reply.result) or message_in(reply.result)
     if value is None or (ctx.binding == "JSONRPC" and value.get("kind") not in ("task", "message")):
-        ctx.fail(f"a 0.3 request gave {reply.result!r:.200}", expected="a result in the form of 0.3", replies=[reply])
+        ctx.fail(f"a 0.3 request gave {reply.result!r:.200}", reply, expected="a result in the form of 0.3")
     elif ctx.binding == "JSONRPC" and _state(value).startswith("TASK_STATE"):
-        ctx.fail(f"a 0.3 request gave the state {_state(value)!r}", expected="a state of 0.3", replies=[reply])
+        ctx.fail(f"a 0.3 request gave the state {_state(value)!r}", reply, expected="a state of 0.3")
 
 
 def _state(value: Mapping[str, Any]) -> str:
@@ -95,7 +95,7 @@ async def version_in_query(ctx: Context) -> None:
     """Give the version in the query only, which agents may accept."""
     reply = await _ask(ctx, None, query={"A2A-Version": "1.0"})
     if reply.problem or (reply.error is not None and reply.error.may_be("InternalError")):
-        ctx.fail(f"A2A-Version in the query: {reply.describe()}", expected="an answer", replies=[reply])
+        ctx.fail(f"A2A-Version in the query: {reply.describe()}", reply, expected="an answer")
     elif reply.error is None or not reply.error.may_be("TaskNotFoundError"):
         ctx.skip("the agent does not take the version from the query, as it may")
 
@@ -104,7 +104,7 @@ async def malformed_version(ctx: Context) -> None:
     """Ask in a version that is none."""
     reply = await _ask(ctx, "abc")
     if reply.error is None or reply.error.may_be("TaskNotFoundError"):
-        ctx.fail(f"A2A-Version 'abc' was accepted: {reply.describe()}", expected="an error", replies=[reply])
+        ctx.fail(f"A2A-Version 'abc' was accepted: {reply.describe()}", reply, expected="an error")
     else:
         ctx.expect_error(reply, "VersionNotSupportedError", "InvalidParamsError", "InvalidRequestError")
 
@@ -178,10 +178,9 @@ async def unknown_extensions_are_ignored(ctx: Context) -> None:
     """An extension that the agent does not know is ignored."""
     reply = await send(ctx, UNKNOWN)
     if not reply.ok:
-        ctx.fail(f"a message with an unknown extension: {reply.describe()}", expected="an answer", replies=(reply,))
+        ctx.fail(f"a message with an unknown extension: {reply.describe()}", reply, expected="an answer")
     elif UNKNOWN in activated(reply):
-        found = f"the agent says that it used {UNKNOWN}"
-        ctx.fail(found, expected="only extensions that it knows", replies=(reply,))
+        ctx.fail(f"the agent says that it used {UNKNOWN}", reply, expected="only extensions that it knows")
 
 
 async def no_fallback_to_another_version(ctx: Context) -> None:
@@ -195,7 +194,7 @@ async def no_fallback_to_another_version(ctx: Context) -> None:
         reply = await send(ctx, VERSION.sub("/v999", uri))
         if uri in activated(reply):
             found = f"asked for version 999 of {uri}, the agent used {uri}"
-            ctx.fail(found, expected="no other version than the one that was asked for", replies=(reply,))
+            ctx.fail(found, reply, expected="no other version than the one that was asked for")
 
 
 async def required_extension_has_its_version(ctx: Context) -> None:
@@ -217,7 +216,7 @@ async def several_extensions_are_understood(ctx: Context) -> None:
         alone = await send(ctx, uri)
         if uri in activated(alone) and uri not in activated(reply):
             found = f"{uri} is used when it is asked for alone, not when it stands behind another"
-            ctx.fail(found, expected="each of the values", replies=(alone, reply))
+            ctx.fail(found, alone, reply, expected="each of the values")
 
 
 async def used_extensions_are_declared(ctx: Context) -> None:
@@ -226,7 +225,7 @@ async def used_extensions_are_declared(ctx: Context) -> None:
         for uri in {*_named(reply.result), *(uri for event in reply.events for uri in _named(event))}:
             if uri not in declared(ctx):
                 found = f"the agent uses the extension {uri!r}, which the card does not declare"
-                ctx.fail(found, expected="the extension in capabilities.extensions", replies=(reply,))
+                ctx.fail(found, reply, expected="the extension in capabilities.extensions")
 
 
 def _named(value: Any) -> Iterator[str]:
