@@ -23,6 +23,7 @@ GET = "GetTaskPushNotificationConfig"
 LIST = "ListTaskPushNotificationConfigs"
 DELETE = "DeleteTaskPushNotificationConfig"
 SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
+TOKEN = "c29tZS13ZWJob29rLXRva2Vu"
 DELIVERY_SECONDS = 5.0
 # How many times the seconds of an ordinary answer a notification may take beyond the usual limit.
 _BUSY = 5
@@ -80,6 +81,8 @@ async def patience(ctx: Context, reply: WireReply, seconds: float = DELIVERY_SEC
 
 async def delivered(ctx: Context) -> Delivered:
     """Let the agent notify a webhook that came with the message, once for all checks."""
+    if ctx.version == "0.3":  # whose configurations have an id and a token
+        return await deliver(ctx, ctx.prompt("task"), judge="V03-SEND-003", id=ctx.unknown_id(), token=TOKEN)
     return await deliver(ctx, ctx.prompt("task"))
 
 

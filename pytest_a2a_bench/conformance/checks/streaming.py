@@ -171,6 +171,8 @@ async def updates_name_their_task(ctx: Context) -> None:
 
 async def events_are_rpc_responses(ctx: Context) -> None:
     """Each event is a JSON-RPC response to the request."""
+    if ctx.binding != "JSONRPC":
+        return
     reply = await ordinary(ctx)
     if not reply.documents:
         await readable(ctx)  # which says why there is no stream
