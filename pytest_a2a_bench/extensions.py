@@ -33,6 +33,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "users": ("a simulated user", "function(messages, **arguments) -> str or message"),
         "judges": ("a judge", "function(messages, **arguments) -> str or message"),
         "requirements": ("checks of an agent's protocol", "a sequence of (Requirement, check) pairs"),
+        "observers": ("something that follows trials", "an instance of a subclass of TrialObserver"),
         "stores": ("a place for results", "a class of fsspec's AbstractFileSystem"),
     }
 )

@@ -15,6 +15,10 @@ def pytest_a2a_bench_judges() -> dict[str, str]:
     return {"polite": "judge:polite"}
 
 
+def pytest_a2a_bench_observers() -> dict[str, str]:
+    return {"logged": "observer:LOGGED"}
+
+
 def pytest_a2a_bench_reporters() -> dict[str, str]:
     return {"csv": "reporter:as_csv"}
 

@@ -36,10 +36,11 @@ from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 from pytest_a2a_bench.trials import models, stopping
-from pytest_a2a_bench.trials.breaker import Breaker
+from pytest_a2a_bench.trials.observers import Traced, asked_for
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
-from pytest_a2a_bench.trials.stopping import Limits, Stopping
+from pytest_a2a_bench.trials.stopping import Breaker, Limits, Stopping
+from pytest_a2a_bench.trials.trial import Client
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
@@ -216,16 +217,11 @@ class Assessment:
             halting = Stopping(
                 Breaker(target.breaker), limits, self._directory, self.name, lambda: _probe(connection.config)
             )
-            runner = Runner(
-                # Results name a built-in agent by its name, not by the port that it happened to get.
-                dataclasses.replace(target, endpoint=self.plan.settings.endpoint),
-                lambda: connection,
-                store,
-                self.name,
-                agent=self._agent,
-                tracing=self._tracing,
-                stopping=halting,
-            )
+            client = Client(connection, identity=self._agent)
+            traced = Traced(self._tracing, self.name)
+            # Results name a built-in agent by its name, not by the port that it happened to get.
+            settings = dataclasses.replace(target, endpoint=self.plan.settings.endpoint)
+            runner = Runner(settings, client, store, self.name, (halting, traced, *asked_for(settings)), limits)
             results = self._wait_for(runner, target.concurrency)
             self._raise_if_stopped()
             self._write_verdict(results, agent, interface)

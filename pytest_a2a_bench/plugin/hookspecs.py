@@ -92,6 +92,15 @@ def pytest_a2a_bench_requirements() -> Mapping[str, str]:
 
 
 @pytest.hookspec
+def pytest_a2a_bench_observers() -> Mapping[str, str]:
+    """Offer observers: all trials of the run are followed by each, in every process that runs trials.
+
+    :return: instances of subclasses of :class:`~pytest_a2a_bench.trials.trial.TrialObserver`.
+    """
+    raise NotImplementedError
+
+
+@pytest.hookspec
 def pytest_a2a_bench_stores() -> Mapping[str, str]:
     """Offer places for results, for ``--a2a-results SCHEME://...``. What fsspec itself knows needs no hook.
 

@@ -12,7 +12,7 @@ from pytest_a2a_bench.language_models import find_model_problem
 
 
 def find_problems(settings: Settings) -> Iterator[tuple[Literal["user", "judge"], str]]:
-    """Yield who is played by a model that cannot be used, and why: no provider, no key, no such model, no server."""
+    """Yield the role of each language model that cannot be used, and why: no provider, key, model or server."""
     steady = {"temperature": 0.0}
     try:
         if settings.user_kind == "llm" and settings.user_llm is not None:

@@ -131,7 +131,7 @@ def _deliver_again(
     cancel: threading.Event,
     deadline: float | None,
 ) -> bool:
-    """Tell whether to try again, after a pause; else complete the error."""
+    """Return whether to try again, after a pause; else complete the error."""
     count = len(abandoned.reasons)
     if count >= settings.redeliver:
         error.args = (f"{error}; {_given_up(error, abandoned, settings)}",)

@@ -1,266 +1,253 @@
-"""One trial of one task against one agent: from a key to a stored :class:`~pytest_a2a_bench.model.TrialResult`.
+"""Run one trial of one task against one agent: from a key to a stored :class:`~pytest_a2a_bench.model.TrialResult`.
 
-Trouble never escapes as an exception: it is the result's ``status``, so that infrastructure, agent and harness are
-told apart in one place.
+Exceptions of a trial become its ``status``, so that faults of the infrastructure, the agent and the harness are told
+apart in one place.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_a2a_bench import __version__, dialects
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
-from pytest_a2a_bench.benchmarks.participants import FurtherAgent, Parties
+from pytest_a2a_bench.benchmarks.base import Outcome
+from pytest_a2a_bench.benchmarks.participants import FurtherAgent
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, TrialTimeoutError, TurnTimeoutError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
-from pytest_a2a_bench.trials import estimating
-from pytest_a2a_bench.trials.attempt import Attempt
-from pytest_a2a_bench.trials.concluding import make_result
-from pytest_a2a_bench.trials.native import open_native, refuse_unused
 from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
-from pytest_a2a_bench.trials.stopping import Limits, Stopping
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.client import AgentConnection
-    from pytest_a2a_bench.a2a.session import AgentSession
-    from pytest_a2a_bench.cassettes.tape import Tape
-    from pytest_a2a_bench.results.live import Growing
-    from pytest_a2a_bench.trials.breaker import Opened
+from pytest_a2a_bench.trials.stopping import Limits
+from pytest_a2a_bench.trials.trial import Client, Trial, TrialObserver, make_result, refuse_unused, trial_metadata
 
 _LATE = (TurnTimeoutError, TrialTimeoutError)
-
-Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
-
-
-def trial_seed(seed: int, trial: int, again: int = 0) -> int:
-    """Return the seed of one trial: the same for all tasks, and what tau2's own runner derives from the run's seed.
-
-    :param again: how often it has been held again because of its user; then it is another one.
-    """
-    source = random.Random(seed)
-    own = [source.randint(0, 1000000) for _ in range(trial + 1)][-1]
-    return random.Random(f"{own}/{again}").randint(0, 1000000) if again else own
-
-
-def trial_metadata(key: TrialKey) -> dict[str, Any]:
-    """Return the message metadata that names the trial to the agent (``--a2a-set tag-trials=on``)."""
-    return {"a2a_bench": {"task": key.task_key, "trial": key.trial}}
 
 
 class Runner:
     """Runs trials, in as many threads as the caller likes.
 
-    :param connect: returns the process's connection to the agent; called when the first trial runs.
-    :param metadata: put into every message's metadata.
-    :param tapes: makes what a trial is recorded on, or replayed from.
-    :param tracing: makes the spans of trials.
-    :param agent: what the agent's card says it is; a stored result of another one is not reused.
-    :param reached: how the connection differs from what the settings say, if a fixture made another one.
-    :param stopping: says whether trials may still begin, and hears how each ended.
-    :param further: agents that take part beside this one.
-    :param growing: makes the files in which conversations are watched.
-    :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
-        the metadata, which it may change.
-    :param categories: of tasks that have one: a trial that came to nothing counts in its category's rates as well.
+    :param client: how the agent is reached.
+    :param observers: called in this order at every step of each trial.
+    :param limits: of each trial and of the run; those of the settings where None.
     """
 
     def __init__(
         self,
         settings: Settings,
-        connect: Callable[[], AgentConnection],
+        client: Client,
         store: Store,
         run_id: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        prepare: Prepare | None = None,
-        agent: str = "",
-        reached: Mapping[str, Any] | None = None,
-        tapes: Callable[[TrialKey], Tape] | None = None,
-        tracing: Tracing = NO_TRACING,
-        stopping: Stopping | None = None,
-        further: Iterable[FurtherAgent] = (),
-        growing: Callable[[TrialKey], Growing] | None = None,
-        categories: Mapping[str, str] | None = None,
+        observers: Iterable[TrialObserver] = (),
+        limits: Limits | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
         self.run_id = run_id
-        self._connect = connect
-        self._metadata = dict(metadata or {})
-        self._prepare = prepare
-        self._agent = agent
-        self._reached = dict(reached or {})
-        self._tapes = tapes
-        self._tracing = tracing
-        self._stopping = stopping
-        self._further = tuple(further)
-        self._growing = growing
-        self._categories = categories or {}
-        self.limits: Limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
-        self._attempts: dict[TrialKey, Attempt] = {}
+        self.limits: Limits = limits or Limits(settings.trial_timeout)
+        self._client = client
+        self._observers = tuple(observers)
+        self._listeners = [o for o in self._observers if type(o).on_turn is not TrialObserver.on_turn]
+        self._trials: dict[TrialKey, Trial] = {}
         self._lock = threading.Lock()
 
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
         """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
 
-        Where no trial may begin any more, its status is ``not_run`` and nothing is stored; one that need not begin is
-        ``skipped``. Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
+        Where an observer has a result in place of the trial, it is stored unless its status is ``not_run``. Exceptions
+        of the trial are not raised; a result that cannot be stored raises ``StoreError``.
         """
-        attempt = Attempt(key, cancel or threading.Event(), dict(self._metadata))
-        stored = self._stored(attempt)
+        trial = Trial(key, self.settings, cancel or threading.Event())
+        stored = self._stored(trial)
         if stored is not None and stored.run_id == self.run_id:
             return stored
-        with self._registered(attempt):
-            opened = self._stopping.opened if self._stopping is not None else None
-            if opened is None or (stored is not None and self.settings.resume):
-                self._make_ready(attempt)
-                if stored is not None and self._is_reusable(stored, attempt):
+        with self._registered(trial):
+            instead = next(filter(None, (observer.before_trial(trial) for observer in self._observers)), None)
+            if instead is None or (stored is not None and self.settings.resume):
+                self._prepare(trial)
+                if stored is not None and self._is_reusable(stored, trial):
                     origin = stored.reused_from or stored.run_id
                     return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
-            if opened is not None:
-                return self._not_run(key, opened)
-            left_out = self._stopping.left_out(key) if self._stopping is not None else None
-            return self._traced(attempt) if left_out is None else self.store.write(self._placed(left_out))
+            return self._converse(trial) if instead is None else self._store_instead(trial, instead)
 
     def give_up(self, key: TrialKey) -> TrialResult | None:
         """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.
 
-        :returns: the error that it came to, which is stored; None where the trial has ended after all.
+        :returns: the result with the error, which is stored; None where the trial has ended after all.
         """
         with self._lock:
-            attempt = self._attempts.get(key)
-        if attempt is None or attempt.has_ended:
+            trial = self._trials.get(key)
+        if trial is None or trial.has_ended:
             return None
         error = self.limits.error(key)
-        seconds = time.monotonic() - attempt.began
+        seconds = time.monotonic() - trial.began
         stuck = f"{error}; after {seconds:.0f} s its thread had still not come back, so it was given up"
-        result = self._make_result(attempt, Outcome(error=type(error)(stuck)))
-        stored = self._keep(attempt, result, error)
+        result = self._make_result(trial, Outcome(error=type(error)(stuck)))
+        stored = self._keep(trial, result, error)
         # Not before: a conversation that is cancelled ends, and would say so instead.
-        attempt.give_up()
+        trial.give_up()
         return stored
 
-    def _make_ready(self, attempt: Attempt) -> None:
-        if self.settings.tag_trials:
-            attempt.metadata.update(trial_metadata(attempt.key))
-        try:
-            if self._prepare is not None:
-                self._prepare(attempt.key, attempt.metadata)
-        except Exception as exc:  # becomes the trial's status
-            attempt.trouble = exc
+    def cancel_all(self) -> None:
+        """Abort every request in flight; their trials end as infrastructure errors."""
+        with self._lock:
+            trials = list(self._trials.values())
+        for trial in trials:
+            trial.cancel_sessions()
 
-    def _traced(self, attempt: Attempt) -> TrialResult:
-        key = attempt.key
-        start = {"a2a.key": str(key), "a2a.suite": key.suite, "a2a.domain": key.domain, "a2a.run_id": self.run_id}
-        span = self._tracing.trial(str(key), start)
+    @contextlib.contextmanager
+    def _registered(self, trial: Trial) -> Iterator[None]:
+        with self._lock:
+            self._trials[trial.key] = trial
         try:
-            result = self._hold(attempt, span)
-            span.set(names.trial_end(result))
-            if result.status == "evaluated":
-                span.event("gen_ai.evaluation.result", names.evaluation(result))
-            elif result.status != "skipped":
-                span.fail(result.error_type or result.status)
-            return result
+            yield
         finally:
-            span.end()
+            trial.forget()
+            with self._lock:
+                # The same trial may run again already when a thread that was given up comes back.
+                if self._trials.get(trial.key) is trial:
+                    del self._trials[trial.key]
 
-    def _hold(self, attempt: Attempt, span: Span) -> TrialResult:
-        """Hold a trial's conversation, again while it says nothing of the agent, and store the result."""
-        while True:
-            outcome, tape = self._hold_once(attempt, span)
-            session = attempt.session
-            if session is None or attempt.has_ended:
-                break
-            deadline = self.limits.deadline(attempt.began)
-            why = hold_again(outcome, attempt.abandoned, self.settings, attempt.cancel, deadline)
-            if not why:
-                break
-            attempt.set_aside(outcome, session, self._seed(attempt), tape)
-            span.event("a2a.held_again", {"a2a.reason": why})
-            attempt.session, attempt.native, attempt.parties = None, None, Parties()
-            attempt.metadata = dict(self._metadata)
-            self._make_ready(attempt)
-        return self._conclude(attempt, outcome, tape)
+    # -- conversations --
 
-    def _hold_once(self, attempt: Attempt, span: Span) -> tuple[Outcome, Tape | None]:
-        clock = time.monotonic()
-        tape: Tape | None = None
+    def _prepare(self, trial: Trial) -> None:
+        """Set the metadata of the next conversation."""
+        client, trial.metadata = self._client, dict(self._client.metadata)
+        if self.settings.tag_trials:
+            trial.metadata.update(trial_metadata(trial.key))
         try:
-            if attempt.trouble is not None:
-                raise attempt.trouble
-            tape = self._tapes(attempt.key) if self._tapes else None
-            attempt.session = self._connect().session(attempt.metadata or None, tape)
-            attempt.session.span = span
-            if self._growing is not None:
-                attempt.grow(self._growing(attempt.key))
-            attempt.parties = Parties(self._further, attempt.metadata, span)
-            attempt.native = open_native(self.settings, attempt.session)
-            outcome = self._converse(attempt, attempt.session)
+            if client.prepare is not None:
+                client.prepare(trial.key, trial.metadata)
+        except Exception as exc:  # becomes the trial's status
+            trial.trouble = exc
+
+    def _converse(self, trial: Trial) -> TrialResult:
+        """Run a trial's conversation, again while it says nothing about the agent, and store the result."""
+        trial.deadline = self.limits.deadline(trial.began)
+        try:
+            while True:
+                outcome = self._converse_once(trial)
+                session = trial.session
+                if session is None or trial.has_ended:
+                    break
+                why = hold_again(outcome, trial.abandoned, self.settings, trial.cancel, trial.deadline)
+                if not why:
+                    break
+                trial.set_aside(outcome, session, why)
+                self._prepare(trial)
+            result = self._make_result(trial, outcome)
+            return self._keep(trial, result, outcome.error) or result
+        finally:
+            # Only where something broke the trial off that is no Exception.
+            if trial.end():
+                self._end(trial, None)
+
+    def _converse_once(self, trial: Trial) -> Outcome:
+        clock = time.monotonic()
+        try:
+            for observer in self._observers:
+                observer.before_conversation(trial)
+            if trial.trouble is not None:
+                raise trial.trouble
+            session = self._client.connection.session(trial.metadata or None, trial.tape)
+            if self._listeners:
+                session.listener = partial(self._on_turn, trial)
+            context = trial.converse(session, self._client.further)
+            outcome = get_benchmark(trial.key.suite).run_trial(context)
+            refuse_unused(context, outcome)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:
-            attempt.end_native()
-            attempt.parties.finish()
-            if attempt.session is not None:
-                attempt.session.finish()
-                estimating.fill_in(attempt.session, self.settings.agent_model, attempt.native)
-        outcome.error = self._whose_time(attempt, outcome.error)
-        if attempt.session is not None:
-            outcome = refuse_tainted(outcome, attempt.session, *(s.session for s in attempt.parties.seats))
+            trial.end_conversation()
+            for observer in self._observers:
+                observer.after_conversation(trial)
+        outcome.error = self._late_error(trial, outcome.error)
+        if trial.session is not None:
+            outcome = refuse_tainted(outcome, trial.session, *(s.session for s in trial.parties.seats))
         if outcome.duration is None:
             outcome.duration = time.monotonic() - clock
-        return outcome, tape
+        return outcome
 
-    def _conclude(self, attempt: Attempt, outcome: Outcome, tape: Tape | None) -> TrialResult:
-        result = self._make_result(attempt, outcome)
-        stored = self._keep(attempt, result, outcome.error)
-        if result.retry_error and attempt.evaluated is not None:
-            tape = attempt.evaluated.tape
-        # What trouble broke off is no conversation to be held again.
-        if stored is not None and tape is not None and result.status in ("evaluated", "evaluator_error"):
-            tape.keep()
-        return stored or result
+    def _on_turn(self, trial: Trial, briefing: Briefing, events: Sequence[Event], party: str | None = None) -> None:
+        for observer in self._listeners:
+            observer.on_turn(trial, briefing, events, party)
 
-    def _keep(self, attempt: Attempt, result: TrialResult, error: Exception | None) -> TrialResult | None:
-        """Store what came of an attempt, unless that has been said already."""
-        if not attempt.conclude(result):
+    def _late_error(self, trial: Trial, error: Exception | None) -> Exception | None:
+        """Return the error of a limit: a turn's time is never more than what its trial, or the run, has left."""
+        is_late = trial.deadline is not None and time.monotonic() >= trial.deadline
+        if not is_late or not isinstance(error, _LATE):
+            return error
+        late = self.limits.error(trial.key)
+        late.party = error.party
+        return late
+
+    # -- results --
+
+    def _keep(self, trial: Trial, result: TrialResult, error: Exception | None) -> TrialResult | None:
+        """Store the result of a trial, unless another thread has ended the trial."""
+        if not trial.end():
             return None
-        stored = self.store.write(result)
-        if self._stopping is not None:
-            self._stopping.note(attempt.key, error)
+        trial.error = error
+        stored: TrialResult | None = None
+        try:
+            stored = self.store.write(result)
+        finally:
+            self._end(trial, stored)
         return stored
 
-    def _stored(self, attempt: Attempt) -> TrialResult | None:
+    def _end(self, trial: Trial, result: TrialResult | None) -> None:
+        for observer in self._observers:
+            observer.after_trial(trial, result)
+
+    def _store_instead(self, trial: Trial, result: TrialResult) -> TrialResult:
+        if result.status != "not_run":
+            return self.store.write(self._conclude(trial, result))
+        known = {**self._data(trial.key), **result.provenance}
+        return self._conclude(trial, dataclasses.replace(result, provenance=known))
+
+    def _make_result(self, trial: Trial, outcome: Outcome) -> TrialResult:
+        suite = trial.key.suite
+        data = {} if outcome.provenance else self._data(trial.key)
+        prompt = self._prompt(suite)
+        mark = self._fingerprint(trial, prompt)
+        result = make_result(trial, outcome, run_id=self.run_id, data=data, mark=mark)
+        if hasattr(get_benchmark(suite), "prompt"):  # other benchmarks decide for themselves what they state
+            result = dataclasses.replace(result, provenance={**result.provenance, "prompt": prompt})
+        return self._conclude(trial, result)
+
+    def _conclude(self, trial: Trial, result: TrialResult) -> TrialResult:
+        for observer in self._observers:
+            result = observer.conclude(trial, result)
+        return result
+
+    def _stored(self, trial: Trial) -> TrialResult | None:
         try:
-            return self.store.read(attempt.key)
+            return self.store.read(trial.key)
         except StoreError as error:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
-            attempt.damaged = str(error)
+            trial.damaged = str(error)
             return None
 
-    def _is_reusable(self, stored: TrialResult, attempt: Attempt) -> bool:
-        """Tell whether an earlier run's result answers the same question, and no more is asked for than the answer."""
-        if not self.settings.resume or stored.status != "evaluated" or attempt.trouble is not None:
+    def _is_reusable(self, stored: TrialResult, trial: Trial) -> bool:
+        """Return whether an earlier run's result answers the same question, and may replace the trial."""
+        if not self.settings.resume or stored.status != "evaluated" or trial.trouble is not None:
             return False
-        attempt.before = str(stored.provenance.get("benchmark") or "")
-        return not self._wants_again(stored.key) and stored.fingerprint == self._fingerprint(attempt)
+        trial.before = str(stored.provenance.get("benchmark") or "")
+        if self._wants_again(stored.key):
+            return False
+        return stored.fingerprint == self._fingerprint(trial, self._prompt(stored.key.suite))
 
     def _wants_again(self, key: TrialKey) -> bool:
-        """Tell whether more is asked for than the result: another try at a miss, or a recording that is not there."""
+        """Return whether more is asked for than the result: another try at a miss, or a recording that is not there."""
         if self.settings.missed or self.settings.record is None:
             return self.settings.missed
         return not library.has(Path(self.settings.record), key)
@@ -273,26 +260,26 @@ class Runner:
         except A2ABenchError:  # it is what the trial came to nothing for
             return {}
 
-    def _fingerprint(self, attempt: Attempt) -> str:
+    def _fingerprint(self, trial: Trial, prompt: str) -> str:
         # A benchmark of somebody else's may not know its data's version; then only the settings tell.
-        benchmark = get_benchmark(attempt.key.suite)
+        benchmark = get_benchmark(trial.key.suite)
         version = getattr(benchmark, "data_version", None)
         of_task = getattr(benchmark, "task_version", None)
         try:
-            data = version(attempt.key.domain, self.settings) if version else ""
+            data = version(trial.key.domain, self.settings) if version else ""
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
         everything: dict[str, Any] = {
-            "metadata": attempt.metadata,
-            "reached": self._reached,
-            "prompt": self._prompt(attempt.key.suite),
+            "metadata": trial.metadata,
+            "reached": dict(self._client.reached),
+            "prompt": prompt,
         }
         if of_task is not None:
-            everything["task"] = of_task(attempt.key, self.settings)
-        if self._further:
-            everything["parties"] = _identities(self._further)
+            everything["task"] = of_task(trial.key, self.settings)
+        if self._client.further:
+            everything["parties"] = _identities(self._client.further)
         settings = registry.without_places(self.settings) if data else self.settings
-        return fingerprint(settings, self._agent, data, everything, __version__)
+        return fingerprint(settings, self._client.identity, data, everything, __version__)
 
     def _prompt(self, suite: str) -> str:
         """Return in which form agents are told the tasks of a suite; numbers of two forms are not comparable."""
@@ -300,78 +287,6 @@ class Runner:
             return dialects.form(self.settings.dialect, getattr(get_benchmark(suite), "prompt", None))
         except A2ABenchError:  # there is no such dialect, which its trial will say
             return ""
-
-    @property
-    def opened(self) -> Opened | None:
-        """What is known already of why no further trial may begin. Never waits."""
-        return self._stopping.known if self._stopping is not None else None
-
-    def cancel_all(self) -> None:
-        """Abort every request in flight; their trials end as infrastructure errors."""
-        with self._lock:
-            attempts = list(self._attempts.values())
-        for attempt in attempts:
-            attempt.cancel_sessions()
-
-    @contextlib.contextmanager
-    def _registered(self, attempt: Attempt) -> Iterator[None]:
-        with self._lock:
-            self._attempts[attempt.key] = attempt
-        try:
-            yield
-        finally:
-            attempt.forget()
-            with self._lock:
-                # One that was given up comes back when the same trial may be held again already.
-                if self._attempts.get(attempt.key) is attempt:
-                    del self._attempts[attempt.key]
-
-    def _converse(self, attempt: Attempt, session: AgentSession) -> Outcome:
-        key = attempt.key
-        context = TrialContext(
-            key=key,
-            settings=self.settings,
-            session=session,
-            seed=self._seed(attempt),
-            cancel=attempt.cancel,
-            deadline=self.limits.deadline(attempt.began),
-            native=attempt.native,
-            parties=attempt.parties,
-        )
-        outcome = get_benchmark(key.suite).run_trial(context)
-        refuse_unused(attempt.native, key, outcome)
-        return outcome
-
-    def _seed(self, attempt: Attempt) -> int:
-        return trial_seed(self.settings.seed, attempt.key.trial, len(attempt.abandoned.faults))
-
-    def _whose_time(self, attempt: Attempt, error: Exception | None) -> Exception | None:
-        """Return the error of a limit: a turn's time is never more than what its trial, or the run, has left."""
-        deadline = self.limits.deadline(attempt.began)
-        is_late = deadline is not None and time.monotonic() >= deadline
-        if not is_late or not isinstance(error, _LATE):
-            return error
-        late = self.limits.error(attempt.key)
-        late.party = error.party
-        return late
-
-    def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
-        told = {**self._data(key), "stopped": opened.advice}
-        return self._placed(TrialResult(key, "not_run", self.run_id, error=opened.text, provenance=told))
-
-    def _placed(self, result: TrialResult) -> TrialResult:
-        """Return a result with its task's category, which no benchmark said of a conversation that it did not hold."""
-        category = result.category or self._categories.get(result.key.task_key, "")
-        return dataclasses.replace(result, category=category)
-
-    def _make_result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
-        seed, data = self._seed(attempt), {} if outcome.provenance else self._data(attempt.key)
-        mark = self._fingerprint(attempt)
-        result = make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)
-        if hasattr(get_benchmark(attempt.key.suite), "prompt"):  # what a benchmark of others says is its own affair
-            told = {**result.provenance, "prompt": self._prompt(attempt.key.suite)}
-            result = dataclasses.replace(result, provenance=told)
-        return self._placed(result)
 
 
 def _identities(parties: Iterable[FurtherAgent]) -> dict[str, Any]:
@@ -381,3 +296,30 @@ def _identities(parties: Iterable[FurtherAgent]) -> dict[str, Any]:
         found.setdefault(party.role, []).append([party.name, party.where, party.agent])
     # Of one alone as it was when there could be no more: its results stay good.
     return {role: each[0][1:] if len(each) == 1 else each for role, each in found.items()}
+
+
+class Runners:
+    """The runners of several agents in one run, each with its own breaker.
+
+    :param runners: by the agent's name in keys; None for an agent without a name, which is the only one. They share
+        store and limits.
+    """
+
+    def __init__(self, runners: Mapping[str | None, Runner]) -> None:
+        self._runners = dict(runners)
+        first = next(iter(self._runners.values()))
+        self.store: Store = first.store
+        self.limits: Limits = first.limits
+
+    def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
+        """Run one trial; see :meth:`.Runner.run`."""
+        return self._runners[key.agent].run(key, cancel)
+
+    def give_up(self, key: TrialKey) -> TrialResult | None:
+        """End a trial whose time is up; see :meth:`.Runner.give_up`."""
+        return self._runners[key.agent].give_up(key)
+
+    def cancel_all(self) -> None:
+        """Abort every request in flight."""
+        for runner in self._runners.values():
+            runner.cancel_all()

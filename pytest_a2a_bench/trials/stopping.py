@@ -1,9 +1,23 @@
-"""Whether further trials may begin: the breaker and the run's end, for all threads and processes of a run.
+"""Decide whether further trials may begin: the circuit breaker and the run's time limit, for all processes of a run.
 
-The breaker of one worker must stop the others, which may be about to hold hundreds of hopeless trials: the one that
-opens leaves ``breaker.json`` in the results directory, and each looks there before it begins a trial. A file also tells
-the worker that replaces a crashed one, and one on another machine with the same disk; any other opens its own breaker
-soon.
+Five kinds of trouble open the breaker:
+
+- ``refused``: the agent refused our credentials (HTTP 401 or 403). It will refuse every other request too, so once is
+  enough.
+- ``gone``: several trials in a row ended in the same infrastructure trouble, and the agent does not answer a fresh
+  request either: for its card, or at the address of its interface. Where it answers, the count starts again.
+- ``party``: several trials in a row could not reach an agent beside the one under test, such as the simulated user's.
+- ``quota``: a service that the benchmark asks has no more answers for today, such as a live org. Once is enough.
+- ``model``: several trials in a row met a language model whose provider refuses us (key, permission, budget, a model
+  that it does not have). The agent's card says nothing about that, so it is not asked for.
+
+Timeouts and overload of a model, recordings that do not fit, functions of a project that raise, and trials that were
+stopped open nothing: they pass, or are not the agent's. A trial of any other end, good or bad, ends a row.
+
+The breaker of one worker must stop the others, which may be about to run hundreds of hopeless trials: the one that
+opens leaves ``breaker.json`` in the results directory, and each looks there before it begins a trial. A file also
+reaches the worker that replaces a crashed one, and one on another machine with the same disk; any other opens its own
+breaker soon.
 """
 
 from __future__ import annotations
@@ -15,8 +29,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
-from pytest_a2a_bench.errors import InfrastructureError, RunTimeoutError, TrialTimeoutError
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    CardError,
+    CassetteError,
+    EndpointUnreachableError,
+    InfrastructureError,
+    LLMError,
+    OwnFunctionError,
+    PrerequisiteMissingError,
+    QuotaError,
+    RunTimeoutError,
+    TrialCancelledError,
+    TrialTimeoutError,
+)
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.redact import one_line
@@ -24,7 +52,115 @@ from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.store import StoreError, save
 from pytest_a2a_bench.results.stored import Content, StoredForm
-from pytest_a2a_bench.trials.breaker import Breaker, Opened, cause_of
+from pytest_a2a_bench.trials.trial import Trial, TrialObserver
+
+Cause = Literal["refused", "gone", "party", "model", "quota", "time"]
+Step = Literal["go on", "ask the agent", "stop"]
+
+_REMEDIES: dict[Cause, str] = {
+    "refused": "correct that",  # the refusal itself says what was sent, and what to do
+    "gone": "start the agent again (--a2a-wait SECONDS gives one that restarts the time for it)",
+    "party": "start that agent again",
+    "model": "correct the model's name or its provider's key",
+    "quota": "wait until its limit is renewed",
+    "time": "raise --a2a-run-timeout",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Opened:
+    """Why no further trial is begun.
+
+    :param cause: which of the kinds above, or ``time``: the run took as long as it may (``--a2a-run-timeout``).
+    :param key: the trial that opened it; empty where it was the clock.
+    :param reason: what was found, in one line.
+    :param run_id: the run that it is about.
+    """
+
+    cause: Cause
+    key: str
+    reason: str
+    run_id: str = ""
+
+    @property
+    def text(self) -> str:
+        """Why a trial is not run, in one line."""
+        return f"not run: {self._what}"
+
+    @property
+    def advice(self) -> str:
+        """What happened and what to do, in one line."""
+        return f"{self._what}; {_REMEDIES[self.cause]}, then run again with --a2a-resume: only what is missing is held"
+
+    @property
+    def _what(self) -> str:
+        return f"the breaker is open since {self.key}: {self.reason}" if self.key else self.reason
+
+
+class Breaker:
+    """Counts trials that ended in the same trouble one after another.
+
+    :param limit: how many open it; 0 for never.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._kind = ""
+        self._row = 0
+
+    def note(self, error: Exception | None) -> Step:
+        """Take in how a trial ended.
+
+        :param error: its trouble; None where it was evaluated.
+        :returns: whether to ``stop``, or to ``ask the agent`` and come back with :meth:`answered` if it is there.
+        """
+        if not self.limit or _says_nothing(error):
+            return "go on"
+        if (isinstance(error, AuthenticationError) and error.refused) or isinstance(error, QuotaError):
+            return "stop"
+        kind = _kind(error)
+        self._row = (self._row + 1 if kind == self._kind else 1) if kind else 0
+        self._kind = kind
+        if self._row < self.limit:
+            return "go on"
+        # The tested agent's card says nothing about either.
+        return "stop" if isinstance(error, LLMError) or _party(error) else "ask the agent"
+
+    def answered(self) -> None:
+        """Start to count anew: the agent is there."""
+        self._row = 0
+
+
+def cause_of(error: Exception) -> Cause:
+    """Return which kind of trouble it was that opened the breaker."""
+    if isinstance(error, QuotaError):
+        return "quota"
+    if isinstance(error, LLMError):
+        return "model"
+    if _party(error) and not isinstance(error, AuthenticationError):
+        return "party"
+    return "refused" if isinstance(error, AuthenticationError) and error.refused else "gone"
+
+
+def _says_nothing(error: Exception | None) -> bool:
+    """Return whether a trial ended before its first message, or because it was stopped."""
+    return isinstance(error, PrerequisiteMissingError | TrialCancelledError | RunTimeoutError)
+
+
+def _party(error: Exception | None) -> str:
+    return (isinstance(error, InfrastructureError) and error.party) or ""
+
+
+def _kind(error: Exception | None) -> str:
+    """Return what makes trouble the same as other trouble; empty for what opens nothing."""
+    if isinstance(error, LLMError):
+        return "LLMError" if error.refused else ""
+    if party := _party(error):
+        return f"{party} is gone" if isinstance(error, EndpointUnreachableError) else ""
+    if isinstance(error, InfrastructureError | CardError) and not isinstance(error, CassetteError | OwnFunctionError):
+        return type(error).__name__
+    return ""
+
 
 NAME = "breaker.json"
 SCHEMA_VERSION = 1
@@ -123,7 +259,7 @@ class Limits:
         return Opened("time", "", f"the run took longer than {self._run_limit}")
 
 
-class Stopping:
+class Stopping(TrialObserver):
     """Decides before each trial whether it may begin, and learns from each that has ended.
 
     :param breaker: counts.
@@ -164,6 +300,19 @@ class Stopping:
     def known(self) -> Opened | None:
         """What this process knows already of why no further trial may begin. Never waits."""
         return self._opened
+
+    def before_trial(self, trial: Trial) -> TrialResult | None:
+        """Return the result of a trial that may not begin, or need not; None where it must run."""
+        opened = self.opened
+        if opened is None:
+            return self.left_out(trial.key)
+        told = {"stopped": opened.advice}
+        return TrialResult(trial.key, "not_run", self._run_id, error=opened.text, provenance=told)
+
+    def after_trial(self, trial: Trial, result: TrialResult | None) -> None:
+        """Count how it ended."""
+        if result is not None:
+            self.note(trial.key, trial.error)
 
     def left_out(self, key: TrialKey) -> TrialResult | None:
         """Return what is to be stored of a trial that need not be held; None where it must.

@@ -233,3 +233,44 @@ def test_a_reporter_does_not_end_a_run_well(pytester: pytest.Pytester, bench: Be
     )
     assert result.ret not in (0, 5)
     (result.stderr if "loaded" in said else result.stdout).fnmatch_lines([f"*{said}*"])
+
+
+_OBSERVER = """
+from pytest_a2a_bench.trials.trial import TrialObserver
+
+class Mine(TrialObserver):
+    def __init__(self):
+        self.said = []
+    def before_conversation(self, trial):
+        trial.metadata["seen"] = True
+        self.said.append("conversation")
+    def on_turn(self, trial, briefing, events, party=None):
+        self.said += [type(event).__name__ for event in events]
+    def conclude(self, trial, result):
+        self.said.append("conclude")
+        return result
+    def after_trial(self, trial, result):
+        with open("observed", "a") as file:
+            print(trial.key, result.status, *self.said[:2], self.said[-1], file=file)
+
+MINE = Mine()
+"""
+
+
+def test_an_observer_follows_every_trial(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(mine_here=_OBSERVER)
+    pytester.syspathinsert()
+    pytester.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
+    result = bench("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1-t0")
+    assert result.ret == 0
+    observed = (pytester.path / "observed").read_text().splitlines()
+    assert observed == ["tau2/mock/create_task_1#0 evaluated conversation UserSaid conclude"]
+
+
+def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(mine_here="MINE = object()")
+    pytester.syspathinsert()
+    pytester.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
+    result = bench("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*the observer 'mine' of *conftest.py* is no TrialObserver: mine_here:MINE must*"])

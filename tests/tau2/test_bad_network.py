@@ -21,6 +21,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.trial import Client
 
 
 @pytest.mark.slow
@@ -46,7 +47,7 @@ def test_rewards_are_those_without_faults(tmp_path: Path, transport: str) -> Non
             with AgentConnection(config, told) as connection:
 
                 def hold(folder: str) -> list[TrialResult]:
-                    runner = Runner(settings, lambda: connection, Store(tmp_path / folder), uuid.uuid4().hex)
+                    runner = Runner(settings, Client(connection), Store(tmp_path / folder), uuid.uuid4().hex)
                     pool = Pool(runner.run, settings.concurrency, runner.cancel_all)
                     try:
                         return [f.result() for f in [pool.submit(k) for k in keys]]

@@ -32,7 +32,7 @@ from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.results.stats import summarise
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.trials.estimating import estimated
+from pytest_a2a_bench.trials.observers import estimated
 
 MODEL = "gpt-4"  # its tokenizer comes with LiteLLM
 KEY = TrialKey("tau2", "mock", "create_task_1", 0)

@@ -20,6 +20,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.trial import Client
 
 KEY = TrialKey("tau2", "mock", "update_task_1")
 UPDATE = {"name": "update_task_status", "arguments": {"task_id": "task_1", "status": "completed"}}
@@ -121,7 +122,7 @@ def test_a_run_that_stops(tmp_path: Path) -> None:
     with raw_agent(agent) as served:
         settings = Settings(endpoint=served.url, tools="mcp")
         with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
-            runner = Runner(settings, lambda: connection, Store(tmp_path), "run")
+            runner = Runner(settings, Client(connection), Store(tmp_path), "run")
             results: list[TrialResult] = []
             thread = threading.Thread(target=lambda: results.append(runner.run(KEY)))
             thread.start()

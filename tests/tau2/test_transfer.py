@@ -21,6 +21,7 @@ from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, 
 from pytest_a2a_bench.reports import protocol_metrics
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.trial import Client
 
 KEY = TrialKey("tau2", "mock", "create_task_1", agent="a")
 
@@ -66,7 +67,7 @@ def connected(brain: Brain) -> Iterator[AgentConnection]:
 def hold(first: AgentConnection, second: AgentConnection, folder: Path, **options: object) -> TrialResult:
     settings = Settings(transfer="b", tag_trials=True, redeliver=0, **options)  # type: ignore[arg-type]
     further = FurtherAgent("b", "transfer", lambda: second, "B 1.0, A2A 1.0 jsonrpc", "http://b")
-    runner = Runner(settings, lambda: first, Store(folder), uuid.uuid4().hex, further=[further])
+    runner = Runner(settings, Client(first, further=(further,)), Store(folder), uuid.uuid4().hex)
     return runner.run(KEY)
 
 
@@ -133,6 +134,6 @@ def test_a_call_that_fails_transfers_nothing(tmp_path: Path) -> None:
 def test_with_nobody_to_go_on_it_ends_as_ever(tmp_path: Path) -> None:
     with connected(HandsOver()) as first:
         settings = Settings(tag_trials=True, max_steps=12)
-        result = Runner(settings, lambda: first, Store(tmp_path), uuid.uuid4().hex).run(KEY)
+        result = Runner(settings, Client(first), Store(tmp_path), uuid.uuid4().hex).run(KEY)
     assert result.parties == ()
     assert "parties" not in (tmp_path / "trials" / os.listdir(tmp_path / "trials")[0]).read_text()

@@ -17,7 +17,7 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import load_trial
-from pytest_a2a_bench.trials.runner import trial_seed
+from pytest_a2a_bench.trials.trial import trial_seed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 

@@ -28,8 +28,7 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.trials.breaker import Breaker, cause_of
-from pytest_a2a_bench.trials.stopping import NAME, Limits, Stopping, forget
+from pytest_a2a_bench.trials.stopping import NAME, Breaker, Limits, Stopping, cause_of, forget
 
 KEY = TrialKey("fake", "desk", "1", 2)
 DOWN = TransportError("connection reset")

@@ -29,10 +29,10 @@ from pytest_a2a_bench.errors import (
 from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials import runner as runner_module
-from pytest_a2a_bench.trials.breaker import Breaker
-from pytest_a2a_bench.trials.concluding import TRACEBACK_LIMIT, classify, describe
-from pytest_a2a_bench.trials.runner import Runner, trial_seed
-from pytest_a2a_bench.trials.stopping import Limits, Stopping
+from pytest_a2a_bench.trials.observers import Taped
+from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.stopping import Breaker, Limits, Stopping
+from pytest_a2a_bench.trials.trial import TRACEBACK_LIMIT, Client, classify, describe, trial_seed
 
 KEY = TrialKey("fake", "desk", "1", 2)
 
@@ -80,12 +80,21 @@ class Fake:
 
 
 def make(
-    monkeypatch: pytest.MonkeyPatch, path: Path, outcome: Outcome | Exception, **options: Any
+    monkeypatch: pytest.MonkeyPatch,
+    path: Path,
+    outcome: Outcome | Exception,
+    *,
+    settings: Settings | None = None,
+    stopping: Stopping | None = None,
+    tapes: Any = None,
+    **options: Any,
 ) -> tuple[Runner, Fake, Connection]:
     fake, connection = Fake(outcome), Connection()
     monkeypatch.setattr(runner_module, "get_benchmark", lambda name: fake)
-    settings = options.pop("settings", Settings())
-    return Runner(settings, lambda: connection, Store(path), "run-1", **options), fake, connection  # type: ignore[arg-type,return-value]
+    client = Client(connection, **options)  # type: ignore[arg-type]
+    observers = [*([stopping] if stopping else []), *([Taped(tapes)] if tapes else [])]
+    limits = stopping.limits if stopping else None
+    return Runner(settings or Settings(), client, Store(path), "run-1", observers, limits), fake, connection
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.trial import Client
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
@@ -173,7 +174,7 @@ def test_a_whole_tau2_task(stage: Stage, connect: Connect, tmp_path: Path) -> No
     # As often as the user asks about it before it has heard enough.
     stage.play(made, *[say("The task has been created.")] * 6)
     settings = Settings(endpoint=stage.agent.url)
-    runner = Runner(settings, lambda: connect(stage.agent.url, timeout=60), Store(tmp_path), "run")
+    runner = Runner(settings, Client(connect(stage.agent.url, timeout=60)), Store(tmp_path), "run")
     result = runner.run(TrialKey("tau2", "mock", "create_task_1"))
 
     assert (result.status, result.reward, result.error) == ("evaluated", 1.0, None)

@@ -31,7 +31,9 @@ from pytest_a2a_bench.model import Part, Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials import redelivery
 from pytest_a2a_bench.trials import runner as runner_module
+from pytest_a2a_bench.trials.observers import Taped
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.trial import Client
 
 TURNS = 3
 TRANSPORTS = ("jsonrpc", "rest", "grpc")
@@ -109,7 +111,8 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
             )
             settings = Settings(endpoint=config.endpoint, timeout=timeout, **options)
             with AgentConnection(config, told) as connection:
-                runner = Runner(settings, lambda: connection, Store(tmp_path), str(len(last)), tapes=tapes)
+                observers = [Taped(tapes)] if tapes else []
+                runner = Runner(settings, Client(connection), Store(tmp_path), str(len(last)), observers)
                 results = [runner.run(TrialKey("counting", "desk", str(n))) for n in range(count)]
             last.append(proxy)
         return results

@@ -23,6 +23,7 @@ from pytest_a2a_bench.dialects.tool_call import ToolCallDialect
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.trial import Client
 
 Connect = Callable[..., AgentConnection]
 
@@ -103,7 +104,7 @@ def test_conversations_do_not_mix(peer_url: str, connect: Connect) -> None:
 
 def test_a_trial_of_tau2(peer_url: str, connect: Connect, tmp_path: Path) -> None:
     connection = connect(peer_url, timeout=30, wait=20)
-    runner = Runner(Settings(endpoint=peer_url), lambda: connection, Store(tmp_path), "run")
+    runner = Runner(Settings(endpoint=peer_url), Client(connection), Store(tmp_path), "run")
     result = runner.run(TrialKey("tau2", "mock", "update_task_1"))
     assert (result.status, result.error) == ("evaluated", None)
     # The peer looks the users up and then only talks: an honest 0, reached in a whole conversation.

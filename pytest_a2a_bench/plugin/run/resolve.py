@@ -195,6 +195,13 @@ def _output_problems(settings: Settings) -> Iterator[str]:
             extensions.load(kind, name)
         except ConfigurationError as error:
             yield str(error)
+    if extensions.names("observers"):
+        from pytest_a2a_bench.trials.observers import asked_for  # few runs have observers of their own
+
+        try:
+            asked_for(settings)
+        except ConfigurationError as error:
+            yield str(error)
     for option, value in _files_written(settings):
         if not value:
             continue

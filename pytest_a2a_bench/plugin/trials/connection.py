@@ -6,9 +6,9 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,10 +16,8 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.participants import FurtherAgent, further_agents
 from pytest_a2a_bench.cassettes import library
-from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.shards import categories_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
@@ -27,14 +25,11 @@ from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
-from pytest_a2a_bench.trials.breaker import Breaker
-from pytest_a2a_bench.trials.runner import Runner
-from pytest_a2a_bench.trials.side_by_side import SideBySide
-from pytest_a2a_bench.trials.stopping import Limits, Stopping
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.results.live import Growing
+from pytest_a2a_bench.tracing import is_wanted
+from pytest_a2a_bench.trials.observers import Categorized, Taped, Traced, Watched, asked_for
+from pytest_a2a_bench.trials.runner import Runner, Runners
+from pytest_a2a_bench.trials.stopping import Breaker, Limits, Stopping
+from pytest_a2a_bench.trials.trial import Client, TrialObserver
 
 
 def start_schedule(
@@ -54,36 +49,33 @@ def start_schedule(
     session.config.add_cleanup(stack.close)
     further = stack.enter_context(further_agents(run.settings, os.environ))
     store = Store(run.plan.results)
-    tracing = _start_tracing(run)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
-    categories = categories_of(session)
+    stoppings = {name: _stopping(run, connections[name], name) for name in run.settings.under_test}
+    shared = [*_tracing(run), *_watched(run), Categorized(categories_of(session))]
 
     def runner_of(name: str | None) -> Runner:
-        connection = connections[name]
-        found, settings = run.plan.found(name), run.settings.of_agent(name)
-        return Runner(
-            # Results name a built-in agent by its name, not by the port that it happened to get.
-            settings,
-            lambda: connection,
-            store,
-            run.plan.run_id,
-            metadata=metadata,
-            agent=found.identity if found is not None else "",
+        connection, settings = connections[name], run.settings.of_agent(name)
+        found = run.plan.found(name)
+        client = Client(
+            connection,
+            identity=found.identity if found is not None else "",
             reached=_differences(run.plan.target_of(name), connection.config),
-            tapes=_tapes(run, connection.config.secrets),
-            tracing=tracing,
-            prepare=lambda key, told: prepare(key=key, metadata=told),
-            stopping=_stopping(run, connection, name),
             further=(*further, *_further(run, connections)),
-            growing=_growing(run),
-            categories=categories,
+            metadata=metadata,
+            prepare=lambda key, told: prepare(key=key, metadata=told),
         )
+        taped = Taped.of(run.settings, connection.config.secrets)
+        observers = (stoppings[name], *shared, *([taped] if taped else []), *asked_for(settings))
+        # Results name a built-in agent by its name, not by the port that it happened to get.
+        return Runner(settings, client, store, run.plan.run_id, observers, stoppings[name].limits)
 
-    runner = SideBySide({name: runner_of(name) for name in run.settings.under_test})
+    runner = Runners({name: runner_of(name) for name in run.settings.under_test})
     ahead = outcome.trials_ahead(session, run)
     tick = outcome.ticker(session.config, run)
     careful = outcome.suspects(ahead, run, store)
-    run.services.schedule = Schedule(runner, run.concurrency, ahead, tick, careful)
+    run.services.schedule = Schedule(
+        runner, run.concurrency, ahead, tick, careful, lambda key: stoppings[key.agent].known
+    )
     return run.services.schedule
 
 
@@ -117,22 +109,17 @@ def _stopping(run: BenchRun, connection: AgentConnection, name: str | None) -> S
     return Stopping(breaker, limits, run.plan.results, run.plan.run_id, ask, name)
 
 
-def _start_tracing(run: BenchRun) -> Tracing:
+def _tracing(run: BenchRun) -> list[TrialObserver]:
     if not is_wanted(run.settings.otel, os.environ):
-        return NO_TRACING
+        return []
     from pytest_a2a_bench.tracing.otel import open_tracing  # needs the extra "otel"
 
     run.services.tracing = open_tracing()
-    return run.services.tracing
+    return [Traced(run.services.tracing, run.plan.run_id)]
 
 
-def _growing(run: BenchRun) -> Callable[[TrialKey], Growing] | None:
-    """Return what makes the files in which conversations are watched; None where nobody does."""
-    if run.settings.live is None:
-        return None
-    from pytest_a2a_bench.results.live import Growing  # few runs are watched
-
-    return lambda key: Growing(run.plan.results, key, run.plan.run_id)
+def _watched(run: BenchRun) -> list[TrialObserver]:
+    return [Watched(run.plan.results, run.plan.run_id)] if run.settings.live is not None else []
 
 
 def connect(run: BenchRun, name: str | None = None) -> AgentConnection:
@@ -172,12 +159,3 @@ def _differences(target: Settings, config: ClientConfig) -> dict[str, str]:
 
     usual = reach(ClientConfig.from_settings(target, os.environ))
     return {name: value for name, value in reach(config).items() if value != usual[name]}
-
-
-def _tapes(run: BenchRun, secrets: Iterable[str]) -> Callable[[TrialKey], Tape] | None:
-    """Return what makes the tapes that trials are recorded on or replayed from; None where neither is wanted."""
-    if run.settings.replay:
-        return library.player(Path(run.settings.replay))
-    if run.settings.record:
-        return library.recorder(Path(run.settings.record), secrets)
-    return None

@@ -22,7 +22,7 @@ from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.trials.breaker import Opened
+from pytest_a2a_bench.trials.stopping import Opened
 
 RESULT = pytest.StashKey[TrialResult]()
 

@@ -13,9 +13,9 @@ from pytest_a2a_bench.errors import OwnFunctionError, TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.run.state import TRIAL
 from pytest_a2a_bench.results.store import load_trial
-from pytest_a2a_bench.trials.breaker import Opened
 from pytest_a2a_bench.trials.pool import Pool
-from pytest_a2a_bench.trials.side_by_side import SideBySide
+from pytest_a2a_bench.trials.runner import Runners
+from pytest_a2a_bench.trials.stopping import Opened
 
 _TICK = 0.5
 _WINDOW = 500
@@ -35,17 +35,20 @@ class Schedule:
     :param careful: trials that are held one at a time before any other starts: after a worker crashed, one of these
         was the cause, and held alone it cannot take others with it.
     :param tick: called now and then while an item waits.
+    :ivar opened: returns why no trial of a trial's agent begins in this process; None where they do. Never waits.
     """
 
     def __init__(
         self,
-        runner: SideBySide,
+        runner: Runners,
         concurrency: int,
         ahead: Sequence[TrialKey],
         tick: Callable[[], None],
         careful: Sequence[TrialKey] = (),
+        opened: Callable[[TrialKey], Opened | None] = lambda key: None,
     ) -> None:
         self._runner = runner
+        self.opened = opened
         self._tick = tick
         self._careful = set(careful)
         self._ahead = list(ahead)
@@ -59,10 +62,6 @@ class Schedule:
     def in_flight(self) -> int:
         """How many conversations are running now."""
         return sum(pool.in_flight for pool in self._pools)
-
-    def opened(self, key: TrialKey) -> Opened | None:
-        """Return what stopped this process's trials of a trial's agent; None where nothing did. Never waits."""
-        return self._runner.opened(key)
 
     def result(self, key: TrialKey) -> TrialResult:
         """Wait for a trial.
