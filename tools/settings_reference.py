@@ -40,7 +40,7 @@ max-steps = 100
 Commands of `a2a-bench` read the same variables and the same table; there the options are `--set` and `--config`.
 `a2a-bench doctor --settings` shows each setting that is not a default, and its source. Relative paths start from the
 directory in which pytest was started; in a table, from the directory of its file. A wrong name or value ends the run
-before anything is sent, with one line for each.
+before anything is sent, with all problems in one line.
 
 Tokens are no settings: they are in environment variables, whose names `auth-env` and the like give.
 """

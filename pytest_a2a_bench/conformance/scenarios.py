@@ -67,7 +67,7 @@ class Scenarios:
 def missing_text(key: str) -> str:
     """Say how to enable a scenario."""
     what = SCENARIOS.get(key, "special behaviour")
-    return f'no prompt for the scenario {key!r} ({what}); give one with {key} = "..." in the a2a_scenarios file'
+    return f'no prompt for the scenario {key!r} ({what}); give one with {key} = "..." in the file of --a2a-scenarios'
 
 
 def load_scenarios(path: Path) -> Scenarios:

@@ -234,7 +234,7 @@ def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str, pyt
 
 def test_without_a_prompt_the_summary_says_how_to_give_one(bench: Bench, good_url: str) -> None:
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-004 and JSONRPC")
-    result.stdout.fnmatch_lines(["  1 x no prompt for the scenario 'slow' *a2a_scenarios file*SEND-004*"])
+    result.stdout.fnmatch_lines(["  1 x no prompt for the scenario 'slow' *--a2a-scenarios*SEND-004*"])
 
 
 def test_collecting_needs_no_agent(bench: Bench) -> None:

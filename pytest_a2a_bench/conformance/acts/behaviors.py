@@ -116,7 +116,7 @@ class Prompts:
 
 def _unknown(name: str, key: str) -> str:
     known = "say that the agent knows it (setting acts-behaviors)"
-    prompt = f', or give a prompt: {key} = "..." in the a2a_scenarios file ({SCENARIOS[key]})' if key else ""
+    prompt = f', or give a prompt: {key} = "..." in the file of --a2a-scenarios ({SCENARIOS[key]})' if key else ""
     return f"the agent is not said to know the behavior {name}: {known}{prompt}"
 
 
