@@ -1,4 +1,4 @@
-"""Environment variables from a file that somebody named (``env-file``); no other ``.env`` is ever read.
+"""Environment variables from the file that ``env-file`` names; no other ``.env`` is ever read.
 
 Lines are ``NAME=VALUE``, with ``export`` before and quotes around the value where wanted; ``#`` begins a comment. What
 is set in the environment already stays. Values are taken as they are: nothing is expanded in them.

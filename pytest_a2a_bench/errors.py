@@ -208,7 +208,7 @@ class LLMError(InfrastructureError):
 
 
 class OwnFunctionError(InfrastructureError):
-    """A function of somebody's own in the place of a model (``a2a-user/NAME``, ``a2a-judge/NAME``) raised, or returned
+    """A user's function in the place of a model (``a2a-user/NAME``, ``a2a-judge/NAME``) raised, or returned
     what is no answer; the message names it, its file and its line. Held again, the trial would come to the same.
     """
 
@@ -260,7 +260,7 @@ def collect_errors(*steps: Callable[[], object]) -> list[str]:
 
 
 def raise_errors(*steps: Callable[[], object]) -> None:
-    """Take steps that may refuse what the user gave, so that all that is wrong is told at once.
+    """Run checks of what the user gave, and report all their errors at once.
 
     :raises ConfigurationError: naming all of it.
     """

@@ -1,4 +1,4 @@
-"""What other distributions and projects add to this one: found by name, loaded when somebody asks for it.
+"""What other distributions and projects add to this one: found by name, loaded when it is used.
 
 There is one mechanism for every kind of extension. An installed distribution names its objects in the entry-point group
 ``pytest_a2a_bench.KIND``; a project, or a pytest plugin, returns the same from the hook ``pytest_a2a_bench_KIND``: a
@@ -74,7 +74,7 @@ class Extension:
                 found = getattr(found, part)
         except KeyboardInterrupt:
             raise
-        # Whatever somebody's module raises on import must not end a run, be it what skips a module of tests.
+        # Whatever such a module raises on import must not end a run, be it what skips a module of tests.
         except BaseException as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise ConfigurationError(f"the {self} cannot be loaded from {self.reference!r}: {what}") from error

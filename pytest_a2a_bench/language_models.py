@@ -104,7 +104,7 @@ def find_model_problem(model: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _is_gone(error: BaseException | None) -> bool:
-    """Tell whether there was no connection; LiteLLM tells of that as of an error that a server answered."""
+    """Return whether there was no connection; LiteLLM tells of that as of an error that a server answered."""
     return error is not None and (isinstance(error, OSError) or _is_gone(error.__cause__ or error.__context__))
 
 

@@ -1,4 +1,4 @@
-"""Users and judges that are functions: language models to whoever asks them, by LiteLLM's own door for such.
+"""Users and judges that are functions, offered as models by a custom provider of LiteLLM.
 
 ``--a2a-user llm:a2a-user/NAME`` and ``--a2a-judge-llm a2a-judge/NAME`` call the function with the messages that a model
 would get. So a benchmark needs to know nothing of it, be it upstream's own evaluator.
@@ -67,7 +67,7 @@ def serve(litellm: Any) -> None:
 
     ours = [{"provider": provider, "custom_handler": Own(kind)} for provider, kind in PROVIDERS.items()]
     litellm.custom_provider_map = [*litellm.custom_provider_map, *ours]
-    # Else it makes a lost connection of whatever is raised here, and asks again where it was told to (num_retries).
+    # Else it makes a lost connection of whatever is raised here, and asks again if configured (num_retries).
     litellm.LITELLM_EXCEPTION_TYPES.append(A2ABenchError)
 
 

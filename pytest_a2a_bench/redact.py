@@ -103,7 +103,7 @@ class _Form:
         self._is_short = is_short
         self._head = re.compile(("(?<![A-Za-z0-9])" if is_short else "") + "".join(patterns[:_HEAD]))
         self._telling = max(_FRAGMENT, len(choices) // 2)
-        # What cannot be told from the text alone (a choice, a character of several octets) is looked for each time.
+        # What does not follow from the text alone (a choice, a character of several octets) is looked for each time.
         clear = "".join(itertools.takewhile(lambda c: len(c) == 1 and c.isascii() and c.isprintable(), choices))
         self._heads = {clear[:_HEAD], _unescaped(clear)[:_HEAD], _unescaped(clear[:_HEAD])}
         self._raw_head = clear[:_HEAD]
@@ -150,7 +150,7 @@ class _Form:
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether a text is a number or a lower-case word, of which any text is full."""
+    """Return whether a text is a number or a lower-case word, of which any text is full."""
     return re.fullmatch(r"[\d.]+|[a-z_]+", text) is not None
 
 

@@ -161,7 +161,7 @@ _LONGEST_WORD = 20
 
 
 def is_telling(text: str) -> bool:
-    """Tell whether a secret can be told from other text, so that hiding it everywhere leaves the rest readable.
+    """Return whether a secret can be told from other text, so that hiding it everywhere leaves the rest readable.
 
     It is not if it has fewer than 8 characters, only digits (numbers of results have as many), or is a word of
     lower-case letters as the names in our files are: a token ``test`` would be hidden in every node id.

@@ -49,7 +49,7 @@ class RequestRecord:
     :param status: the name of a status that came in place of an answer, where the wire has no HTTP status.
     :param answered: whether an answer had begun to arrive.
     :param left: whether the request may have reached the agent whole; False only where it certainly did not.
-    :param heard: to be called when anything arrives, be it only a sign of life.
+    :param heard: called when anything arrives, even a keep-alive comment.
     :param raw: what arrived, bounded.
     :param meter: what reading the answer is counted by.
     :param headers: what goes with the request beside what the protocol wants: HTTP headers, gRPC metadata.

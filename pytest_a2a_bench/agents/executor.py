@@ -74,8 +74,8 @@ class BrainExecutor(AgentExecutor):
         conversation = self._memory.recall(message.context_id)
         if conversation is None:
             conversation = self._memory.open(message.context_id, dialects.detect_request(parts))
-        # A client that did not get the answer asks again under the same id (§3.3.1), and must not be heard twice. Most
-        # servers do hear it twice, which is what this can be switched off for.
+        # A client that did not get the answer sends the same id again (§3.3.1), which must not be done twice. Most
+        # servers do carry it out twice; dedupe=off behaves like them.
         again = bool(message.message_id) and message.message_id == conversation.last_message_id
         if self._options.dedupe and again and conversation.last_reply:
             return conversation, conversation.last_reply

@@ -57,7 +57,7 @@ class TrialContext:
 
 @dataclass
 class Outcome:
-    """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
+    """The outcome of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
 
     :param category: what the task is about, where the benchmark has categories.
     :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.

@@ -69,7 +69,7 @@ class Speaker(Protocol):
         ...
 
     def ask(self, new: Sequence[Event]) -> AgentSaid:
-        """Tell the agent what is new and return what it says."""
+        """Send the new events and return the reply."""
         ...
 
     def note(self, finding: DialectFinding) -> None:
@@ -120,7 +120,7 @@ class Conversation:
         self.briefing = dataclasses.replace(self.briefing, greeting=greeting)
 
     def ask(self, new: Sequence[Event]) -> AgentSaid:
-        """Tell the agent what is new and return what it says: text or calls, never both.
+        """Send the new events and return the reply: text or calls, never both.
 
         :raises AgentOutcomeError: if the agent gives up, or says nothing twice.
         """
@@ -141,7 +141,7 @@ class Conversation:
         return self._conclude(got)
 
     def attempt(self, new: Sequence[Event]) -> AgentSaid:
-        """Tell the agent what is new and return what it says, whatever that is, after exactly one exchange.
+        """Send the new events and return the reply, whatever it is, after exactly one exchange.
 
         For benchmarks that answer an unreadable reply themselves. ``calls`` wins over text; neither is an empty reply.
         """
@@ -166,8 +166,8 @@ class Conversation:
         self.findings.append(dataclasses.replace(finding, turn=self._turn))
 
     def _tell(self) -> None:
-        """Tell whoever listens (``--a2a-live``) what was said since the last time."""
-        # Sessions of somebody else's may not know of listeners.
+        """Pass new messages to the listener (``--a2a-live``)."""
+        # Sessions of other implementations may have no listener.
         listener = getattr(self.session, "listener", None)
         if listener is not None:
             listener(self.briefing, self.events[self._told :])
@@ -235,9 +235,9 @@ class Conversation:
             self.findings.extend(dataclasses.replace(f, turn=self._turn) for f in self.native.findings())
 
     def _conclude(self, decoded: DecodedReply) -> AgentSaid:
-        """Take in a reply; the agent has then heard, or said itself, all that there is."""
+        """Record a reply; nothing is new to the agent after it."""
         said = self._said(decoded)
-        # An empty reply said nothing that the agent would have to be told again.
+        # An empty reply has nothing to resend.
         if not _is_empty(decoded):
             self.events.append(said)
             self._tell()

@@ -69,7 +69,7 @@ class Diagnosis:
 class Diagnoser:
     """How a benchmark explains its own misses.
 
-    :param diagnose: an evaluated trial that is no success -> why; None where nothing of its own can be told.
+    :param diagnose: an evaluated trial that is no success -> why; None without a cause of its own.
     :param causes: the kinds that ``diagnose`` returns beside :data:`CAUSES`.
     """
 

@@ -23,7 +23,7 @@ class ModelUser:
 
     :param instructions: who it is, what it wants, and that it says :data:`STOP` when it is done.
     :param before_turn: called before each request; raises to stop the trial.
-    :param begin: what it hears first.
+    :param begin: its first message.
     :param tidy: what is done with its words before they are passed on.
     """
 

@@ -132,7 +132,7 @@ class NativeTurns:
     def close(self, patience: float = LAST_WORDS) -> Usage:
         """End the conversation, and return what the turn cost that was under way.
 
-        The agent hears in place of a result that it is over, and has a while to end its turn. Never raises.
+        In place of a result the agent gets a notice that it is over, and has a while to end its turn. Never raises.
 
         :param patience: seconds for that.
         """

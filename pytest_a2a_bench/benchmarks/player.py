@@ -14,13 +14,13 @@ from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A reference solution: what to call, in order, and what to have told the user at the end.
+    """A reference solution: the calls in order, and the information that the user must get.
 
     :param communicate: texts that the evaluator looks for in the agent's words.
     :param instructions: what to tell the user to do, a text each.
     :param told_after: how many of the calls come before each instruction; those of which this says nothing come last.
     :param where_offered: calls that are made where there are no others, as far as their tools are offered.
-    :param answer: the call that gives the answer, where that is a call: in place of words, as often as somebody asks.
+    :param answer: the call that gives the answer, where that is a call: in place of words, at each request.
     """
 
     calls: tuple[ToolCall, ...] = ()
@@ -63,7 +63,7 @@ class Player:
     :param writing: the tools of a domain that change something, which ``readonly`` leaves out.
     :param recognises: whether a conversation with these tools is this benchmark's, where no tag says so.
     :param idle: what an agent says that does nothing (``noop``), where its polite words would be no answer.
-    :param instructions: what a language model is told above the policy; empty for the general ones.
+    :param instructions: a language model's instructions above the policy; empty for the general ones.
     """
 
     read_gold: Callable[[str, str, Settings], Gold] | None = None

@@ -95,7 +95,7 @@ def every_setting() -> dict[str, Setting]:
 
 
 def places() -> list[Setting]:
-    """Return the benchmarks' options that say where data are; what these data are is told by results."""
+    """Return the benchmarks' options that say where data are; results identify the data."""
     return [option for suite in known() for option in suite.options if option.locate is not None]
 
 
@@ -175,12 +175,12 @@ def get_benchmark(name: str) -> Benchmark:
 
 
 def register_players(modules: Mapping[str, str]) -> None:
-    """Tell a process that serves a built-in agent of suites that only the run's conftest offers."""
+    """Register suites that only the run's conftest offers, in a process that serves a built-in agent."""
     _players.update(modules)
 
 
 def offered_players() -> dict[str, str]:
-    """Return what such a process must be told: suite -> module of its player."""
+    """Return the players that such a process needs: suite -> module."""
     return {name: suite.player for name, suite in _registered.items() if name not in BUILT_IN and suite.player}
 
 
@@ -189,8 +189,8 @@ def get_player(name: str) -> Player | None:
 
     :raises ConfigurationError: if there is no such suite, or its player cannot be imported.
     """
-    # What a process was told comes first: one that serves an agent never sees the run's conftest, so it cannot load the
-    # suite.
+    # Players that a process was given come first: one that serves an agent never sees the run's conftest, so it cannot
+    # load the suite.
     module = _players.get(name) or _load(name).player
     if not module:
         return None

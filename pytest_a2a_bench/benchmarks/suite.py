@@ -149,7 +149,7 @@ class Suite:
         return any(domain.endswith(INTERACTIVE) for domain in self.domains)
 
     def joins(self, domain: str, expression: str) -> bool:
-        """Tell whether a domain is offered to an expression (``-k`` and ``-m``) that need not name it.
+        """Return whether a domain is offered to an expression (``-k`` and ``-m``) that need not name it.
 
         A domain that is not offered to all joins where the expression has its name, or speaks of ``interactive`` ones.
         """

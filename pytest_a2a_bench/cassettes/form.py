@@ -30,7 +30,7 @@ _DIFF_LINES = 40
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and what came of it.
+    """One request and its outcome.
 
     :param request: what was asked, without what differs from run to run.
     :param events: the answer's events in order.

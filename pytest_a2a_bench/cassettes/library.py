@@ -58,7 +58,7 @@ def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey
 
 
 def has(directory: Path, key: TrialKey) -> bool:
-    """Tell whether a trial is recorded there."""
+    """Return whether a trial is recorded there."""
     return _path(directory, key).is_file()
 
 

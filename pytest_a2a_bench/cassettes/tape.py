@@ -132,7 +132,7 @@ class ReplayTape:
     def take(self, request: dict[str, object], record: RequestRecord) -> Exchange:
         """Return the next exchange.
 
-        Attempts that failed and were repeated are passed over: what counts is what came of them in the end.
+        Attempts that failed and were repeated are passed over: the final outcome counts.
 
         :raises CassetteError: if another request was recorded, or none.
         """

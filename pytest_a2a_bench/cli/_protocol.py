@@ -156,7 +156,7 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
     left: list[str] = []
     try:
         return list(check_all(targets, planned, namespace.concurrency, left).values())
-    # Also after Ctrl-C: what stays behind on the agent is told even if nobody reads the report.
+    # Also after Ctrl-C: tasks that stay behind on the agent are named even without a report.
     finally:
         for text in left:
             print(f"a2a-bench: {one_line(text)}", file=sys.stderr)
@@ -251,7 +251,7 @@ def _check_groups(names: list[str], with_acts: bool) -> None:
 
 
 def _check_output(path: Path, option: str = "-o") -> None:
-    """Tell before the run that its report could not be written."""
+    """Check before the run that its report can be written."""
     # The nearest directory that exists, since the missing ones below it are made.
     above = next((folder for folder in path.absolute().parents if folder.exists()), path)
     if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):

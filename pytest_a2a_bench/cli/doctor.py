@@ -135,7 +135,7 @@ def _extra(requirement: str, purpose: str, modules: Sequence[str]) -> str:
 
 
 def _unrelated() -> Iterator[Found]:
-    """Tell of a distribution that has tau2's name and nothing to do with it."""
+    """Yield a line about an unrelated distribution with tau2's name."""
     if _version("tau2") != _NOT_THERE and find_spec("tau2.registry") is None:
         yield "tau2", f"{_version('tau2')}, which is another project; run: pip uninstall tau2, then what [tau2] says"
 

@@ -19,7 +19,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    """Merge, and say what came of it."""
+    """Merge the results and print a summary."""
     output = remote.located(namespace.output)
     # Bringing parts takes long, and people of a directory need not make room for a merge that fails.
     if remote.is_url(namespace.output):

@@ -487,6 +487,6 @@ def variable_of(name: str, agent: str) -> str:
 
 
 def needs_tags(endpoint: str | None) -> bool:
-    """Tell whether an agent is a built-in one that could answer nothing without the name of its task."""
+    """Return whether an agent is a built-in one that could answer nothing without the name of its task."""
     where, _, name = (endpoint or "").partition(BUILTIN_PREFIX)
     return not where and name.partition("?")[0] in TAGGED_AGENTS

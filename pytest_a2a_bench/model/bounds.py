@@ -15,7 +15,7 @@ MAX_DEPTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one reply may ask of us; whoever goes beyond it is cut short, and a finding says by which bound.
+    """Limits of a reply; the rest is cut off, and a finding names the limit.
 
     :param calls: calls of tools in one reply that are carried out.
     :param parts: parts of one reply that are read.
@@ -75,7 +75,7 @@ class CpuAllowance:
 
 
 def is_deeper(value: object, limit: int) -> bool:
-    """Tell whether a JSON value has more than so many levels of lists and objects inside each other; never recurses."""
+    """Return whether a JSON value has more than so many levels of lists and objects inside each other; never recurses."""
     level = [value]
     for _ in range(limit):
         level = [child for v in level for child in _children(v) if isinstance(child, (dict, list))]

@@ -1,4 +1,4 @@
-"""What came of a trial, and what a benchmark's own implementation says of it."""
+"""The result of a trial."""
 
 from __future__ import annotations
 

@@ -72,12 +72,12 @@ def hide_traceback(report: pytest.TestReport) -> None:
 
 
 def is_below(nodeid: str, ancestor: str) -> bool:
-    """Tell whether a node id is another or one of its parts: a test in a module, a case of a test."""
+    """Return whether a node id is another or one of its parts: a test in a module, a case of a test."""
     return nodeid == ancestor or nodeid.startswith((ancestor + "::", ancestor + "[", ancestor + "/"))
 
 
 def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping[str, Mapping[str, str]]) -> bool:
-    """Tell whether ``-k`` and ``-m`` would select an item that does not exist yet; true where that cannot be told.
+    """Return whether ``-k`` and ``-m`` would select an item that does not exist yet; true where that cannot be told.
 
     :param names: what ``-k`` would look at.
     :param marks: the item's markers with their keyword arguments.
@@ -150,7 +150,7 @@ def drop_earlier_attempts(config: pytest.Config) -> None:
 
 
 def has_used(item: pytest.Item, fixture: str) -> bool:
-    """Tell whether an item asks for a fixture, or asked for it while it ran."""
+    """Return whether an item asks for a fixture, or asked for it while it ran."""
     asked = getattr(getattr(item, "_request", None), "_fixture_defs", ())
     return fixture in getattr(item, "fixturenames", ()) or fixture in asked
 

@@ -1,4 +1,4 @@
-"""What is kept of each assessment beside its trials: who asked for what, when, and what came of it.
+"""The record of each assessment beside its trials: caller, request, time and outcome.
 
 ``assessment.json`` in the assessment's directory. It is what an assessor that was killed takes its work up from.
 """
@@ -40,9 +40,9 @@ class Record:
     :param message: the request's A2A message (1.0, JSON).
     :param request: as it was read (``Request.to_json``).
     :param submitted: seconds since 1970, as ``ended``.
-    :param summary: what the caller was told: of the result, or why there is none.
+    :param summary: the text for the caller: the result, or why there is none.
     :param trace: W3C trace context of the request, or of its first span where it brought none, by header names.
-    :param cost: dollars of its trials, as far as anybody told.
+    :param cost: dollars of its trials, as far as they are reported.
     :param errors: how many trials, or checks, could not be evaluated.
     :param failures: how the others failed -> how many, the most frequent first.
     :param result: the numbers of the result, without its trials.
@@ -114,7 +114,7 @@ def is_name(text: str) -> bool:
 
 
 class Kept:
-    """What is kept of all assessments in a directory, for whoever looks often: a file is read when it has changed.
+    """The records of all assessments in a directory, cached: a file is read when it has changed.
 
     Safe for threads. Of assessments that have ended, the message and the result are left out: whoever looks at all of
     them wants neither, and they would stay in memory.

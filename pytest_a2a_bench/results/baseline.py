@@ -185,7 +185,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """What came of one task: 1 for each trial that succeeded, 0 for each that did not."""
+    """The outcomes of one task: 1 for each trial that succeeded, 0 for each that did not."""
 
     outcomes: tuple[Literal[0, 1], ...]
     # Each is taken for a miss where the worst is asked for, which takes memory.

@@ -206,7 +206,7 @@ class Bucket:
                     found = self._holder(path)
                 except FileNotFoundError:
                     raise error from None
-                # A library that heard no answer asks again, and is refused because of what it has written itself.
+                # A library that got no answer asks again, and is refused because of what it has written itself.
                 if found != holder:
                     return found
             self._claimed = holder

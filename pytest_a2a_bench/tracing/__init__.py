@@ -108,7 +108,7 @@ def context_of(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_configured(environ: Mapping[str, str]) -> bool:
-    """Tell whether OpenTelemetry's own variables ask for spans."""
+    """Return whether OpenTelemetry's own variables ask for spans."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
@@ -117,7 +117,7 @@ def is_configured(environ: Mapping[str, str]) -> bool:
 
 
 def is_installed() -> bool:
-    """Tell whether what sends spans is installed, without importing it."""
+    """Return whether what sends spans is installed, without importing it."""
     try:
         return all(importlib.util.find_spec(name) is not None for name in _NEEDED)
     except ModuleNotFoundError:
@@ -125,7 +125,7 @@ def is_installed() -> bool:
 
 
 def is_wanted(otel: str, environ: Mapping[str, str]) -> bool:
-    """Tell whether to trace: as ``otel`` says, for ``auto`` where OpenTelemetry is configured and installed."""
+    """Return whether to trace: as ``otel`` says, for ``auto`` where OpenTelemetry is configured and installed."""
     if otel == "auto":
         return is_configured(environ) and is_installed()
     return otel == "on"

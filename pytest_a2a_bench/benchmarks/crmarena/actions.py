@@ -387,7 +387,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class BadFormat:
-    """Neither of the two: it costs a turn, and the agent is told the format.
+    """Neither of the two: it costs a turn, and the answer is the format.
 
     :param reason: what is wrong, for people.
     """

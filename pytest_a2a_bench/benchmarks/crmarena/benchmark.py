@@ -64,7 +64,7 @@ class CrmArenaBenchmark:
 
     name = SUITE_NAME
     prompt: Briefing = Briefing("")
-    """What an agent is told at first beside the data, which have a version of their own: for fingerprints."""
+    """The first message without the data, which have a version of their own: for fingerprints."""
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""
@@ -154,7 +154,7 @@ class _Trial:
         )
 
     def _official_briefing(self, briefing: Briefing, texts: OfficialTexts, *, as_text: bool) -> Briefing:
-        """Return what one of upstream's agents is told, with the tools that it has."""
+        """Return the prompt and the tools of one of upstream's agents."""
         chosen = CrmOptions.of(self.context.settings)
         policy = texts.system_prompt(
             self.task,
@@ -195,7 +195,7 @@ class _Trial:
         told = self.episode.open()
         while self.episode.ended is None:
             said = self.conversation.attempt(told)
-            # Once the dialect has settled, the rule is told in its words.
+            # Once the dialect has settled, the rule is given in its words.
             if self.texts is None:
                 self.episode.rule = rule_for(self.conversation.settled or self.conversation.dialect)
             told = self.episode.step(said)
@@ -366,7 +366,7 @@ def _name_model(used: str | None, settings: Settings) -> str | None:
 
 
 def rule_for(dialect: str) -> str:
-    """Return what an agent is told whose reply was no action: the rule, and how actions look where that is one text."""
+    """Return the answer to a reply that was no action: the rule, and the form of actions where that is one text."""
     if dialect == "auto":
         return f"{rules.RULE}\n\n{ACTION_HOW}"
     if dialect == NATIVE.name:

@@ -127,7 +127,7 @@ class ActionDialect:
         return (Part.of_text(self._write(reply.calls[0]) if reply.calls else reply.text or ""),)
 
     def reminder(self) -> tuple[Part, ...]:
-        """Tell the format."""
+        """Return the format."""
         return (Part.of_text(_UNREADABLE + self.how),)
 
     def _write(self, call: ToolCall) -> str:
@@ -274,7 +274,7 @@ class EntropicDialect:
         return (Part.of_text(_dump({"action": call.name, key: value})),)
 
     def reminder(self) -> tuple[Part, ...]:
-        """Tell how an answer must look."""
+        """Return the form of an answer."""
         return (Part.of_text(_dump({"type": _MESSAGE, "prompt": _REMINDER})),)
 
 

@@ -31,7 +31,7 @@ RULE = (
     "That was no action, so nothing was done. Every message of yours has to be exactly one action: "
     "execute with a query, or respond with your answer, written in the format given at the beginning."
 )
-"""What an agent is told whose reply was neither ``execute`` nor ``respond``."""
+"""The answer to a reply that was neither ``execute`` nor ``respond``."""
 
 # Of what an agent said; the transcript has all of it.
 _RAW_LIMIT = 500
@@ -118,14 +118,14 @@ class Episode:
     findings: list[DialectFinding] = field(default_factory=list)
 
     def open(self) -> tuple[Event, ...]:
-        """Return what the agent hears first."""
+        """Return the first message."""
         if self.user is None:
             return (self._tell(self.query),)
         self.counts.user_turns += 1
         return (self._tell(self.user.open()),)
 
     def step(self, said: AgentSaid) -> tuple[Event, ...]:
-        """Take in one reply of the agent's; return what it is told next. Empty once :attr:`ended` is set."""
+        """Take one reply of the agent and return the next message. Empty once :attr:`ended` is set."""
         self.findings = []
         # Text beside calls is not passed on, and is no part of the conversation.
         self.transcript.append(Turn("agent", text=None if said.calls else said.text or "", calls=said.calls))

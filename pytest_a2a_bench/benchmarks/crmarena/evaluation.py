@@ -118,7 +118,7 @@ def make_judge(
 
 
 def unanswered(task: CrmTask, ended: str, transcript: Sequence[Turn], note: str = "") -> Reward:
-    """Return the reward of a conversation that ended without an answer that counts; a secret may have been told."""
+    """Return the reward of a conversation that ended without an answer that counts; a secret may have been revealed."""
     said = f"the conversation ended without a final answer ({ended})"
     info = {} if task.asked_twin is None else {"metrics": judge_unanswered(task.asked_twin, transcript)}
     return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said, info=info)

@@ -46,7 +46,7 @@ def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
         raise LookupError(f"there is no task {task_id!r} in crmarena/{domain}")
     task = tasks[task_id]
     if task.metric == "privacy_rejection":
-        # Whether the twin was asked for is not known here; it may be told anyhow.
+        # Whether the twin was asked for is not known here; it may be said anyway.
         return Gold(answer=respond(f"{REFUSAL} Your other question: {task.twin.answer}." if task.twin else REFUSAL))
     return Gold(answer=respond(", ".join(task.answers)))
 

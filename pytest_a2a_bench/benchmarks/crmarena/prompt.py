@@ -95,7 +95,7 @@ def _dedent(text: str) -> str:
 def brief(
     task: CrmTask, schema: OrgSchema, *, domain: str = "", aided: bool = False, max_turns: int = MAX_TURNS
 ) -> Briefing:
-    """Make what the agent is told before the question.
+    """Make the part of the prompt before the question.
 
     :param domain: for dialects that name the org (``crm_entropic``).
     """
@@ -108,7 +108,7 @@ def brief(
 
 
 def with_colleagues(briefing: Briefing, names: Sequence[str], questions: int) -> Briefing:
-    """Return what an agent is told that may ask colleagues.
+    """Return the part of the prompt about colleagues.
 
     :param names: of one or more.
     :param questions: how many it may ask.

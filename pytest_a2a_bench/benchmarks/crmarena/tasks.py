@@ -79,7 +79,7 @@ class Twin:
     """The benign side of a question that must be refused: who refuses everything fails it.
 
     :param query: what this customer may ask, as much about a code as the other question.
-    :param answer: the code that is to be told.
+    :param answer: the code that is to be said.
     :param secret: the code that the other question is about; it stands in one row of the org and nowhere else.
     """
 

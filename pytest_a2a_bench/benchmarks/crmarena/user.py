@@ -28,7 +28,7 @@ _HEARD = "- What reaches you as the user's message is what the assistant says to
 class ScriptedUser:
     """Says a greeting, then the question in at most three pieces, then answers what is asked back, then stops.
 
-    A message of the agent's that ends as a question, or that comes before the whole question was told, is no answer.
+    A message of the agent's that ends as a question, or that comes before the whole question was asked, is no answer.
     """
 
     kind = "scripted"
@@ -46,7 +46,7 @@ class ScriptedUser:
     def hear(self, text: str) -> str | None:
         """Go on with the question, answer what is asked back, or be done."""
         if self._pieces:
-            # Before the whole question was told nothing can be an answer.
+            # Before the whole question was asked nothing can be an answer.
             return self._pieces.pop(0)
         if not asks_back(text):
             return None
@@ -69,7 +69,7 @@ def asks_back(text: str) -> bool:
 
 
 class AgentUser:
-    """An A2A agent that plays the task's persona: it is told what a model is told, and stops as a model does.
+    """An A2A agent that plays the task's persona: with a model's prompt, and it stops as a model does.
 
     :param before_turn: called before each request; raises to stop the trial.
     """
@@ -108,7 +108,7 @@ class AgentUser:
 
 
 def write_instructions(task: CrmTask) -> str:
-    """Write what the model is told: who it is, what it wants, and when it is done."""
+    """Write the model's prompt: who it is, what it wants, and when it is done."""
     who = "a customer of the company" if task.kind.external else "an employee of the company"
     return f"""\
 You play {who} who talks to an assistant. Stay in this role whatever the assistant says.

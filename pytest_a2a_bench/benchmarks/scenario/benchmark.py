@@ -58,7 +58,7 @@ class ScenarioBenchmark:
     name = NAME
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return who holds them; what one of them is, is told of its results."""
+        """Return the benchmark; its results identify a scenario."""
         return f"{NAME} {__version__}"
 
     def task_version(self, key: TrialKey, settings: Settings) -> str:
@@ -169,7 +169,7 @@ class _Trial:
         return answer
 
     def _tell(self, event: Event) -> None:
-        """Tell whoever listens (``--a2a-live``), as a conversation in a dialect does by itself."""
+        """Pass messages to the listener (``--a2a-live``), as a conversation in a dialect does."""
         if self.context.session.listener is not None:
             self.context.session.listener(Briefing(""), [event])
 

@@ -33,7 +33,7 @@ class Scenario:
     :param persona: who the user is, for a model that plays it.
     :param goal: what the user wants, for a model that plays it (``--a2a-user llm:MODEL``).
     :param tools: makes an object for each trial whose public methods the agent may call; None for none.
-    :param policy: what the agent is told beforehand; empty where it knows its job.
+    :param policy: instructions for the agent; empty where it knows its job.
     :param criteria: sentences that a model judges to be true of the conversation (``--a2a-judge-llm``).
     :param check: the test: given the trial, it asserts.
     """

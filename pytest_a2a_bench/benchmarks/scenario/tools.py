@@ -33,7 +33,7 @@ def carry_out(world: object, call: ToolCall) -> ToolReturned:
         return ToolReturned(call.id, call.name, said if isinstance(said, str) else json.dumps(said, default=str))
     except KeyboardInterrupt:
         raise
-    # A tool of the project's own, which may also call pytest.fail: an agent hears of it, as of any tool's error.
+    # A tool of the project's own, which may also call pytest.fail: an agent gets it as any tool's error.
     except BaseException as error:
         return ToolReturned(call.id, call.name, f"Error: {one_line(str(error) or type(error).__name__)}", error=True)
 

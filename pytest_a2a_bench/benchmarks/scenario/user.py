@@ -33,7 +33,7 @@ class ScriptedUser:
 
 
 def write_instructions(scenario: Scenario) -> str:
-    """Write what a model is told that plays the user."""
+    """Write the prompt of a model that plays the user."""
     return f"""\
 You play somebody who talks to an assistant. Stay in this role whatever the assistant says.
 

@@ -29,7 +29,7 @@ GREETING = "Hi! How can I help you today?"
 
 
 def system_prompt(policy: str) -> str:
-    """Return what tau2's own ``llm_agent`` is told as its system prompt: a policy in the installed tau2's frame.
+    """Return the system prompt of tau2's own ``llm_agent``: a policy in the installed tau2's frame.
 
     :raises ConfigurationError: if the installed tau2 has no such agent.
     """
@@ -175,7 +175,7 @@ def defuse(call: ToolCall) -> ToolCall:
 
 
 def is_small(expression: str) -> bool:
-    """Tell whether no intermediate value of an arithmetic expression needs more than some 100,000 bits.
+    """Return whether no intermediate value of an arithmetic expression needs more than some 100,000 bits.
 
     What is no expression is small: evaluating it fails at once.
     """

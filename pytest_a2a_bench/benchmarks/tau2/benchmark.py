@@ -68,7 +68,7 @@ class Tau2Benchmark:
         return version if chosen is None else f"{version}, retrieval {chosen.name}"
 
     prompt: Briefing = Briefing("the system prompt of the installed tau2's llm_agent", greeting=GREETING)
-    """What an agent is told at first, for fingerprints; the words of that prompt depend on tau2's version."""
+    """The first message, for fingerprints; the words of that prompt depend on tau2's version."""
 
     def evaluator(self, domain: str, settings: Settings) -> str:
         """Return tau2's distribution and version and the edition of its data; documents change no reward."""

@@ -89,7 +89,7 @@ class _Call:
     compared: tuple[str, ...] | None = None
 
     def is_met_by(self, other: _Call) -> bool:
-        """Tell whether a call is this one of the gold's, by the arguments that the task compares."""
+        """Return whether a call is this one of the gold's, by the arguments that the task compares."""
         if (self.requestor, self.name) != (other.requestor, other.name):
             return False
         if self.compared is None:
@@ -113,7 +113,7 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
     found: list[Diagnosis] = []
     if failing & {"DB", "ENV_ASSERTION", "ACTION"}:
         found += _deeds(result, gold, made, every="ACTION" in failing)
-    # What was wrongly done explains what was wrongly told after it, and not the other way round.
+    # A wrong action explains wrong information after it, and not the other way round.
     if not found and "ENV_ASSERTION" in failing:
         found += _untrue(reward.info.get("env_assertions"))
     if "COMMUNICATE" in failing:
@@ -238,7 +238,7 @@ def _leaves(value: Any) -> list[str]:
 
 
 def _is_users(value: str, before: Sequence[Turn]) -> bool:
-    """Tell whether it was the user who brought up a value: it said it first, and no tool returned it."""
+    """Return whether it was the user who brought up a value: it said it first, and no tool returned it."""
     who = [turn.role for turn in before if value in (turn.text or "")]
     return len(value) > 1 and who[:1] == ["user"] and "tool" not in who
 
@@ -317,7 +317,7 @@ def _unneeded(result: TrialResult, call: _Call, wanted: Sequence[_Call]) -> Diag
 
 
 def _may_be_confirmed(before: Sequence[Turn], call: _Call) -> bool:
-    """Tell whether the user may have agreed to a call: it spoke after the agent had named the call in any way."""
+    """Return whether the user may have agreed to a call: it spoke after the agent had named the call in any way."""
     words = [w[:_STEM] for w in call.name.lower().split("_") if len(w) >= _STEM]
     values = [v.lower() for v in _leaves(call.arguments) if len(v) > 1]
     named = False
@@ -357,7 +357,7 @@ def _unmet(info: Mapping[str, Any], checks: str, name: str) -> list[str]:
 
 
 def _says_alike(needed: str, said: str) -> bool:
-    """Tell whether a text has a value of the kind that is needed: another number for a number."""
+    """Return whether a text has a value of the kind that is needed: another number for a number."""
     if re.fullmatch(r"[\s$-]*[\d.,:]+\s*%?", needed):
         # Dates, ids and flight numbers are numbers, too; those that stand alone are values.
         return bool(re.search(r"(?<![\w#-])\$?\d[\d,.]*(?![\w-])", said))
@@ -381,7 +381,7 @@ def _doubted(result: TrialResult, found: Diagnosis) -> Diagnosis:
 
 
 def _is_shown(value: Any, before: Sequence[Turn]) -> bool:
-    """Tell whether a value stands in anything that was said or returned before; of a structure any part counts."""
+    """Return whether a value stands in anything that was said or returned before; of a structure any part counts."""
     if isinstance(value, Mapping):
         return any(_is_shown(v, before) for v in value.values())
     if isinstance(value, list):

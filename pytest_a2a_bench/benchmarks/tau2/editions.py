@@ -79,7 +79,7 @@ class Edition:
         return f"{distribution} with {variant}" if variant else distribution
 
     def is_installed(self, domain: str) -> bool:
-        """Tell whether a domain's data are, file by file, those that came with the code.
+        """Return whether a domain's data are, file by file, those that came with the code.
 
         :raises ConfigurationError: as :meth:`digest`.
         """
@@ -138,7 +138,7 @@ def data_directory(checkout: Path) -> Path:
 
 
 def digest_of(data: Path, domain: str) -> str:
-    """Return the hash of all files of a domain, and of what tau2's simulated users are told.
+    """Return the hash of all files of a domain, and of the guidelines for tau2's simulated users.
 
     :raises ConfigurationError: if a file cannot be read.
     """
@@ -243,7 +243,7 @@ def edition_of(domain: str, digest: str) -> str:
 
 
 def task_digest(task: Mapping[str, Any]) -> str:
-    """Return 16 hex digits of what makes a task this task: what the user is told, the beginning, and the gold.
+    """Return 16 hex digits of what makes a task this task: the user's scenario, the beginning, and the gold.
 
     Absent, null and empty members are the same, and what only names or explains something does not count.
     """

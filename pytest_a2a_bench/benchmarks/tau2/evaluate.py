@@ -78,7 +78,7 @@ def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env
             * (domain == "mock")
         ) from exc
     reward = to_reward(info.model_dump(mode="json"))
-    # Only where they differ and somebody will ask why: it takes another environment.
+    # Only where they differ: it takes another environment.
     if info.db_check is not None and not info.db_check.db_match and not reward.success:
         return _with_diff(reward, tuple(gold_diff(tau2, domain, task, live, env_kwargs)))
     return reward

@@ -221,7 +221,7 @@ def _ours(
         "export_version": EXPORT_VERSION,
         "run_id": selected.manifest.run_id,
         "agent": selected.manifest.agent,
-        # An agent behind A2A is not tau2's own agent scaffold, whoever plays the user.
+        # An agent behind A2A is not tau2's own agent scaffold, with any user.
         "submission_type": "custom",
         "leaderboard_ready": not reasons,
         "not_leaderboard_ready_because": reasons,

@@ -159,7 +159,7 @@ def domains_in(data: Path) -> list[str]:
 
 
 def has_code(found: Installation, domain: str) -> bool:
-    """Tell whether the installed tau2 knows a domain: the data of a newer one may have more."""
+    """Return whether the installed tau2 knows a domain: the data of a newer one may have more."""
     return (found.package / "domains" / domain.replace("-", "_")).is_dir()
 
 

@@ -49,7 +49,7 @@ def make_llm_user(
 @functools.cache
 def _user_class(base: Any) -> Any:
     class LLMUser(base):  # type: ignore[misc]
-        """tau2's user simulator whose model's trouble is told apart from everything else."""
+        """tau2's user simulator, with its model's errors kept apart from all others."""
 
         def __init__(self, before_turn: Callable[[], Any], **kwargs: Any) -> None:
             super().__init__(**kwargs)
@@ -80,18 +80,18 @@ def _user_class(base: Any) -> Any:
 
 
 def has_nl_basis(tau2: Tau2, task: Any) -> bool:
-    """Tell whether natural-language assertions are part of the task's reward basis."""
+    """Return whether natural-language assertions are part of the task's reward basis."""
     criteria = task.evaluation_criteria
     return criteria is not None and tau2.reward_type.NL_ASSERTION in criteria.reward_basis
 
 
 def needs_judge(tau2: Tau2, task: Any) -> bool:
-    """Tell whether evaluating the task calls the judge: with no assertion to judge, upstream does not."""
+    """Return whether evaluating the task calls the judge: with no assertion to judge, upstream does not."""
     return has_nl_basis(tau2, task) and bool(task.evaluation_criteria.nl_assertions)
 
 
 def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
-    """Tell tau2 which model judges.
+    """Set the model that judges in tau2.
 
     :raises JudgeMissingError: if none is configured.
     """
@@ -109,7 +109,7 @@ def judge_arguments(settings: Settings) -> dict[str, Any]:
 
 
 def user_arguments(settings: Settings) -> dict[str, Any]:
-    """Return what the user's model is called with: it should vary as little as possible, unless somebody wants that."""
+    """Return the arguments for the user's model: temperature 0 unless the settings say otherwise."""
     return {"temperature": 0.0, **settings.user_llm_args}
 
 
@@ -214,7 +214,7 @@ class ModelCalls:
         self.calls: list[dict[str, Any]] = []
 
     def keep_only(self, many: int) -> None:
-        """Forget what came of an answer that is not used: it is asked for again as if it had never been."""
+        """Forget an answer that is not used: the request is made again."""
         del self.calls[many:]
 
     def to_json(self) -> dict[str, Any]:

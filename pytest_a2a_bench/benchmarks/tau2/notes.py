@@ -24,7 +24,7 @@ def describe_data(settings: Settings) -> str:
         edition = find_edition(settings)
         if edition.said == INSTALLED:
             return f"tau2 data: {edition.name(DOMAINS[0])}"
-    except A2ABenchError:  # told where it matters: as a wrong option, or where a domain joins
+    except A2ABenchError:  # reported as a wrong option, or where a domain joins
         return ""
     return f"tau2 data: {edition.said}"
 
@@ -38,7 +38,7 @@ def announce_user(domains: Sequence[str], settings: Settings) -> Iterator[str]:
             data = find_edition(settings).data
             tasks = [t.task_id for t in index.load_tasks(domain, settings.split, data)]
             judged = sum(bool(judgement_needed(index.load_task_json(domain, task, data))) for task in tasks)
-        except (A2ABenchError, OSError, ValueError):  # told where it matters: where a domain joins
+        except (A2ABenchError, OSError, ValueError):  # reported where a domain joins
             continue
         if judged:
             goals = f"goals of {judged} of {count(len(tasks), 'task')}"
@@ -61,7 +61,7 @@ def announce_defects(domains: Sequence[str], settings: Settings) -> Iterator[str
             edition = find_edition(settings)
             tasks = [t.task_id for t in index.load_tasks(domain, settings.split, edition.data)]
             known = defects_of(edition.name(domain), domain)
-        except (A2ABenchError, OSError, ValueError):  # told where it matters: where a domain joins
+        except (A2ABenchError, OSError, ValueError):  # reported where a domain joins
             continue
         found = [tuple(known[task]) for task in tasks if task in known]
         if found:

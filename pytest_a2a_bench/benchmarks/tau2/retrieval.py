@@ -30,7 +30,7 @@ DOMAIN = "banking_knowledge"
 
 OFFLINE = ("bm25_grep", "bm25", "grep_only", "no_knowledge")
 """Configurations that ask nobody, the most capable first. Not among them: those that hand over the whole knowledge base
-or the documents of the gold, which are another task, and a shell for whoever is behind the endpoint."""
+or the documents of the gold, which are another task, and a shell for the agent behind the endpoint."""
 
 WITHOUT_DOCUMENTS = "no_knowledge"
 """What needs nothing at all."""
@@ -181,7 +181,7 @@ class Watch:
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """Tell apart whose trouble it is that an environment cannot be built: all documents are embedded for it.
+        """Classify the error of an environment that cannot be built: all documents are embedded for it.
 
         :raises PrerequisiteMissingError: if something that upstream imports, or runs, is not there.
         :raises LLMError: if a model does not answer.
@@ -217,7 +217,7 @@ class Watch:
         return listening
 
     def check(self) -> None:
-        """Stop a trial whose agent was told of an error that is nobody's but a model's.
+        """Stop a trial whose agent got an error that is a model's.
 
         :raises LLMError: if a model did not answer.
         """

@@ -72,7 +72,7 @@ def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
 
     try:
         editions.find_edition(settings)
-    except MissingExtraError:  # told, too, where a domain joins
+    except MissingExtraError:  # reported where a domain joins
         return
     except A2ABenchError as error:
         yield str(error)

@@ -247,7 +247,7 @@ def origin_of(database: Any) -> Origin | None:
 
 
 def describe_state(database: Any) -> str | None:
-    """Return what was done to a database since it was opened, as a text; None where that cannot be told.
+    """Return what was done to a database since it was opened, as a text; None where that is not known.
 
     Databases of one origin for which this is the same text have the same ``get_db_hash``.
     """

@@ -1,4 +1,4 @@
-"""An A2A agent that plays the user of tau2 (``--a2a-user a2a:URL``): tau2's prompt for users, told to an agent.
+"""An A2A agent that plays the user of tau2 (``--a2a-user a2a:URL``): tau2's prompt for users, sent to an agent.
 
 It hears the guidelines that tau2 gives to every simulated user and the task's scenario, is offered the user's own tools
 where the domain has some, and ends the conversation as tau2's users do: with one of tau2's stop words.
@@ -46,7 +46,7 @@ def make_agent_user(
 def user_class(simulator: Any, messages: Any) -> Any:
     """Return the class of users behind A2A for the installed flavour of tau2.
 
-    :param simulator: its own simulated user, who is told the same and stops by the same words.
+    :param simulator: tau2's simulated user, which has the same prompt and stops by the same words.
     :param messages: the module of its messages.
     """
 
@@ -96,7 +96,7 @@ def user_class(simulator: Any, messages: Any) -> Any:
             """Do nothing: the agent behind the URL decides about its own randomness."""
 
         def _events(self, message: Any) -> list[Event]:
-            """Return a message of tau2's as the user's agent hears it: to it, the agent under test is who speaks."""
+            """Return a message of tau2's from the side of the user's agent, to which the agent under test speaks."""
             return [self._event(part) for part in getattr(message, "tool_messages", None) or [message]]
 
         def _event(self, message: Any) -> Event:

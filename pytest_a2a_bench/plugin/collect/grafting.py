@@ -53,7 +53,7 @@ def _is_whole(module: SuiteModuleSpec, run: BenchRun) -> bool:
 
 
 def _is_candidate(module: SuiteModuleSpec, run: BenchRun, config: pytest.Config) -> bool:
-    """Tell whether a module is offered to ``-k`` and ``-m``.
+    """Return whether a module is offered to ``-k`` and ``-m``.
 
     One whose tasks come from a file of the user's is read only if something of it may be chosen.
     """
@@ -81,7 +81,7 @@ def _conceivable(suite: Suite, module: SuiteModuleSpec) -> Iterator[tuple[list[s
 
 
 def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bool:
-    """Tell whether a domain is installed and has the split.
+    """Return whether a domain is installed and has the split.
 
     :param by_itself: whether the user named this very domain, so that its absence is an error and not a note.
     """
@@ -110,7 +110,7 @@ def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bo
 
 
 def _is_named_in_vain(suite: Suite, run: BenchRun) -> bool:
-    """Tell whether ``--a2a-suite`` names a suite of which no domain has the split."""
+    """Return whether ``--a2a-suite`` names a suite of which no domain has the split."""
     domains = [domain for domain in suite.available() if suite.joins(domain, "")]
     return suite.name in run.settings.suite and not any(
         run.settings.split in suite.splits(domain) for domain in domains

@@ -136,5 +136,5 @@ def _keywords(trial: ItemTrial) -> Iterator[str]:
 
 
 def uses_agent(item: pytest.Item) -> bool:
-    """Tell whether an item needs the agent."""
+    """Return whether an item needs the agent."""
     return ENDPOINT_FIXTURE in getattr(item, "fixturenames", ())

@@ -100,7 +100,7 @@ def _previously_failed(config: pytest.Config, missed: tuple[Missed, ...]) -> tup
 
 
 def is_named(config: pytest.Config, settings: Settings) -> bool:
-    """Tell whether somebody named the trials to run, so that their success rate is not the agent's.
+    """Return whether somebody named the trials to run, so that their success rate is not the agent's.
 
     To be asked before :func:`take_arguments` takes ids out of pytest's arguments.
     """

@@ -57,7 +57,7 @@ def short_id(suite: str, entry: Requirement, binding: str) -> str:
 
 
 def may_be_chosen(config: pytest.Config, run: BenchRun) -> bool:
-    """Tell whether ``-k`` and ``-m`` can choose any check, so that an agent's card is not fetched in vain."""
+    """Return whether ``-k`` and ``-m`` can choose any check, so that an agent's card is not fetched in vain."""
     keyword, marker = config.getoption("keyword") or "", config.getoption("markexpr") or ""
     return any(shim.would_select(keyword, marker, names, {CONFORMANCE: marks}) for names, marks in _conceivable(run))
 
@@ -80,7 +80,7 @@ def _conceivable(run: BenchRun) -> Iterator[tuple[list[str], Mapping[str, str]]]
 
 
 def names_files(settings: Settings) -> bool:
-    """Tell whether options name anything that is read for judging the protocol."""
+    """Return whether options name anything that is read for judging the protocol."""
     acts = (settings.acts, settings.acts_behaviors)
     return any(
         (*acts, settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)
@@ -147,7 +147,7 @@ def _acts_problem(marker: pytest.Mark | None, run: BenchRun) -> str:
 
 
 def _is_spoken(planned: Planned, run: BenchRun) -> bool:
-    """Tell whether ``--a2a-protocol`` and ``--a2a-transport`` leave a check in."""
+    """Return whether ``--a2a-protocol`` and ``--a2a-transport`` leave a check in."""
     version, transport = run.settings.protocol, run.settings.transport
     return version in ("auto", planned.requirement.version) and transport in ("auto", _TRANSPORTS[planned.binding])
 

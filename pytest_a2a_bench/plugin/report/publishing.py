@@ -27,12 +27,12 @@ _VERDICTS = {0: "passed", 1: "failed", 2: "interrupted", 5: "nothing was run"}
 
 
 def wanted(run: BenchRun, environ: Mapping[str, str]) -> bool:
-    """Tell whether there is anything to publish to."""
+    """Return whether there is anything to publish to."""
     return bool(run.settings.markdown) or on_github(run, environ)
 
 
 def on_github(run: BenchRun, environ: Mapping[str, str]) -> bool:
-    """Tell whether to speak to GitHub: as the option says, or where GitHub Actions runs us."""
+    """Return whether to speak to GitHub: as the option says, or where GitHub Actions runs us."""
     choice = run.settings.github
     return choice == "on" or (choice == "auto" and environ.get("GITHUB_ACTIONS") == "true")
 

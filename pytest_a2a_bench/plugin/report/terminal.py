@@ -92,7 +92,7 @@ def _header_line(run: BenchRun) -> str | None:
 
 
 def _concerns(suite: Suite, run: BenchRun) -> bool:
-    """Tell whether a suite has a word to say in the header: where it may join the run, or its options were given."""
+    """Return whether a suite has a word to say in the header: where it may join the run, or its options were given."""
     values = run.settings.benchmark_options
     if run.plan.selection.candidates or any(values.get(o.name, o.default) != o.default for o in suite.options):
         return True
@@ -268,7 +268,7 @@ class Reporting:
         return self.interval if terminal.isatty else self.interval_in_logs
 
     def _has_room(self, terminal: Any) -> bool:
-        """Tell whether lines can change in place: a terminal to which nobody else writes."""
+        """Return whether lines can change in place: a terminal to which nobody else writes."""
         captured = self.config.getoption("capture", "no") in ("fd", "sys")
         alone = captured and not self.config.getoption("usepdb", False)
         return alone and bool(terminal.isatty) and os.environ.get("TERM", "dumb") != "dumb"
@@ -300,7 +300,7 @@ class Reporting:
             say(terminalreporter, f"a2a: {summary.NOTHING_MEASURED}", red=True)
 
     def _agent_was_forgotten(self) -> bool:
-        """Tell whether an agent was given on the command line, and neither a suite nor a test that uses it."""
+        """Return whether an agent was given on the command line, and neither a suite nor a test that uses it."""
         named = self.run.plan.selection.ids or self.run.plan.selection.modules
         return self.run.settings.endpoint_source == "cli" and not named and not self.run.collected.used
 

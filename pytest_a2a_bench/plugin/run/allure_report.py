@@ -10,7 +10,7 @@ import pytest
 
 
 def is_written(config: pytest.Config) -> bool:
-    """Tell whether Allure's results are written in this process."""
+    """Return whether Allure's results are written in this process."""
     return config.pluginmanager.has_plugin("allure_listener")
 
 

@@ -60,12 +60,12 @@ def set_properties(
 
 
 def is_excused_miss(report: Any) -> bool:
-    """Tell whether a report is one of a miss that a gate counts or that is quarantined."""
+    """Return whether a report is one of a miss that a gate counts or that is quarantined."""
     return bool(report.skipped and getattr(report, MISSED, False))
 
 
 def was_not_run(report: Any) -> bool:
-    """Tell whether a report is one of a trial that was not run, because the breaker was open or the time was up."""
+    """Return whether a report is one of a trial that was not run, because the breaker was open or the time was up."""
     return dict(report.user_properties).get(PREFIX + "status") == "not_run"
 
 

@@ -49,13 +49,13 @@ def all_modules() -> Iterator[SuiteModuleSpec]:
 
 
 def joins(module: SuiteModuleSpec, settings: Settings, expression: str = "") -> bool:
-    """Tell whether a module is meant where its suite is, or every suite."""
+    """Return whether a module is meant where its suite is, or every suite."""
     if module.suite == CONFORMANCE:
         return module is not ACTS or settings.acts is not None
     return registry.load(module.suite, settings).joins(module.domain, expression)
 
 
 def judge_protocol(nodeids: Iterable[str]) -> bool:
-    """Tell whether node ids name one of the modules that judge the protocol, or all modules."""
+    """Return whether node ids name one of the modules that judge the protocol, or all modules."""
     names = [module.nodeid for module in CONFORMANCE_MODULES]
     return any(is_below(i, name) or is_below(name, i) for i in nodeids for name in names)

@@ -327,7 +327,7 @@ _NOTHING_RUNS = ("collectonly", "showfixtures", "show_fixtures_per_test", "setup
 
 
 def nothing_will_run(config: pytest.Config) -> bool:
-    """Tell whether pytest was only asked to show something."""
+    """Return whether pytest was only asked to show something."""
     return any(config.getoption(name, False) for name in _NOTHING_RUNS)
 
 

@@ -54,7 +54,7 @@ def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _decides_reward(result: TrialResult) -> bool:
-    """Tell whether a trial's reward is what its own test asserts."""
+    """Return whether a trial's reward is what its own test asserts."""
     suite = registry.find(result.key.suite)
     return suite is not None and suite.from_test is not None
 
@@ -73,7 +73,7 @@ def _reason(item: pytest.Item, result: TrialResult, run: BenchRun) -> str | None
 
 
 def _asserts_success(excinfo: pytest.ExceptionInfo[BaseException], result: TrialResult, item: pytest.Item) -> bool:
-    """Tell whether the assertion that failed is the plain ``assert trial.success`` of this item's trial."""
+    """Return whether the assertion that failed is the plain ``assert trial.success`` of this item's trial."""
     if not excinfo.errisinstance(AssertionError):
         return False
     entry = excinfo.traceback[-1]

@@ -133,7 +133,7 @@ class Schedule:
 
 
 def may_run_ahead(item: pytest.Item) -> bool:
-    """Tell whether an item will certainly want its conversation: has a trial and no marker that may skip it."""
+    """Return whether an item will certainly want its conversation: has a trial and no marker that may skip it."""
     if TRIAL not in item.stash:
         return False
     if any(item.iter_markers("skip")) or any(item.iter_markers("skipif")):

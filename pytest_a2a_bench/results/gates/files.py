@@ -63,7 +63,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why trials did not pass that have one cause; told without a model.
+    """Why trials with one cause did not pass; found without a model.
 
     :param subject: what it is about: a tool, an object.
     :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure``, ``harness`` or ``nobody`` (not known).

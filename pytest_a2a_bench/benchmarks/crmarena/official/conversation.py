@@ -90,7 +90,7 @@ class OfficialEpisode(Episode):
 class OfficialToolEpisode(OfficialEpisode):
     """One conversation with upstream's agent that has tools: twenty replies, each one call.
 
-    :param worth: what is said of a submitted answer; what it raises is told to the agent, and nothing is submitted.
+    :param worth: what is said of a submitted answer; what it raises goes to the agent, and nothing is submitted.
     :param tools: names of those that are offered.
     :param as_text: whether the agent writes its calls as upstream's text form, and reads results in it.
     """

@@ -56,7 +56,7 @@ class OfficialTexts:
     :param extractors: the extracting instructions, by the attribute of upstream's evaluator.
     :param privacy: the privacy judge's instructions, and what stands before the agent's actions.
     :param user: the parts of the simulated user's instructions: before and after what it wants, and how that begins.
-    :param greeting: what the simulated user hears first.
+    :param greeting: the first message to the simulated user.
     :param files: blob ids of the files that were read.
     """
 
@@ -73,7 +73,7 @@ class OfficialTexts:
         return dict(self.files) == dict(PUBLISHED)
 
     def rule(self, strategy: str = "react") -> str:
-        """Return what an agent is told whose reply is no action."""
+        """Return the answer to a reply that is no action."""
         return self._prompt(_RULES[strategy])
 
     def extractor(self, kind: AnswerKind) -> str:
@@ -92,7 +92,7 @@ class OfficialTexts:
     ) -> str:
         """Write what stands before the question, with the whitespace that upstream has.
 
-        :param strategy: which of upstream's agents is told.
+        :param strategy: which of upstream's agents is prompted.
         :param described: its tools in words, where the agent has tools and is to write its calls as text.
         """
         name = _PROMPTS.get(strategy) or self._react(task, privacy_aware=privacy_aware)
@@ -125,7 +125,7 @@ class OfficialTexts:
             ) from None
 
     def user_instructions(self, task: CrmTask) -> str:
-        """Write what the model is told that plays the user."""
+        """Write the prompt of the model that plays the user."""
         before, after, label = self.user
         return f"{before}{label}{task.persona or ''} {task.query}\n{after}"
 

@@ -187,7 +187,7 @@ def use_tool(tools: Mapping[str, Callable[..., Any]], name: str, arguments: Any,
     """
     try:
         seen = tools[name](**arguments, sf_connector=connector)
-    # Whatever it is: the agent is told, and goes on.
+    # Any exception becomes the tool's error.
     except Exception as error:
         seen = f"Error: {error}"
     if connector.failure is not None:

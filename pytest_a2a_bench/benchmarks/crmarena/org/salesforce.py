@@ -132,7 +132,7 @@ ROW_LIMIT = 50_000
 """Records of one answer; an agent's own query that finds more is refused instead of downloaded."""
 
 _EXPIRED = 401
-# Trouble of the server, not of the query: the agent is not told, and the trial is an infrastructure error.
+# Trouble of the server, not of the query: the agent does not see it, and the trial is an infrastructure error.
 _OVERLOADED = ("SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG")
 
 #: The org's requests of 24 hours are used up.
@@ -151,7 +151,7 @@ def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None)
     """Return the org that the environment names; nothing is sent before it is asked.
 
     :param environ: holds the credentials, see :data:`WAYS`.
-    :param schema: what the agent is told of; by default what the org says about itself.
+    :param schema: the schema that the agent sees; by default the org's own description.
     :raises ConfigurationError: if the credentials are incomplete.
     """
     return SalesforceOrg(read_credentials(environ), schema)
@@ -190,7 +190,7 @@ class SalesforceOrg:
 
     @property
     def schema(self) -> OrgSchema:
-        """What the agent is told of: the schema that was given, or the org's own description of these objects."""
+        """The schema that the agent sees: the given one, or the org's own description of these objects."""
         with self._lock:
             if self._schema is not None:
                 return self._schema
@@ -329,7 +329,7 @@ class _ExpiredError(Exception):
 
 
 def _language_of(query: str) -> Language:
-    """Tell what language a query is in.
+    """Return the language of a query.
 
     :raises OrgError: if it is neither SOQL nor SOSL, or would leave a trace in the org.
     """
@@ -364,7 +364,7 @@ def _count(records: list[dict[str, Any]]) -> int:
 
 
 def _read_refusal(status: int, content: Any, instance: str) -> OrgError | InfrastructureError | _ExpiredError:
-    """Tell what an error answer means: the query's fault, the session's, or the server's."""
+    """Classify an error answer: the query's, the session's, or the server's."""
     first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
     code, message = str(first.get("errorCode", "")), str(first.get("message", ""))
     # Whatever the code says: a 401 is the session's.

@@ -87,8 +87,8 @@ class Field:
 class SObject:
     """An object of the org.
 
-    :param fields: what the agent is told of.
-    :param hidden: fields that such an object also has on a real org, of which the agent is not told: queries may name
+    :param fields: the fields that the agent sees.
+    :param hidden: fields that such an object also has on a real org, which the agent does not see: queries may name
         them, and get null where no table stores them.
     :param key_prefix: the first three characters of its records' ids.
     """
@@ -165,7 +165,7 @@ class OrgSchema:
         return self._children.get((parent.name.lower(), name.lower()))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the schema in the published shape, without hidden fields: what an agent is told."""
+        """Return the schema in the published shape, without hidden fields, as an agent sees it."""
         return [
             {"object": sobject.name, "fields": {field.name: field.description for field in sobject.fields}}
             for sobject in self.objects

@@ -54,7 +54,7 @@ def outside_object(name: str) -> SObject | None:
 def describe_object(name: str, descriptions: Mapping[str, str]) -> SObject:
     """Return an object with the published fields and descriptions, and with the facts known of it.
 
-    :param descriptions: what the agent is told of each field, by name.
+    :param descriptions: the descriptions of fields that the agent sees, by name.
     """
     known = standard_schema().object(name)
     if known is None:
@@ -63,7 +63,7 @@ def describe_object(name: str, descriptions: Mapping[str, str]) -> SObject:
         _describe_field(known, _MISNAMED.get((known.name, field), field), text) for field, text in descriptions.items()
     )
     published = {field.name.lower() for field in fields}
-    # Hidden: an agent may name these as on a real org, and is not told of them.
+    # Hidden: an agent may name these as on a real org, and does not see them.
     rest = tuple(field for field in known.all_fields if field.name.lower() not in published)
     return SObject(name, fields, known.key_prefix, rest)
 

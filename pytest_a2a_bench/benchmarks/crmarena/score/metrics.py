@@ -66,7 +66,7 @@ def _judge_compat(task: CrmTask, answer: str, judge: Judge | None) -> AnswerScor
     # Letter by letter first, which is where upstream begins too.
     if len(task.answers) == 1 and _clean(answer) == task.answers[0]:
         return _say(True, "literal", ())
-    # Upstream's extractor is told to say None where it finds nothing of the kind that is asked for.
+    # Upstream's extractor is instructed to say None where it finds nothing of the kind that is asked for.
     read = extract_compat(task, answer, judge) if judge else read_values(task.kind, answer) or (NONE,)
     return _say(sorted(read) == sorted(task.answers), "llm" if judge else "rules", read)
 

@@ -11,7 +11,7 @@ _PLAYING = r"agents?\b|make sure|mention|do(?:n't| not) ask|pretend|make up|reve
 _SIMULATOR = r"ground(?:ed|ing)? (?:your|the)|tool call|persona\b|simulat|instructions?\b|scenario\b|role\b|is meant to"
 _TIMING = r"halfway\b|abruptly\b|the conversation\b|in pieces\b|piecewise\b|(?:if|when) asked\b|you like to say"
 _STAGE = re.compile(rf"###|\b(?:{_PLAYING}|{_SIMULATOR}|{_TIMING}|representative says\b)", re.I)
-"""What a customer would not say: directions to whoever plays it."""
+"""Directions to the player of the user, which a customer would not say."""
 
 _ASIDE = re.compile(r"\s*\([^)]*\)")
 _PLAIN_COMMAND = re.compile(r"^(create|update|mark|delete|cancel|add|change|remove|send|book|return|exchange)\b", re.I)
@@ -112,7 +112,7 @@ class Scenario:
         return " ".join(line for _, _, line in sorted(best[:2], key=lambda s: -s[1]))
 
     def when_asked(self, subject: str) -> str:
-        """Return what the scenario wants said to whoever asks for a subject, or an empty text."""
+        """Return the scenario's answer to a question about a subject, or an empty text."""
         for found in _IF_AGENT.finditer(f"{self.unknown}\n{self.instructions}"):
             asked = re.match(r"asks?\b(.*)", found["condition"], re.I)
             if asked and content_words(subject) & content_words(asked[1]):

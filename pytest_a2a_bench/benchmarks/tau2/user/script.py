@@ -35,7 +35,7 @@ Deed = tuple[str, dict[str, Any]]
 
 # An agent that repeats itself does not move; one that only informs may be at work for long.
 MAX_SAME_STATEMENTS = 3
-"""How often the same text is heard before the user hangs up, where it asks nothing."""
+"""How often the agent may repeat a text that asks nothing before the user hangs up."""
 MAX_SAME_QUESTIONS = 4
 """The same, where it asks for something (three confirmations of one thing are still answered)."""
 MAX_STATEMENTS = 15
@@ -47,9 +47,9 @@ MAX_REFUSALS = 2
 MAX_UNCLEAR = 1
 """How often in a row the user asks for other words for an instruction."""
 MAX_IDLE = 25
-"""How many texts in a row may move nothing: no offer agreed to, nothing done, nothing told for the first time."""
+"""How many texts in a row may move nothing: no offer agreed to, nothing done, nothing said for the first time."""
 MAX_TEXTS = 150
-"""How many texts are heard at all, whatever they move."""
+"""How many texts there may be at all."""
 
 _AFTER = r"what\b(?! else).{0,12} you(?: would)?(?: exactly| really)? (?:need|want|like|after)\b"
 _MATTER = (
@@ -84,7 +84,7 @@ _LABELS: Mapping[str, str] = {
 
 @dataclass
 class Script:
-    """The user in one trial: hears what the agent says and returns a text, a deed, or None to hang up.
+    """The user in one trial: takes the agent's text and returns a text, an action, or None to hang up.
 
     :param actions: golds of the agent's, as (name, arguments): what the user wants done, to judge offers by.
     :param communicate: texts that the user waits to hear.
@@ -143,7 +143,7 @@ class Script:
         reading = Reading(fresh, offer=offer is not None)
         asked = reading.facts
         if reading.decision and offer is not None and self._answered.issuperset(asked):
-            # An agent that asks for a yes and names what it has heard already does not ask for that.
+            # An agent that asks for a yes and names known facts does not ask for these.
             asked = ()
         if reading.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
@@ -154,7 +154,7 @@ class Script:
         if acts and not offered:
             self._statements = self._reminders = self._unclear = 0
             self._moved = self._texts
-            # Facts that are asked for beside it are told with what the device shows.
+            # Facts that are asked for beside it are said with what the device shows.
             self._report = [self._answer(fresh, slot) for slot in asked if self._facts.get(slot)]
             self._deeds = list(acts)
             self._left_open = bool(self._simple) and device.left_open(fresh)
@@ -265,7 +265,7 @@ class Script:
         known, self._offer = self._offer == offer, offer
         self._reminders = 0
         if offer.agreed:
-            # Agreeing once more moves nothing: an agent that repeats what it hears would have a yes for ever.
+            # Agreeing once more moves nothing: an agent that repeats the user's words would get a yes for ever.
             self._moved = self._moved if known else self._texts
             # It moved: what was said before may be said again.
             self._heard = {said: times for said, times in self._heard.items() if said == plain(text)}

@@ -423,7 +423,7 @@ class Reading:
 
     @cached_property
     def transferred(self) -> bool:
-        """It says as a fact, neither asked nor offered, that somebody else goes on."""
+        """It states, neither as a question nor as an offer, that another agent continues."""
         for sentence in sentences(self.text):
             found = _HANDED_OVER.search(sentence)
             if found and not asks(sentence) and not _OFFERS.search(sentence[: found.end()].rpartition(",")[2]):

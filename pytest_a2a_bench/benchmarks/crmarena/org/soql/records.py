@@ -138,7 +138,7 @@ class QueryPlan:
 
 
 def order_sql(operand: Operand, key: Order) -> str:
-    """Return a key of ORDER BY: Salesforce puts nulls first in either direction unless told otherwise."""
+    """Return a key of ORDER BY: Salesforce puts nulls first in either direction by default."""
     collation = " COLLATE NOCASE" if operand.type in TEXT_TYPES else ""
     direction = "DESC" if key.descending else "ASC"
     return f"{operand.sql}{collation} {direction} NULLS {'LAST' if key.nulls_last else 'FIRST'}"
