@@ -75,7 +75,7 @@ class CpuAllowance:
 
 
 def is_deeper(value: object, limit: int) -> bool:
-    """Return whether a JSON value has more than so many levels of lists and objects inside each other; never recurses."""
+    """Return whether a JSON value has more levels of lists and objects than the limit; never recurses."""
     level = [value]
     for _ in range(limit):
         level = [child for v in level for child in _children(v) if isinstance(child, (dict, list))]

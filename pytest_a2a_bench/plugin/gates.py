@@ -129,7 +129,7 @@ class Gatekeeper:
         self._store(trials)
 
     def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
-        """Return whether there were trials; where none was reported, whether gates were to judge those that should be."""
+        """Return whether there were trials, or, where none was reported, whether gates were to judge some."""
         if self.reporting.reported or self._without_trial or self._unreported(cut_short):
             return True
         selected = self.run.collected.used and self.reporting.total
