@@ -78,7 +78,7 @@ async def run_checks(
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     # None and empty are different: pytest may have deselected everything.
-    chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
+    chosen = [p for p in (planned_for(several) if planned is None else planned) if select is None or select(p)]
     sessions: dict[tuple[str, str], Session] = {}
     names = {p.name for p in chosen}
     for target in several:
@@ -147,7 +147,8 @@ async def _repeat(
         yield first if session.health.is_broken else await run_check(first.requirement, session)
 
 
-def _planned(targets: Sequence[Target]) -> list[Planned]:
+def planned_for(targets: Sequence[Target]) -> list[Planned]:
+    """Return the checks that there are for some interfaces of one agent."""
     if not targets:
         return []
     pairs = {(t.binding, t.version) for t in targets}
@@ -318,21 +319,6 @@ async def _try(ctx: Context, variant: Variant) -> None:
     await check_of(ctx.requirement)(replace(ctx, variant=variant))
 
 
-async def collect(
-    targets: Target | Iterable[Target],
-    *,
-    select: Select | None = None,
-    concurrency: int = CONCURRENCY,
-) -> tuple[CheckResult, ...]:
-    """Run the checks and return all results in the order of the catalogue."""
-    several = (targets,) if isinstance(targets, Target) else tuple(targets)
-    order = {p.name: n for n, p in enumerate(_planned(several))}
-    async with contextlib.aclosing(run_checks(several, select=select, concurrency=concurrency)) as running:
-        # Closed explicitly: an abandoned generator would clear away at some later time, when the loop may be gone.
-        results = [r async for r in running]
-    return tuple(sorted(results, key=lambda r: order[r.name]))
-
-
 # -- from synchronous code --
 
 
@@ -428,21 +414,21 @@ class Judge:
                 patience=self._patience,
                 elsewhere=self._elsewhere,
             )
-            held: list[CheckResult] = []
+            foldable: list[CheckResult] = []
             order = {p.name: number for number, p in enumerate(planned)}
             async with contextlib.aclosing(running) as results:
                 waiting = len(planned)
                 async for result in results:
                     waiting -= 1
                     if self._fold is not None and _may_fold(result):
-                        held.append(result)
+                        foldable.append(result)
                     else:
                         self._results[result.name].set_result(result)
                     # With the last one, and not behind it: then comes the clearing away, which nobody may stop.
                     if not waiting and self._fold is not None:
                         # In the order of the plan, so that the same check is the cause in every run.
-                        held.sort(key=lambda result: order[result.name])
-                        for folded in self._fold([*held, *await self._causes_elsewhere(held)]):
+                        foldable.sort(key=lambda result: order[result.name])
+                        for folded in self._fold([*foldable, *await self._causes_elsewhere(foldable)]):
                             if folded.name in order:
                                 self._results[folded.name].set_result(folded)
         # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
@@ -453,13 +439,13 @@ class Judge:
             self._give_up(planned, None)
             over.set()
 
-    async def _causes_elsewhere(self, held: Iterable[CheckResult]) -> list[CheckResult]:
+    async def _causes_elsewhere(self, foldable: Iterable[CheckResult]) -> list[CheckResult]:
         """Make the checks which explain why others were not made, where another process makes them for the report.
 
         What that one sees of an interface that comes and goes may be that all is well: then nobody would tell. Those
         with a finding are left out: they are reported there.
         """
-        found = tuple(held)
+        found = tuple(foldable)
         wanted = {r.cause for r in found if r.outcome == "explained" and not r.findings} - {r.name for r in found}
         planned = [
             Planned(requirement, target.binding)

@@ -146,7 +146,7 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of checking one requirement on one binding.
+    """The result of checking one requirement on one binding.
 
     :param outcome: ``failed`` for a MUST, ``warned`` for a SHOULD or a softened contradiction, ``skipped`` with
         ``reason``, ``error`` where the agent could not be asked at all, ``inconclusive`` where it was found once and

@@ -1,4 +1,4 @@
-"""What came of judging one agent: every check with its waiver applied, and what that adds up to (pure)."""
+"""The report on one agent: every check with its waiver applied, and the compliance that results (pure)."""
 
 from __future__ import annotations
 

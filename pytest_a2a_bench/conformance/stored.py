@@ -23,7 +23,7 @@ class StoredWaiver:
 
 @dataclass(frozen=True, slots=True)
 class StoredCheck:
-    """What came of one check.
+    """The result of one check.
 
     :param spec: version and section of the specification.
     :param requirement: what it demands.
@@ -50,7 +50,7 @@ class StoredCheck:
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """What an agent was found to be."""
+    """The report on one agent."""
 
     endpoint: str
     agent: str

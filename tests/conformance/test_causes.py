@@ -12,11 +12,11 @@ import pytest
 from faulty_server import serve_app, serve_faulty
 from hypothesis import given
 from hypothesis import strategies as st
+from judged import collect
 from starlette.responses import PlainTextResponse, RedirectResponse
 
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.target import targets_of

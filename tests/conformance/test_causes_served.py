@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from faulty_server import serve_app
+from judged import collect
 from mutation import PROMPTS
 from plain_http import Port
 from starlette.applications import Starlette
@@ -20,7 +21,6 @@ from starlette.routing import Route
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.scenarios import Scenarios

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import pytest
 from faulty_server import serve_app
+from judged import collect
 from scripted import scripted_agent
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import Target, targets_of

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from faulty_server import serve_app, serve_faulty
+from judged import collect
 from mutation import PROMPTS, targets
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -22,7 +23,7 @@ from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.checks import send
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.engine import collect, run_check, run_checks
+from pytest_a2a_bench.conformance.engine import run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Planned
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios

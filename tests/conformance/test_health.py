@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from faulty_server import serve_app, serve_faulty
+from judged import collect
 from mutation import targets
 
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -14,12 +14,12 @@ import pytest
 from examples import sampled
 from faulty_server import serve_app
 from hostile import ANSWERS, Answer, drip, endless, hostile_app, html, huge
+from judged import collect
 from mutation import PROMPTS
 from rotating import rotating
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.errors import A2ABenchError

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from examples import sampled
 from faulty_server import serve_app
+from judged import collect
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios

@@ -12,14 +12,13 @@ import httpx
 import pytest
 from examples import sampled
 from faulty_server import serve_app
-from judged import SCRIPTED
+from judged import SCRIPTED, collect
 from scripted import scripted_agent
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of

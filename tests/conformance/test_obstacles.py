@@ -9,13 +9,14 @@ from typing import Any
 import httpx
 import pytest
 from faulty_server import TOKENS, serve_app, serve_faulty
+from judged import collect
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.engine import collect, run_checks
+from pytest_a2a_bench.conformance.engine import run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios

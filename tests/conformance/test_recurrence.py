@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from faulty_server import serve_app, serve_faulty
+from judged import collect
 
 from pytest_a2a_bench.conformance import recurrence
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import BUSY, MOST_SECONDS, Pace

@@ -8,10 +8,9 @@ import socket
 import httpx
 import pytest
 from full_agent import full_agent
-from judged import SCRIPTED
+from judged import SCRIPTED, collect
 
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
-from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import httpx
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.conformance.engine import collect
+from pytest_a2a_bench.conformance.engine import CONCURRENCY, Select, planned_for, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.target import targets_of
+from pytest_a2a_bench.conformance.target import Target, targets_of
 
 SCRIPTED = {
     "default": "task hello",
@@ -27,6 +28,21 @@ SCRIPTED = {
     "data": 'data {"a": 1}',
 }
 """What makes the scripted agent behave as the scenarios want."""
+
+
+async def collect(
+    targets: Target | Iterable[Target],
+    *,
+    select: Select | None = None,
+    concurrency: int = CONCURRENCY,
+) -> tuple[CheckResult, ...]:
+    """Run the checks and return all results in the order of the catalogue."""
+    several = (targets,) if isinstance(targets, Target) else tuple(targets)
+    order = {p.name: n for n, p in enumerate(planned_for(several))}
+    async with contextlib.aclosing(run_checks(several, select=select, concurrency=concurrency)) as running:
+        # Closed explicitly: an abandoned generator would clear away at some later time, when the loop may be gone.
+        results = [r async for r in running]
+    return tuple(sorted(results, key=lambda r: order[r.name]))
 
 
 def judge(

@@ -100,8 +100,8 @@ def _repeated_artifact(value: Any) -> Iterator[Problem]:
         for artifact in artifacts if isinstance(artifacts, list) else ():
             if not isinstance(artifact, Mapping) or not artifact.get("parts"):
                 continue
-            name, held = artifact.get("artifactId"), canonical(artifact["parts"])
-            if (first := known.setdefault(held, name)) != name:
+            name, parts = artifact.get("artifactId"), canonical(artifact["parts"])
+            if (first := known.setdefault(parts, name)) != name:
                 yield Problem(f"artifacts {first!r} and {name!r} have the same parts", f"{node.pointer}/artifacts")
 
 

@@ -264,7 +264,7 @@ async def page_size_has_limits(ctx: Context) -> None:
 async def context_filters(ctx: Context) -> None:
     """A contextId selects that context's tasks, and all of them."""
     context_id, ids = await own(ctx)
-    # Somebody else's task must be there for the filter to leave out.
+    # There must be a task of another context for the filter to leave out.
     await fixtures.completed_task(ctx)
     pages = await walk(ctx, contextId=context_id)
     if sorted(got := ids_on(pages)) != sorted(ids):

@@ -197,9 +197,9 @@ async def subscription_begins_where_its_snapshot_is(ctx: Context) -> None:
     expected = updates(events[here[-1] + 1 :])
     known = artifacts_of(first.body)
     # An artifact that the snapshot has already need not come again.
-    held = [e.kind == "artifactUpdate" and e.body.get("artifact", {}).get("artifactId") in known for e in events]
+    repeatable = [e.kind == "artifactUpdate" and e.body.get("artifact", {}).get("artifactId") in known for e in events]
     lacking = len(expected) - len(rest)
-    early = all(held[here[-1] + 1 : here[-1] + 1 + lacking])
+    early = all(repeatable[here[-1] + 1 : here[-1] + 1 + lacking])
     if lacking < 0 or rest != expected[lacking:] or not early:
         found = f"after the status of its first Task it had {len(rest)} updates, the first stream {len(expected)}"
         ctx.fail(found, whole, later, expected="the same events from there on")

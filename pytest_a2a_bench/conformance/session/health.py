@@ -87,7 +87,7 @@ class Health:
         self._is_gone = False
         self._absence = ""
         self.card_check = ""
-        self._told = ""
+        self._reported_as = ""
 
     @property
     def is_broken(self) -> bool:
@@ -134,7 +134,7 @@ class Health:
         async with self._asking:
             if self.is_broken:
                 return False
-            # Somebody else's answer that is younger than the question will do.
+            # An answer to another check that is younger than the question will do.
             if self._well_since >= wanted or not await self._did_work():
                 # What never worked has not stopped working: its own checks say what is wrong with it.
                 return True
@@ -153,7 +153,7 @@ class Health:
         if self._broken is not None and is_late(self._broken.exchange) and not self._is_gone:
             reply = await self._probe(seconds=self._target.timeout)
             if reply is not None and works(reply):
-                self._broken, self._told = None, ""
+                self._broken, self._reported_as = None, ""
             # Asked once: many checks may wait for that answer, and each question would take the whole limit.
             self._is_gone = self.is_broken
         return not self.is_broken
@@ -173,7 +173,7 @@ class Health:
         if first is None or (works(first) and not first.is_refused):
             return first
         if first.is_refused:
-            # Refusing an unknown task may be a defect of one operation; nothing comes of a message that is refused.
+            # Refusing an unknown task may be a defect of one operation; a message that is refused starts no task.
             sent = await self._probe("SendMessage", {"message": self._message()}, self._target.timeout)
             if sent is not None and sent.is_refused:
                 self._refuses = sent.describe()
@@ -220,17 +220,17 @@ class Health:
         else:
             return None
         # Once is a finding; three hundred times would be the same finding three hundred times.
-        if self._told:
-            return CheckResult(requirement, binding, "skipped", reason=f"could not be judged, see {self._told}")
-        self._told = f"{requirement.id}[{binding}]"
+        if self._reported_as:
+            return CheckResult(requirement, binding, "skipped", reason=f"could not be judged, see {self._reported_as}")
+        self._reported_as = f"{requirement.id}[{binding}]"
         return CheckResult(requirement, binding, "error", reason=Redactor(self._target.secrets).text(why))
 
     def verdict(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult:
         """Return the result of a check that the broken agent could not be judged by: the first one tells, once."""
-        if self._told:
-            reason = f"{STOPPED}, see {self._told}"
+        if self._reported_as:
+            reason = f"{STOPPED}, see {self._reported_as}"
             return CheckResult(requirement, binding, "skipped", reason=reason, seconds=seconds)
-        self._told = f"{requirement.id}[{binding}]"
+        self._reported_as = f"{requirement.id}[{binding}]"
         finding = self._finding(requirement)
         return CheckResult(requirement, binding, "failed", (finding,), "", seconds)
 

@@ -68,7 +68,7 @@ def _conceivable(run: BenchRun) -> Iterator[tuple[list[str], Mapping[str, str]]]
 
     theirs: list[Requirement] = []
     if run.settings.acts is not None:
-        # What is wrong with the files is told where all files are read.
+        # Errors in the files are reported where all files are read.
         with contextlib.suppress(ConfigurationError):
             theirs += acts_of(run).requirements
     for entries in (*map(load_requirements, VERSIONS), theirs):
@@ -181,7 +181,7 @@ def _marker_problem(marker: pytest.Mark | None) -> str:
     if unknown:
         near = did_you_mean(unknown, _FILTERS)
         return f"@pytest.mark.conformance does not know {', '.join(unknown)}; valid are: {', '.join(_FILTERS)}{near}"
-    # What tests of ACTS files are called is up to whoever wrote them.
+    # The authors of ACTS files choose the names of their tests.
     filters = _FILTERS if marker.args[0] != "acts" else ("level", "binding", "version")
     wrong = [text for name in filters for text in _value_problems(name, marker.kwargs.get(name))]
     return f"@pytest.mark.conformance: {'; '.join(wrong)}" if wrong else ""

@@ -131,7 +131,7 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
 
 
 def _warn(item: pytest.Item, text: str) -> bool:
-    """Warn, and tell whether a warning is all that it is: ``-W error`` wants a failure (which is not an error)."""
+    """Warn, and return whether it stays a warning: ``-W error`` makes it a failure (which is not an error)."""
     try:
         # -W error makes an exception of it.
         item.warn(ConformanceWarning(text))
@@ -192,8 +192,8 @@ def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def _properties(judgement: Judgement) -> dict[str, str | int | float | bool]:
     row = {f"check_{name}": value for name, value in dataclasses.asdict(judgement.row).items() if value}
-    told = {"check": judgement.result.name, "spec": judgement.result.requirement.spec}
-    return {**row, **told, "findings": len(judgement.result.findings)}
+    named = {"check": judgement.result.name, "spec": judgement.result.requirement.spec}
+    return {**row, **named, "findings": len(judgement.result.findings)}
 
 
 def _config(run: BenchRun) -> ClientConfig:
