@@ -171,7 +171,7 @@ async def newest_come_first(ctx: Context) -> None:
         ctx.skip("the tasks have no timestamps, so their order cannot be judged")
     if known != sorted(known, reverse=True):
         found = f"timestamps are in the order {[str(time) for time in known]}"
-        ctx.fail(found, *tuple(pages[-3:]), pointer="/tasks", expected="the newest status first")
+        ctx.fail(found, *pages[-3:], pointer="/tasks", expected="the newest status first")
 
 
 class TwoTasks(NamedTuple):
@@ -217,7 +217,7 @@ async def pages_are_disjoint_and_complete(ctx: Context) -> None:
         if sorted(got) != sorted(ids):
             found = f"pages of {size} gave {len(got)} tasks ({len(set(got))} different) of {len(ids)}"
             # The last pages show the repetition or the gap; all of them would fill the report.
-            ctx.fail(found, *tuple(pages[-3:]), pointer="/tasks", expected="every task exactly once")
+            ctx.fail(found, *pages[-3:], pointer="/tasks", expected="every task exactly once")
 
 
 async def default_page_is_at_most_fifty(ctx: Context) -> None:
@@ -269,7 +269,7 @@ async def context_filters(ctx: Context) -> None:
     pages = await walk(ctx, contextId=context_id)
     if sorted(got := ids_on(pages)) != sorted(ids):
         found = f"{len(got)} tasks for a context that has {len(ids)}"
-        ctx.fail(found, *tuple(pages[-3:]), pointer="/tasks", expected="exactly the tasks of the context")
+        ctx.fail(found, *pages[-3:], pointer="/tasks", expected="exactly the tasks of the context")
 
 
 async def context_is_the_whole_id(ctx: Context) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.notifications import (
@@ -74,7 +75,7 @@ async def get_returns_the_config(ctx: Context) -> None:
 
 
 def _same_config(ctx: Context, config: Mapping[str, Any], reply: WireReply, made: WireReply) -> None:
-    got = reply.result if isinstance(reply.result, Mapping) else {}
+    got = as_object(reply.result)
     for name in ("id", "url", "taskId"):
         if got.get(name) != config.get(name):
             found = f"{name} is {got.get(name)!r}: {reply.describe()}"
@@ -86,7 +87,7 @@ async def each_config_is_its_own(ctx: Context) -> None:
     """Of several configurations each is got by its id."""
     seen = await several(ctx)
     for made, got in zip(seen.made, seen.got, strict=False):
-        result = got.result if isinstance(got.result, Mapping) else {}
+        result = as_object(got.result)
         if result.get("url") != made.result.get("url"):
             found = f"of several configurations {made.result.get('id')!r} has url {result.get('url')!r}"
             ctx.fail(found, made, got, pointer="/url", expected=repr(made.result.get("url")))

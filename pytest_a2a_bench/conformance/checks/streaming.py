@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import INTERRUPTED, TERMINAL
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.fixtures import stream_in
@@ -58,7 +59,7 @@ async def answers_with_a_stream(ctx: Context) -> None:
     reply = await ordinary(ctx)
     if not reply.events:
         ctx.fail(f"no stream: {reply.describe()}", reply, expected="a stream of events")
-    elif ctx.target.binding != "GRPC" and reply.content_type != "text/event-stream":
+    elif ctx.binding != "GRPC" and reply.content_type != "text/event-stream":
         ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
 
 
@@ -178,7 +179,7 @@ async def events_are_rpc_responses(ctx: Context) -> None:
         await readable(ctx)  # which says why there is no stream
     sent_id = _request_id(reply)
     for number, document in enumerate(reply.documents):
-        envelope = document if isinstance(document, Mapping) else {}
+        envelope = as_object(document)
         wrong = [
             f"{name} is {json.dumps(envelope.get(name))}"
             for name, wanted in (("jsonrpc", "2.0"), ("id", sent_id))
@@ -223,8 +224,7 @@ def _task_id(ctx: Context, events: Sequence[StreamEvent]) -> str:
 
 async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability streaming is refused."""
-    if ctx.target.declares("streaming"):
-        ctx.skip("the card declares capabilities.streaming")
+    ctx.forbid_capability("streaming")
     reply = await ctx.stream(ctx.prompt("default"))
     ctx.expect_error(reply, "UnsupportedOperationError", what="SendStreamingMessage without the capability")
 

@@ -151,8 +151,7 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
 
 async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability subscribing is refused."""
-    if ctx.target.declares("streaming"):
-        ctx.skip("the card declares capabilities.streaming")
+    ctx.forbid_capability("streaming")
     # A task that is over would be refused with the same error by an agent that does stream.
     slow = ctx.target.scenarios.get("slow")
     task = await ctx.start_task(slow) if slow is not None else await fixtures.completed_task(ctx)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
@@ -28,7 +29,7 @@ async def returns_the_task(ctx: Context) -> None:
     """The Task comes bare and in its current state."""
     task = await fixtures.completed_task(ctx)
     reply = await ctx.get_task(task["id"])
-    got = reply.result if isinstance(reply.result, Mapping) else {}
+    got = as_object(reply.result)
     if got.get("id") != task["id"]:
         ctx.fail(
             f"the result is no Task with id {task['id']!r}: {reply.describe()}",
@@ -91,7 +92,7 @@ async def negative_history_is_refused(ctx: Context) -> None:
 
 async def missing_id_is_refused(ctx: Context) -> None:
     """A request without an id is refused."""
-    if ctx.target.binding == "HTTP+JSON":
+    if ctx.binding == "HTTP+JSON":
         ctx.skip("with HTTP+JSON the id is part of the path: without it this is another operation")
     ctx.expect_error(await ctx.call("GetTask", {}), "InvalidParamsError", what="GetTask without id")
 
@@ -254,6 +255,6 @@ async def streams_see_the_end(ctx: Context) -> None:
 
 async def missing_id_to_cancel_is_refused(ctx: Context) -> None:
     """A request without an id is refused."""
-    if ctx.target.binding == "HTTP+JSON":
+    if ctx.binding == "HTTP+JSON":
         ctx.skip("with HTTP+JSON the id is part of the path")
     ctx.expect_error(await ctx.call("CancelTask", {}), "InvalidParamsError", what="CancelTask without id")

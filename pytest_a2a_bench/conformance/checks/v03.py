@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.auth import operations
@@ -30,7 +31,7 @@ async def result_is_task_or_message(ctx: Context) -> None:
     """The result of sending is directly a Task or a Message."""
     reply = await ctx.said()
     ctx.needed(reply, "sending a message")
-    result = reply.result if isinstance(reply.result, Mapping) else {}
+    result = as_object(reply.result)
     bare = result.get("kind") in ("task", "message")
     wrapped = [name for name in V03_WRAPPERS if isinstance(result.get(name), Mapping)]
     if not (bare if ctx.binding == "JSONRPC" else len(wrapped) == 1):
@@ -116,7 +117,7 @@ async def no_version_header_is_needed(ctx: Context) -> None:
 def inner(reply: WireReply) -> Mapping[str, Any]:
     """Return the inner config of 0.3's TaskPushNotificationConfig."""
     found = reply.result.get("pushNotificationConfig") if isinstance(reply.result, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    return as_object(found)
 
 
 async def configs_are_kept(ctx: Context) -> None:
@@ -153,7 +154,7 @@ async def several_configs_are_kept(ctx: Context) -> None:
     for config_id in ids:
         made = await ctx.call(CREATE, {"taskId": task_id, "id": config_id, "url": NEVER_CALLED})
         ctx.created_push_config(task_id, config_id)
-        result = made.result if isinstance(made.result, Mapping) else {}
+        result = as_object(made.result)
         if ctx.binding == "JSONRPC" and result.get("taskId") != task_id:
             ctx.fail(f"taskId is {result.get('taskId')!r}", made, pointer="/taskId", expected=f"taskId {task_id!r}")
     reply = await ctx.call(LIST, {"taskId": task_id})
@@ -231,14 +232,14 @@ async def envelopes_are_right(ctx: Context) -> None:
     """An answer has jsonrpc 2.0, the request's id, and a result or an error."""
     for rpc_id in ("a-text", 7):
         reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, rpc_id=rpc_id)
-        document = reply.document if isinstance(reply.document, Mapping) else {}
+        document = as_object(reply.document)
         both = ("result" in document) == ("error" in document)
         null_result = document.get("result", 0) is None and "error" in document
         if document.get("jsonrpc") != "2.0" or document.get("id") != rpc_id or (both and not null_result):
             found = f"jsonrpc {document.get('jsonrpc')!r}, id {document.get('id')!r}, members {sorted(document)}"
             ctx.fail(found, reply, expected=f"jsonrpc '2.0', id {rpc_id!r}, and result or error")
     broken = await ctx.call("GetTask", body='{"jsonrpc": "2.0", "id": 5, ')
-    document = broken.document if isinstance(broken.document, Mapping) else {}
+    document = as_object(broken.document)
     if "id" not in document:
         found = "to a request that is no JSON the answer has no id"
         ctx.warn(found, broken, pointer="/id", expected="id null, as JSON-RPC wants")
