@@ -46,7 +46,7 @@ def test_without_prompts_the_summary_says_which_to_give() -> None:
     with full_agent() as url:
         results = judge(url, ids=["STREAM-013", "CAN-001"], prompts={"task": "task hi"})
     assert {r.outcome for r in results.values()} == {"skipped"}
-    assert all("slow" in r.reason and "a2a_scenarios" in r.reason for r in results.values())
+    assert all("slow" in r.reason and "--a2a-scenarios" in r.reason for r in results.values())
 
 
 TASK = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}

@@ -110,7 +110,7 @@ def test_missing_scenario_says_how_to_give_it() -> None:
     result = results["1.0/SEND-004[JSONRPC]"]
     assert result.outcome == "skipped"
     assert "'slow'" in result.reason
-    assert "a2a_scenarios" in result.reason
+    assert "--a2a-scenarios" in result.reason
 
 
 def test_nobody_answers() -> None:
