@@ -120,7 +120,7 @@ class QuotaError(TransportError):
 class DeliveryUncertain(TransportError):
     """The agent may have worked on a message to which no usable answer came, so the conversation cannot go on.
 
-    The trial is held again from the start, in a new context, at most ``redeliver`` times.
+    The trial is run again from the start, in a new context, at most ``redeliver`` times.
 
     :param reason: what happened, in few words, as summaries count it: ``HTTP 502``, ``reset after delivery``.
     """

@@ -79,10 +79,10 @@ class Diagnoser:
 
 CAUSES: Mapping[str, Cause] = {
     "delivery": Cause(
-        "could not be held: {subject}", "look at the network, the agent's log and its limits", "infrastructure"
+        "could not be run: {subject}", "look at the network, the agent's log and its limits", "infrastructure"
     ),
     "own-function": Cause(
-        "could not be held or judged: a function of your own raised", "mend it where the error says", "infrastructure"
+        "could not be run or judged: a function of your own raised", "mend it where the error says", "infrastructure"
     ),
     "harness": Cause("broke the harness: {subject}", "report it with the transcript", "harness"),
     "evaluator": Cause("broke the benchmark's own evaluator", "leave the task out, or report it upstream", "benchmark"),
@@ -138,7 +138,7 @@ def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnos
 
 
 def _trouble(result: TrialResult) -> Diagnosis | None:
-    """Return what lies outside of the task: it could not be held, or came to no proper end."""
+    """Return what lies outside of the task: it could not be run, or came to no proper end."""
     match result.status:
         case "infrastructure_error" if result.error_type == OwnFunctionError.__name__:
             return Diagnosis("own-function", "", one_line(result.error or ""))

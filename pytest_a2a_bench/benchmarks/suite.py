@@ -52,7 +52,7 @@ class Suite:
     :param settings: a dataclass with its own settings, annotated as those of
         :class:`~pytest_a2a_bench.config.settings.Settings` are; their values are in ``Settings.benchmark_options``.
     :param settings_prefix: precedes the names of the fields of ``settings``, such as ``crm_``.
-    :param dialects: the dialects in which its trials can be held; None for all.
+    :param dialects: the dialects in which its trials can be run; None for all.
     :param why_no_dialect: says why a dialect is not among them; the end of a sentence.
     :param check_options: says what is wrong with options that do not go together; given whether only a list is wanted.
     :param preconditions: says what keeps all trials of some domains from running, before the first one is paid for.

@@ -115,9 +115,7 @@ def _one_of(keys: Sequence[TrialKey], directory: Path) -> TrialResult:
     """
     held = [result for key in keys if (result := Store(directory).read(key)) is not None]
     if not held:
-        raise ConfigurationError(
-            f"{keys[0]} has no file in {directory}: it was not held, or was stopped before its end"
-        )
+        raise ConfigurationError(f"{keys[0]} has no file in {directory}: it did not run, or was stopped before its end")
     chosen = next((result for result in held if not result.success), held[0])
     if others := [str(key) for key in keys if key != chosen.key]:
         print(f"{len(keys)} trials of this task; the others: {one_line(', '.join(others), 400)}\n")

@@ -161,7 +161,7 @@ class TrialResult:
         whether the agent had got a message. Their requests are in ``metrics``, and what they cost is in
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.
     :param user_fault: what the simulated user did wrong in it; it never changes the reward.
-    :param user_retries: what the user did wrong in conversations of this trial that were held again for it
+    :param user_retries: what the user did wrong in conversations of this trial that were run again for it
         (``user-retry``); their requests and costs are kept like those of ``held_again``.
     :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
         costs is then of the conversation before it, whose fault is the last of ``user_retries``.

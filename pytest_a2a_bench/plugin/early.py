@@ -82,7 +82,7 @@ class EarlyStop:
 
     @property
     def notes(self) -> Iterator[str]:
-        """Say how much was not held."""
+        """Say how much did not run."""
         if self.problem:
             yield f"--a2a-trials auto could decide nothing early: {self.problem}"
         elif self._left_out:

@@ -114,7 +114,7 @@ def pytest_a2a_bench_prepare_trial(key: TrialKey, metadata: dict[str, Any]) -> N
     """Prepare one trial before its conversation starts.
 
     Called in the conversation's own thread, in the process that runs it (a worker under xdist), possibly long before
-    the item's fixtures are set up, and once more before each time that the conversation is held again
+    the item's fixtures are set up, and once more before each time that the conversation is run again
     (``redeliver``). An exception ends the trial: an error of this package as infrastructure trouble, any
     other as a harness error.
 

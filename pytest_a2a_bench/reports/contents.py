@@ -268,7 +268,7 @@ def cautions(contents: Contents) -> list[str]:
         notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
     decided = sum(r.error_type == DECIDED_ERROR for r in trials)
     if decided:
-        were = f"{decided:,} of {len(trials):,} trials were not held"
+        were = f"{decided:,} of {len(trials):,} trials did not run"
         notes.append(f"{were}: every gate was decided before, or the money was spent, and no rate counts them.")
     unjudged = sum(r.status == "skipped" for r in trials) - decided
     if unjudged:

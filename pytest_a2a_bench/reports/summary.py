@@ -142,24 +142,24 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
     reused = Counter(r.reused_from for r in results if r.reused_from)
     if reused:
         runs = ", ".join(f"{n} of run {run_id}" for run_id, n in reused.most_common())
-        yield f"reused, not held again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
+        yield f"reused, not run again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
     again = Counter(reason for r in results for reason in r.held_again)
     if again:
         many = sum(bool(r.held_again) for r in results)
         what = "1 conversation was" if many == 1 else f"{many} conversations were"
         counted = ", ".join(f"{n}x {one_line(reason, 60)}" for reason, n in again.most_common())
-        yield f"{what} held again, because a message may have arrived or not (redeliver): {counted}"
+        yield f"{what} run again, because a message may have arrived or not (redeliver): {counted}"
     yield from _user_faults(results)
     yield from party_lines(results)
     yield from _cost(results)
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
     if replaced:
         first = replaced[0].rpartition("; ")[0]
-        yield f"held again, because what was stored cannot be read: {len(replaced)} of {len(results)} trials ({first})"
+        yield f"run again, because what was stored cannot be read: {len(replaced)} of {len(results)} trials ({first})"
     others = _values(results, "other_data")
     if others:
         yield (
-            f"held again, because what was stored is of other data (--a2a-resume): {others.total()} of {len(results)} "
+            f"run again, because what was stored is of other data (--a2a-resume): {others.total()} of {len(results)} "
             f"trials ({', '.join(sorted(others))})"
         )
     if any(r.provenance.get("tagged") for r in results):
@@ -212,7 +212,7 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
         many = sum(bool(r.user_retries) for r in results)
         what = "1 trial was" if many == 1 else f"{many} trials were"
         counted = ", ".join(f"{n}x {kind}" for kind, n in before.most_common())
-        yield f"{what} held again, because the user was at fault (user-retry): {counted}"
+        yield f"{what} run again, because the user was at fault (user-retry): {counted}"
     vain = Counter(r.retry_error.partition(":")[0] for r in results if r.retry_error)
     if vain:
         kinds = ", ".join(f"{n}x {name}" for name, n in vain.most_common())

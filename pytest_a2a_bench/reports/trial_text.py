@@ -127,9 +127,9 @@ def user_lines(result: TrialResult) -> Iterator[str]:
         yield f"the user was at fault ({result.user_fault.kind}): {result.user_fault.words}"
         yield f"  {one_line(result.user_fault.detail, 1_000)}"
     for number, fault in enumerate(result.user_retries, 1):
-        yield f"held again, as the user was at fault in conversation {number} ({fault.kind}): {one_line(fault.detail)}"
+        yield f"run again, as the user was at fault in conversation {number} ({fault.kind}): {one_line(fault.detail)}"
     if result.retry_error:
-        yield f"held again in vain, so that the conversation before it counts: {one_line(result.retry_error)}"
+        yield f"run again in vain, so that the conversation before it counts: {one_line(result.retry_error)}"
 
 
 def party_lines(result: TrialResult) -> Iterator[str]:

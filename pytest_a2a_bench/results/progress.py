@@ -79,7 +79,7 @@ class Progress:
         return pace * max(1.0, left / self.parallel)
 
     def _held(self) -> Iterable[Mapping[str, Any]]:
-        """Return what was held in this run: a result that was taken over took no time and no money now."""
+        """Return what ran in this run: a result that was taken over took no time and no money now."""
         return [v for v in self.done if not v.get("reused_from")]
 
 

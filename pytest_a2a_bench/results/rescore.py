@@ -68,7 +68,7 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         **result.provenance,
         **evaluated_by,
         "rescored": when,
-        # Of several rescorings the first one's origin stays: it is what the conversation was held under.
+        # Of several rescorings the first one's origin stays: it is what the conversation was run under.
         "rescored_from": result.provenance.get("rescored_from") or origin,
     }
     again = dataclasses.replace(

@@ -56,7 +56,7 @@ class Desk:
     :param on_close: called once, when nobody is to reach it any more.
     :param forget: called once the trial's result is stored: its token need not be hidden any more.
     :ivar tools: what is offered; set when the conversation is.
-    :ivar is_used: whether a conversation was held with it.
+    :ivar is_used: whether a conversation was run with it.
     :ivar carried_out: calls that were handed to the conversation; ``refused`` those that were not.
     """
 

@@ -1,11 +1,11 @@
-"""When a conversation is held again from the start, and what is told of it.
+"""When a conversation is run again from the start, and what is told of it.
 
 A conversation in which a message may have been delivered without an answer is worth nothing: the agent may have worked
 on it once, twice or not at all. What is evaluated instead is another one, in a new context, a new environment and with
 the same seed, so that the agent is neither blamed nor helped.
 
 One whose simulated user was at fault says little about the agent. Where that is asked for (``user-retry``) it is
-held again too, with another seed: the user of the same seed would do the same again. It was evaluated, though: where
+run again too, with another seed: the user of the same seed would do the same again. It was evaluated, though: where
 the other conversation comes to nothing, it is still what the trial came to.
 """
 
@@ -66,7 +66,7 @@ class Abandoned:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A conversation that was evaluated and is held again for its user: the trial's, if the next comes to nothing.
+    """A conversation that was evaluated and is run again for its user: the trial's, if the next comes to nothing.
 
     :param seed: of its user.
     :param tape: what it was recorded on.
@@ -140,7 +140,7 @@ def _deliver_again(
     left = min(settings.timeout, deadline - time.monotonic() if deadline is not None else math.inf)
     if pause >= left:
         error.args = (
-            f"{error}; before the conversation could be held again {pause:.0f} s would have to pass, and there are "
+            f"{error}; before the conversation could be run again {pause:.0f} s would have to pass, and there are "
             f"{max(left, 0):.0f} s (--a2a-timeout, --a2a-trial-timeout); try again later",
         )
         return False
@@ -150,6 +150,6 @@ def _deliver_again(
 def _given_up(error: DeliveryUncertain, abandoned: Abandoned, settings: Settings) -> str:
     remedy = "see what answers between here and the agent, or raise redeliver"
     if not abandoned.reasons:
-        return f"the conversation was not held again (--a2a-set redeliver={settings.redeliver}); {remedy}"
+        return f"the conversation was not run again (--a2a-set redeliver={settings.redeliver}); {remedy}"
     every = ", ".join((*abandoned.reasons, error.reason))
-    return f"the conversation was held {len(abandoned.reasons) + 1} times, and none came to its end ({every}); {remedy}"
+    return f"the conversation was run {len(abandoned.reasons) + 1} times, and none came to its end ({every}); {remedy}"

@@ -90,7 +90,7 @@ class Opened:
     @property
     def advice(self) -> str:
         """What happened and what to do, in one line."""
-        return f"{self._what}; {_REMEDIES[self.cause]}, then run again with --a2a-resume: only what is missing is held"
+        return f"{self._what}; {_REMEDIES[self.cause]}, then run again with --a2a-resume: only missing trials run"
 
     @property
     def _what(self) -> str:

@@ -336,7 +336,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
 
     def keep_what_was_held() -> None:
         for path in trials():
-            assert held.setdefault(path, path.read_bytes()) == path.read_bytes(), "held again"
+            assert held.setdefault(path, path.read_bytes()) == path.read_bytes(), "run again"
 
     with agent_served("oracle?latency=0.1") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)

@@ -1,4 +1,4 @@
-"""An agent that one request breaks: told once, with the request, and nothing else is held against it."""
+"""An agent that one request breaks: told once, with the request, and nothing else is run against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that nothing can be judged on: told once for each interface, with what to do, and not held against them."""
+"""Agents that nothing can be judged on: told once for each interface, with what to do, and not run against them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_another_reward_and_other_data_are_told_apart(
     assert main(["gate", "--rescore", str(directory)]) == 2
     shown = capsys.readouterr().out
     assert f"{changed.key}: reward 0 -> 1\n" in shown
-    assert f"{elsewhere.key}: not evaluated again: the conversation was held over other data (theirs) than" in shown
+    assert f"{elsewhere.key}: not evaluated again: the conversation was run over other data (theirs) than" in shown
     assert main(["gate", "--rescore", str(write_run(tmp_path / "one", [changed]))]) == 1
 
 

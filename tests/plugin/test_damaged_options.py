@@ -53,6 +53,6 @@ def test_a_damaged_result_is_held_again_and_said(
     first.write_bytes((edited | DAMAGES)[damage])
     result = desk("--a2a-resume")
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines([f"held again, because what was stored cannot be read: 1 of 2 trials (*{first.name}*)"])
+    result.stdout.fnmatch_lines([f"run again, because what was stored cannot be read: 1 of 2 trials (*{first.name}*)"])
     assert log_of(pytester).count("ok-a") == 2
     assert log_of(pytester).count("ok-b") == 1

@@ -191,7 +191,7 @@ def test_files_of_trials_that_were_left_out_say_so(
     assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
     page = (pytester.path / "page.html").read_text()
     assert "did not have to be held" in page
-    assert "of 30 trials were not held: every gate was decided before" in page
+    assert "of 30 trials did not run: every gate was decided before" in page
     assert "they need a judge" not in page
 
 

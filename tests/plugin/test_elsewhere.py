@@ -75,7 +75,7 @@ def test_results_come_back_over_the_connection(
     (place / "log.txt").unlink()
     again = desk.apart(*arguments, tx, "--a2a-resume")
     again.assert_outcomes(passed=3, failed=1)
-    assert not (place / "log.txt").exists(), "a stored trial was held again"
+    assert not (place / "log.txt").exists(), "a stored trial was run again"
 
 
 def recipes() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a run tells of conversations that were held again."""
+"""What a run tells of conversations that were run again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials import redelivery
 
-LINE = "2 conversations were held again, because a message may have arrived or not (redeliver): "
+LINE = "2 conversations were run again, because a message may have arrived or not (redeliver): "
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_every_place_tells_how_many_were_held_again_and_why(
     result.stdout.fnmatch_lines(["*gone*infrastructure error, the agent was not judged: DeliveryUncertain: *lost*"])
     assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()
     assert told in (pytester.path / "page.html").read_text()
-    assert "conversations were held again" in (pytester.path / "run.md").read_text()
+    assert "conversations were run again" in (pytester.path / "run.md").read_text()
     again = {name: junit_properties(case)["a2a.held_again"] for name, case in junit_cases(Path("junit.xml")).items()}
     assert again == {"test_desk[ok-t0]": "0", "test_desk[lost-t0]": "1", "test_desk[gone-t0]": "2"}
     assert sorted(log_of(pytester)) == ["gone", "gone", "gone", "lost", "lost", "ok"]
@@ -75,7 +75,7 @@ def test_files_of_before_are_read_alike(pytester: pytest.Pytester, desk: Bench) 
 def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester, desk: Bench) -> None:
     reported = {"desk/front/lost#0": {"status": "evaluated", "reward": 1.0, "held_again": 1}}
     results, _ = load_reported(pytester.path, "run", reported)
-    assert "1 conversation was held again" in "\n".join(summary.caveats(results))
+    assert "1 conversation was run again" in "\n".join(summary.caveats(results))
 
 
 def test_each_conversation_is_prepared(pytester: pytest.Pytester, desk: Bench) -> None:

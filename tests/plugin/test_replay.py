@@ -1,4 +1,4 @@
-"""``--a2a-record`` and ``--a2a-replay``: a suite held again without its agent."""
+"""``--a2a-record`` and ``--a2a-replay``: a suite run again without its agent."""
 
 from __future__ import annotations
 

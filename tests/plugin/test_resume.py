@@ -37,7 +37,7 @@ def test_only_what_has_no_result_is_held_again(
     desk.apart(*workers).assert_outcomes(passed=2, failed=1, errors=2)
     result = desk.apart(*workers, "--a2a-resume", "--junitxml=j.xml")
     result.assert_outcomes(passed=3, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["reused, not held again (--a2a-resume): 3 of 5 trials (3 of run *"])
+    result.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 3 of 5 trials (3 of run *"])
     started = log_of(pytester)
     assert {task: started.count(task) for task in set(started)} == {
         "ok-a": 1,

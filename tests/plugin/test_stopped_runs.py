@@ -43,7 +43,7 @@ def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: 
     assert text.count("This opened the breaker: trials that had not begun are not run") == 1
     result.stdout.fnmatch_lines(["inconclusive: 8 trials not run: the breaker is open since tau2/mock/*"])
     assert "A2A_AUTH_TOKEN" in text
-    assert "--a2a-resume: only what is missing is held" in text
+    assert "--a2a-resume: only missing trials run" in text
     (why,) = [line for line in result.outlines if line.startswith("inconclusive: 8 trials not run")]
     assert why.count("--a2a-auth-env") == 1, "what to do is said once"
     result.stdout.fnmatch_lines(["*not run: the breaker is open since tau2/mock/*: POST *HTTP 401*"])
@@ -95,7 +95,7 @@ def test_the_rest_is_run_by_a_resumed_run(
 
     second = desk(*options, "--a2a-resume")
     second.assert_outcomes(passed=len(tasks))
-    second.stdout.fnmatch_lines([f"reused, not held again (--a2a-resume): {len(held) - 1} of {len(tasks)} trials *"])
+    second.stdout.fnmatch_lines([f"reused, not run again (--a2a-resume): {len(held) - 1} of {len(tasks)} trials *"])
     assert sorted(log_of(pytester)) == sorted([*tasks, "refused"])
     assert not (pytester.path / "a2a-results" / "breaker.json").exists()
 

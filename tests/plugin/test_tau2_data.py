@@ -41,7 +41,7 @@ def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench
             f"mock (data of {name})  *",
             f"tau2's data: {checkout} (mock: {name})",
             f"benchmark: {distribution} with data of {name}; *",
-            f"held again, because what was stored is of other data (--a2a-resume): 1 of 1 trials ({distribution})",
+            f"run again, because what was stored is of other data (--a2a-resume): 1 of 1 trials ({distribution})",
         ]
     )
     for file in ("second.md", "page.html"):
@@ -49,7 +49,7 @@ def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench
     assert json.loads((pytester.path / "r" / "run.json").read_text())["settings"]["tau2_data"] == str(checkout)
 
     third = bench.apart(ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume")
-    third.stdout.fnmatch_lines(["reused, not held again (--a2a-resume): 1 of 1 trials *"])
+    third.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 1 of 1 trials *"])
 
 
 def test_only_the_checkouts_domains_are_collected(bench: Bench, checkout: Path) -> None:

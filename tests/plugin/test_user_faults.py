@@ -1,4 +1,4 @@
-"""What a run tells of users that were at fault, and of trials that were held again for it."""
+"""What a run tells of users that were at fault, and of trials that were run again for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 
 AT_FAULT = "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x stopped-early"
-AGAIN = "2 trials were held again, because the user was at fault (user-retry): "
+AGAIN = "2 trials were run again, because the user was at fault (user-retry): "
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_they_are_held_again_where_that_is_asked_for(
     assert AT_FAULT.format(1, 1) in shown
     assert "holds such trials again" not in shown
     assert AGAIN + "3x stopped-early" in shown
-    assert "held again, as the user was at fault in conversation 2 (stopped-early)" in shown
+    assert "run again, as the user was at fault in conversation 2 (stopped-early)" in shown
     assert sorted(log_of(pytester)) == ["bad", "leaves", "leaves", "leaves", "left", "left", "ok"]
     assert AGAIN in (pytester.path / "page.html").read_text()
     again = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
@@ -82,10 +82,10 @@ def test_another_try_that_breaks_costs_no_result_and_is_told(
     result = desk("--a2a-set=user-retry=1", "--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=1)
     shown = result.stdout.str()
-    assert "1 trial was held again, because the user was at fault (user-retry): 1x stopped-early" in shown
+    assert "1 trial was run again, because the user was at fault (user-retry): 1x stopped-early" in shown
     in_vain = "1 of them in vain (1x TransportError): what was evaluated before it counts"
     assert in_vain in shown
-    broke = "held again in vain, so that the conversation before it counts: TransportError: connection reset by peer"
+    broke = "run again in vain, so that the conversation before it counts: TransportError: connection reset by peer"
     assert broke in shown
     assert in_vain in (pytester.path / "page.html").read_text()
     assert "1 of them in vain" in (pytester.path / "run.md").read_text()
@@ -129,7 +129,7 @@ def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) 
     results, _ = load_reported(pytester.path, "run", reported)
     told = "\n".join(summary.caveats(results))
     assert "was at fault in 1 of 2 trials, which count as they came out: 1x out-of-scope" in told
-    assert "1 trial was held again, because the user was at fault" in told
+    assert "1 trial was run again, because the user was at fault" in told
     assert "1 of them in vain (1x LLMError)" in told
 
 

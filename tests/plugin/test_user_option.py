@@ -31,11 +31,11 @@ def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench)
             ("user", True, True)
         ]
         again = bench(*ORACLE, f"--a2a-user=a2a:{url}", "--a2a-resume")
-        assert "reused, not held again (--a2a-resume): 1 of 1 trials" in again.stdout.str()
+        assert "reused, not run again (--a2a-resume): 1 of 1 trials" in again.stdout.str()
     with served_brain(Speaker(ScriptedUsers())) as elsewhere:
         other = bench(*ORACLE, f"--a2a-user=a2a:{elsewhere}", "--a2a-resume")
         other.assert_outcomes(passed=1)
-        assert "reused, not held again" not in other.stdout.str()
+        assert "reused, not run again" not in other.stdout.str()
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ REDELIVER = 8
 
 _RETRIES = ClientConfig("http://agent.test").max_retries
 
-PUT_UP, REPEATED, AGAIN, ASKED = "put up with", "repeated", "held again", "task asked for"
+PUT_UP, REPEATED, AGAIN, ASKED = "put up with", "repeated", "run again", "task asked for"
 NONE = "-"
 
 # A connection of HTTP/1.1 carries one conversation at a time; gRPC's carries all, and a fault of it hits all of them.

@@ -1,4 +1,4 @@
-"""Finished trials held against the stock tau2: what it makes of the recorded conversation, compared with what we made.
+"""Finished trials run against the stock tau2: what it makes of the recorded conversation, compared with what we made.
 
 Compared are every message with every tool's answer, how the conversation ended, the whole ``reward_info``, what our
 results say of it, and with a language model as user (or judge) every request that its model was sent.
@@ -45,7 +45,7 @@ class Verification:
         stock tau2 has nothing to compare with; ``failed`` where its process met trouble of its own.
     :param reason: why it is not verifiable, or failed.
     :param differences: what is different, one line each with both sides.
-    :param by: what it was held against: a distribution and its version.
+    :param by: what it was run against: a distribution and its version.
     """
 
     status: Literal["verified", "differs", "not_verifiable", "failed"]

@@ -1,4 +1,4 @@
-"""Trials of any agent, domain and dialect held against the stock tau2."""
+"""Trials of any agent, domain and dialect run against the stock tau2."""
 
 from __future__ import annotations
 

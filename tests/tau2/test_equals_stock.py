@@ -1,4 +1,4 @@
-"""Finished trials held against the stock tau2, and that it notices what is wrong with them."""
+"""Finished trials run against the stock tau2, and that it notices what is wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of all agents, domains and dialects, held against the stock tau2."""
+"""A sample of all agents, domains and dialects, run against the stock tau2."""
 
 from __future__ import annotations
 

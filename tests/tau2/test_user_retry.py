@@ -1,4 +1,4 @@
-"""Language models that play the user badly, over real HTTP: found, told, and held again where that is asked for."""
+"""Language models that play the user badly, over real HTTP: found, told, and run again where that is asked for."""
 
 from __future__ import annotations
 

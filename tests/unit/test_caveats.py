@@ -33,7 +33,7 @@ def test_everything_that_is_changed_is_told() -> None:
     ]
     assert list(summary.caveats(trials)) == [
         "replayed from cassettes, the agent was not asked (--a2a-replay): 1 of 2 trials",
-        "reused, not held again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
+        "reused, not run again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
         "the agent was told the name of each task (--a2a-set tag-trials=on)",
     ]
 
@@ -47,5 +47,5 @@ def test_the_page_tells_the_same_and_keeps_changed_orgs_apart() -> None:
 
 def test_the_page_marks_each_trial_that_was_held_again() -> None:
     again = dataclasses.replace(result(1), held_again=("HTTP 502", "task lost"))
-    assert ["held again", "HTTP 502, task lost"] in records.detail(again)["facts"]
-    assert "held again" not in dict(records.detail(result(1))["facts"])
+    assert ["run again", "HTTP 502, task lost"] in records.detail(again)["facts"]
+    assert "run again" not in dict(records.detail(result(1))["facts"])

@@ -1,4 +1,4 @@
-"""When a conversation is held again, and what a tainted one is worth."""
+"""When a conversation is run again, and what a tainted one is worth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, e
     [
         (None, None, None),
         (LATE, LATE, LATE),
-        # The benchmark's own word for it does not keep the conversation from being held again.
+        # The benchmark's own word for it does not keep the conversation from being run again.
         (UNKNOWN, LLMError("x"), UNKNOWN),
     ],
 )
@@ -71,7 +71,7 @@ def test_so_often_and_no_more() -> None:
     assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, answer broken off)" in str(error)
     never = DeliveryUncertain("lost", retry_after=0)
     assert not again(never, redeliver=0)
-    assert "not held again (--a2a-set redeliver=0)" in str(never)
+    assert "not run again (--a2a-set redeliver=0)" in str(never)
 
 
 @pytest.mark.parametrize("options", [{"timeout": 60.0}, {"deadline": 60.0}])

@@ -84,7 +84,7 @@ def _require_same_data(result: TrialResult, found: Provenance) -> None:
     stored, there = result.provenance.get("source"), _plain(found)
     if stored != there:
         raise EvaluatorError(
-            f"the conversation was held over other data ({_name(stored)}) than those found now ({found.name}); "
+            f"the conversation was run over other data ({_name(stored)}) than those found now ({found.name}); "
             "name the same with --crm-data"
         )
 

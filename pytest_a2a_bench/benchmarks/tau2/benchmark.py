@@ -102,7 +102,7 @@ class Tau2Benchmark:
         task = read_task(tau2, context.key.domain, context.key.task_id, edition.data)
         documents = self._documents(tau2, context.key.domain, settings)
         try:
-            # Before the conversation: a trial that cannot be judged is not held.
+            # Before the conversation: a trial that cannot be judged does not run.
             if llm.needs_judge(tau2, task):
                 llm.prepare_judge(tau2, context.key, settings)
             if documents is not None:

@@ -183,7 +183,7 @@ def find_problems(domains: Iterable[str], settings: Settings) -> Iterator[str]:
         directory = edition.data / "tau2" / "domains" / domain
         for what, pattern in (("database", "db.*"), ("policy", "*policy*.md")):
             if not any(directory.glob(pattern)) and not (directory / "documents").is_dir():
-                yield f"{directory} has no {what} ({pattern}), so that no trial of {domain} can be held on these data"
+                yield f"{directory} has no {what} ({pattern}), so that no trial of {domain} can be run on these data"
 
 
 CORRECTING = ("gold", "communicate", "text")

@@ -11,7 +11,7 @@ from pytest_a2a_bench.results.store import StoreError
 
 
 def decides_early(run: BenchRun) -> bool:
-    """Return whether this run may end before all of its trials were held; trials that somebody named all run."""
+    """Return whether this run may end before all of its trials had run; trials that somebody named all run."""
     return run.settings.auto and not run.plan.named
 
 

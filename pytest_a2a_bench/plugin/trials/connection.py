@@ -1,4 +1,4 @@
-"""What this process's conversations are held with: the agent or its recordings, store, tapes, spans, and a schedule."""
+"""What this process's conversations are run with: the agent or its recordings, store, tapes, spans, and a schedule."""
 
 from __future__ import annotations
 

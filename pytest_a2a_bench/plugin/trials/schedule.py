@@ -66,7 +66,7 @@ class Schedule:
     def result(self, key: TrialKey) -> TrialResult:
         """Wait for a trial.
 
-        Asked again (a rerun of the item), a trial is held again only if the infrastructure failed it, and trials may
+        Asked again (a rerun of the item), a trial is run again only if the infrastructure failed it, and trials may
         still be held: anything else would come to the same, a function of somebody's own that raised as well.
 
         :raises TrialCancelledError: if the run is stopping.

@@ -66,7 +66,7 @@ def verdict(contents: Contents) -> Markup:
         parts += [el("h3", name)] if name is not None else []
         parts += [_headline(own)] if own else []
     if not parts:
-        parts.append(el("p", "No conversation was held.", class_="note"))
+        parts.append(el("p", "No conversation took place.", class_="note"))
     return el("section", el("h2", "Verdict" if found else "Result"), parts, id="verdict")
 
 

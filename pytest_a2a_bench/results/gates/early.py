@@ -1,4 +1,4 @@
-"""Gates decided before all of their trials were held: what is asked after each, and the order they come in. Pure.
+"""Gates decided before all of their trials had run: what is asked after each, and the order they come in. Pure.
 
 What has finished counts in the order that was drawn beforehand, as far as nothing is missing in it: trials that
 fail take longer, so that the order in which trials end says something about how they end.

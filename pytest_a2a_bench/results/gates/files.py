@@ -27,7 +27,7 @@ from pytest_a2a_bench.secret import dump_json
 
 VERDICT_FILE = "verdict.json"
 EARLIER_FILE = "verdict.earlier.json"
-"""The verdict of the last run that ended, while another one is held in its directory, or after that was killed."""
+"""The verdict of the last run that ended, while another one is run in its directory, or after that was killed."""
 SCHEMA = "a2a-bench/verdict"
 SCHEMA_VERSION = 1
 
@@ -126,9 +126,9 @@ class JudgedTrials:
     """What a verdict was made from: numbers of trials.
 
     :param errors: how many could not be evaluated; ``not_run`` are among them.
-    :param decided: how many were not held, because every gate was decided; ``skipped`` has them, too.
+    :param decided: how many did not run, because every gate was decided; ``skipped`` has them, too.
     :param user_faults: in how many the simulated user was at fault; they are counted among the others all the same.
-    :param user_retries: how many were held again because it was.
+    :param user_retries: how many were run again because it was.
     """
 
     reported: Count = 0

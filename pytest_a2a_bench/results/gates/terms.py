@@ -40,7 +40,7 @@ NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
 Inconclusive = Literal["pass", "fail", "signs"]
 
 DECIDED_ERROR = "Decided"
-"""The error type of a skipped trial that was not held, because every gate was decided."""
+"""The error type of a skipped trial that did not run, because every gate was decided."""
 
 DEFAULT_DROP = 0.05
 """How much lower than the baseline a success rate may be by default."""
@@ -168,7 +168,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a gate was found to be before all of its trials were held.
+    """What a gate was found to be before all of its trials had run.
 
     :param after: how many of its ``planned`` trials it took.
     """
