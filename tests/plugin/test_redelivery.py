@@ -34,7 +34,7 @@ def test_every_place_tells_how_many_were_held_again_and_why(
     told = LINE + "2x HTTP 502, 1x reset after delivery"
     result.stdout.fnmatch_lines([told.replace("[", "[[]")])
     result.stdout.fnmatch_lines(["*gone*infrastructure error, the agent was not judged: DeliveryUncertain: *lost*"])
-    assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()
+    assert "run 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()
     assert told in (pytester.path / "page.html").read_text()
     assert "conversations were run again" in (pytester.path / "run.md").read_text()
     again = {name: junit_properties(case)["a2a.held_again"] for name, case in junit_cases(Path("junit.xml")).items()}

@@ -68,7 +68,7 @@ def test_so_often_and_no_more() -> None:
     assert [again(error, n) for n in (0, 1)] == ["answer broken off"] * 2
     assert str(error) == "lost"
     assert not again(error, 2)
-    assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, answer broken off)" in str(error)
+    assert "run 3 times, and none came to its end (HTTP 502, HTTP 502, answer broken off)" in str(error)
     never = DeliveryUncertain("lost", retry_after=0)
     assert not again(never, redeliver=0)
     assert "not run again (--a2a-set redeliver=0)" in str(never)
