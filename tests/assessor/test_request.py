@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.assessor.request import MEMBERS, BadRequest, Evaluation, Request, parse
 from pytest_a2a_bench.assessor.terms import Terms, _settings, known_domains, plan
@@ -146,7 +147,7 @@ def test_every_problem_is_named_at_once() -> None:
         assert word in found, found
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("request_", "told"),
     [
         ("Hello", "this is no request"),
@@ -179,7 +180,7 @@ def test_what_is_refused(request_: Any, told: str) -> None:
     assert any(told in problem for problem in found), found
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("config", "told"),
     [
         (r'{"domain": "mock", "\ud800": 1}', "is not known"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from assessor_server import LOCAL, Caller, ask_raw, gen3, served, wait_for_end
 from builtin_server import served as agent_served
+from one_test import in_one_test
 from raw_agent import Request, raw_agent, rpc
 from span_receiver import attributes, span_receiver
 
@@ -32,7 +33,7 @@ def answer(request: Request) -> bytes:
     return rpc({"message": message}, request)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "headers",
     [
         {},

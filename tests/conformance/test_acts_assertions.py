@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.acts.assertions import mismatches, named_mismatches, stream_mismatches, view
 from pytest_a2a_bench.conformance.acts.document import CollectionMatch, ExpectStream, NamedAssertion
@@ -15,7 +16,7 @@ def wrong(assertion: Any, value: Any) -> list[str]:
     return [str(one) for one in mismatches(assertion, value)]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("assertion", "value"),
     [
         ({"task": {"id": {"type": "string"}, "message": {"absent": True}}}, TASK),
@@ -37,7 +38,7 @@ def test_it_holds(assertion: Any, value: Any) -> None:
     assert wrong(assertion, value) == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("assertion", "value", "told"),
     [
         ({"task": {"status": {"state": "X"}}}, TASK, ["task.status.state is 'TASK_STATE_WORKING'"]),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.acts.document import OperationStep, Raw, Repeat
 from pytest_a2a_bench.conformance.acts.loader import Case, YamlFile, load_behaviors, load_cases
@@ -284,7 +285,7 @@ def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, safe:
     assert (suite.requirements[0].is_in("safe"), added.is_rough) == (safe, rough)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("raw", "operation"),
     [
         ({"path": "/", "body": {"method": "SendMessage"}}, "SendMessage"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cards import minimal_0_3, minimal_1_0
+from one_test import in_one_test
 from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
@@ -140,7 +141,7 @@ def test_a_server_on_a2a_sdk_only_lacks_cache_control(noop_url: str) -> None:
     assert [f.rule for f in check_card(raw, http=http)] == ["CARD-013"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("site", "rules"),
     [
         (card_with(without("Cache-Control")), ["CARD-013", "CARD-015"]),

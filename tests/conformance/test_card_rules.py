@@ -25,6 +25,7 @@ from cards import (
     rename,
     signed_with,
 )
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.catalogue import load_requirements
@@ -237,12 +238,12 @@ def test_good_cards_are_silent(make: Callable[[], Card]) -> None:
     assert check_card(make()) == []
 
 
-@pytest.mark.parametrize(("rule", "pointer", "change"), [b[1:] for b in BAD_1_0], ids=[b[0] for b in BAD_1_0])
+@in_one_test(("rule", "pointer", "change"), [b[1:] for b in BAD_1_0], ids=[b[0] for b in BAD_1_0])
 def test_bad_1_0_cards(rule: str, pointer: str, change: Break) -> None:
     assert [(f.rule, f.pointer) for f in broken(minimal_1_0, change)] == [(rule, pointer)]
 
 
-@pytest.mark.parametrize(("rule", "pointer", "change"), [b[1:] for b in BAD_0_3], ids=[b[0] for b in BAD_0_3])
+@in_one_test(("rule", "pointer", "change"), [b[1:] for b in BAD_0_3], ids=[b[0] for b in BAD_0_3])
 def test_bad_0_3_cards(rule: str, pointer: str, change: Break) -> None:
     assert [(f.rule, f.pointer) for f in broken(minimal_0_3, change)] == [(rule, pointer)]
 

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from faulty_server import serve_app
 from judged import collect
+from one_test import in_one_test
 from scripted import scripted_agent
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -181,7 +182,7 @@ def test_small_agent_is_right() -> None:
     assert {r.outcome for r in results.values()} == {"passed"}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("id", "breaks", "pointer"),
     [
         ("SEND-001", in_result(lambda r: r.update(message={"messageId": "m"})), "/result"),
@@ -241,7 +242,7 @@ def test_where_the_specification_contradicts_itself_the_finding_says_so_and_is_a
     assert "§5.7" in result.findings[0].found
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "breaks",
     [
         plain(500, "Internal Server Error", "text/plain"),

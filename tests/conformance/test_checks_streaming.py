@@ -10,6 +10,7 @@ import pytest
 from broken_rpc import broken_rpc
 from full_agent import Features, full_agent
 from judged import SCRIPTED, faults, judge, passed
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.finding import CheckResult
 
@@ -59,7 +60,7 @@ MESSAGE = {"message": {"messageId": "m", "contextId": "c-1", "role": "ROLE_AGENT
 CHECKED = [f"STREAM-{number:03}" for number in (1, 2, 4, 5, 7, 8, 9, 15, 16)]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("events", "broken"),
     [
         ([START, WORKING, END], set()),

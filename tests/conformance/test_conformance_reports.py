@@ -9,6 +9,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.finding import (
     CheckOutcome,
@@ -123,7 +124,7 @@ def test_the_matrix_keeps_versions_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("results", "verdict"),
     [
         ([result("passed")], "fully conformant: MUST 1/1"),

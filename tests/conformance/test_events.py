@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.protocol import streams as ev
 from pytest_a2a_bench.conformance.protocol.payloads import neutral_state, parse_timestamp
@@ -38,7 +39,7 @@ def test_good_streams_have_no_problem(stream: list[Any]) -> None:
     assert ev.rebuild(events).problems == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("rule", "stream", "pointer"),
     [
         (ev.first_event, [], "/0"),

@@ -21,6 +21,7 @@ from faulty.fault import NONE, VARIANTS, Fault
 from faulty.serving import FaultyOptions, FaultyServer
 from faulty_server import TOKENS, Running, serve_faulty, start_faulty
 from google.protobuf.json_format import MessageToDict, ParseDict
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError
@@ -34,7 +35,7 @@ HOOKS = [f.name for f in dataclasses.fields(Fault) if f.name not in WORDS]
 
 
 class TestCatalogue:
-    @pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+    @in_one_test("fault", FAULTS.values(), ids=lambda fault: fault.name)
     def test_each_puts_its_hand_in_somewhere(self, fault: Fault) -> None:
         assert any(getattr(fault, hook) != getattr(NONE, hook) for hook in HOOKS)
 

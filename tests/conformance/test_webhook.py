@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 
@@ -76,7 +77,7 @@ def test_chunked_bodies_and_expectations() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("request_", "status"),
     [
         (b"POST /nobody HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"404"),

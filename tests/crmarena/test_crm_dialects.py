@@ -9,6 +9,7 @@ import pytest
 from examples import examples, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS, TOOLS, BadFormat, Execute, Respond, read_action
@@ -63,8 +64,8 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("dialect", [*TWO_WAY, "auto"])
-@pytest.mark.parametrize("said", QUERIES)
+@in_one_test("dialect", [*TWO_WAY, "auto"])
+@in_one_test("said", QUERIES)
 def test_a_query_is_found_in_any_form(dialect: str, said: str) -> None:
     reply = read(dialect, said)
     assert read_action(AgentSaid(calls=reply.calls)) == Execute(SOQL)
@@ -87,8 +88,8 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("dialect", [*ORG_DIALECTS, "auto"])
-@pytest.mark.parametrize("said", ANSWERS)
+@in_one_test("dialect", [*ORG_DIALECTS, "auto"])
+@in_one_test("said", ANSWERS)
 def test_an_answer_is_found_in_any_form(dialect: str, said: str) -> None:
     reply = read(dialect, said)
     action = read_action(AgentSaid(calls=reply.calls))

@@ -14,6 +14,7 @@ from crm_settings import crm_settings
 from crm_trials import MINI, keys, measured, settings
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 from trials import run_against
 from user_agents import Speaker, heard, served_brain
 
@@ -52,7 +53,7 @@ def code(checkout: Path) -> OfficialTools:
     return read_tools(str(checkout))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("written", "read"),
     [
         ('Action: a\nAction Input: {"x": 1}', ("a", {"x": 1})),

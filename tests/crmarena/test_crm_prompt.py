@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena import actions, prompt
@@ -110,7 +111,7 @@ def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> Non
     assert ('{"action": "respond", "answer": ["VALUE", ...]}' in told) is (dialect in ("auto", "crm_action"))
 
 
-@pytest.mark.parametrize("dialect", dialects.names())
+@in_one_test("dialect", dialects.names())
 def test_every_dialect_shows_the_structured_answer(dialect: str) -> None:
     # Beside the policy, which asks for it in all of them.
     briefing = dataclasses.replace(prompt.brief(task(), SCHEMA, domain="mini"), policy="")
@@ -140,7 +141,7 @@ def test_with_a_colleague_auto_shows_calls_which_all_three_tools_can_be_written_
     assert "To speak to the user, call the tool respond: plain text reaches nobody." in part.text
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("written", "read"),
     [
         ('{"answer": ["A", "B"]}', "A, B"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from harness import Bench
 from jsonschema import Draft202012Validator
+from one_test import in_one_test
 from stored_schemas import generate, to_text
 
 from pytest_a2a_bench import schemas
@@ -35,7 +36,7 @@ def check(name: str, *paths: Path) -> None:
         assert not validator.is_valid({**data, "schema_version": 0})
 
 
-@pytest.mark.parametrize("name", sorted(schemas.FORMS))
+@in_one_test("name", sorted(schemas.FORMS))
 def test_the_shipped_schema_is_what_the_generator_writes(name: str) -> None:
     shipped = files("pytest_a2a_bench.schemas") / "data" / schemas.file_name(name)
     assert shipped.read_text(encoding="utf-8") == to_text(generate(name)), (

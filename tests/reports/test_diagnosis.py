@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser, Diagnosis, diagnose
 from pytest_a2a_bench.benchmarks.tau2 import diagnosis as tau2
@@ -72,7 +73,7 @@ def without(call: Call, **other: Any) -> Call:
     return call[0], call[1] | other
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("missed", "kind", "subject"),
     [
         (result([READ, CANCEL], READ, "Done."), "never-called", "cancel_reservation"),
@@ -196,7 +197,7 @@ def test_what_comes_first_in_the_conversation_is_told() -> None:
     assert told(result([CANCEL, BAGS], ("transfer_to_human_agents", {}), wrong))[0] == "transferred"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("more", "expected"),
     [
         ({"status": "infrastructure_error", "error_type": "ConnectError"}, Diagnosis("delivery", "ConnectError")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2 import upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import REFUSED, defuse, is_small
@@ -21,7 +22,7 @@ def test_endless_calculations_are_refused_by_the_tool_itself(expression: str) ->
         toolkit.use_tool("calculate", **call.arguments)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "expression",
     ["1 + 1", "2 * (3.5 - 1)", "1000*(1.05)**30", "10**400/10**399", "9**-9", "((9**9)**9)**9", "2**", "**", "(" * 500],
 )

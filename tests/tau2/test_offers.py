@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
 from pytest_a2a_bench.benchmarks.tau2.user.script import Script
@@ -35,7 +36,7 @@ def asked(golds: Golds, text: str) -> str:
     return str(script.hear(text))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("golds", "text"),
     [
         (

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 from tau2_agents import AGENTS
 from tau2_phrases import SETS, read
 from tau2_table import Table, load
@@ -120,7 +121,7 @@ def test_a_switch_that_was_right_is_put_back() -> None:
     assert isinstance(script.after_action(["Airplane Mode is now OFF."]), str)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "Thank you for getting in touch. I have noted what you said and will leave everything as it is.",
@@ -147,7 +148,7 @@ def test_it_does_nothing_that_nobody_asked_for(text: str) -> None:
     assert device.instructed(text, TOOLS, "run_speed_test") == ()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "deeds"),
     [
         # No verb of these is known to anybody: they tell to do something, and there is one thing to do with it.
@@ -276,7 +277,7 @@ def test_what_needs_judgement_is_known_before() -> None:
     assert needs_judgement(SCENARIO, checked=False) != ""
 
 
-@pytest.mark.parametrize("agent", [a for a in AGENTS if a not in ("noop", "echo")])
+@in_one_test("agent", [a for a in AGENTS if a not in ("noop", "echo")])
 def test_agents_that_no_user_was_made_for_pass_a_few_tasks(agent: str) -> None:
     table = Table("a")
     tasks = [("mock", t) for t in load("mock")[:3]] + [("telecom", t) for t in load("telecom")[::57]]

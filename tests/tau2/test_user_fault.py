@@ -9,6 +9,7 @@ import pytest
 from examples import sampled
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 from tau2_agents import AGENTS
 from tau2_phrases import read
 from tau2_table import Speaker, load, part_of
@@ -58,7 +59,7 @@ def kind(turns: list[Turn], goal: Goal = GOAL, reason: str = "user_stop") -> str
     return found.kind if found else None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         ASKED,
@@ -69,7 +70,7 @@ def kind(turns: list[Turn], goal: Goal = GOAL, reason: str = "user_stop") -> str
         "One moment please, I am looking that up.",
     ],
 )
-@pytest.mark.parametrize("last", [STOP, "Yes, please go ahead. ###STOP###", "Thank you, no problem! ###STOP###"])
+@in_one_test("last", [STOP, "Yes, please go ahead. ###STOP###", "Thank you, no problem! ###STOP###"])
 def test_a_user_that_leaves_instead_of_answering_is_at_fault(text: str, last: str) -> None:
     assert kind(told(*did(LOOK), text, last=last)) == "stopped-early"
 
@@ -112,7 +113,7 @@ def test_an_instruction_for_its_phone_is_something_to_answer() -> None:
     assert kind(told(*done, "Please check the status bar."), PHONE) is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         # refused, transferred
@@ -137,7 +138,7 @@ def test_an_instruction_for_its_phone_is_something_to_answer() -> None:
         "Shall I send you a certificate of $50?",
     ],
 )
-@pytest.mark.parametrize("last", [STOP, "Great, thank you so much! ###STOP###"])
+@in_one_test("last", [STOP, "Great, thank you so much! ###STOP###"])
 def test_what_the_agent_said_acquits_the_user(text: str, last: str) -> None:
     assert kind(told(*did(LOOK), text, last=last)) is None
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of, place
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card, read_target
@@ -10,7 +11,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.errors import ProtocolError
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("url", "allowed"),
     [
         ("https://agent.example/rpc", True),
@@ -65,7 +66,7 @@ BEARER = {"type": "http", "scheme": "bearer"}
 BEARER_HEADERS = {"Authorization": "Bearer tok"}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("agent", "headers"),
     [
         (None, BEARER_HEADERS),
@@ -129,7 +130,7 @@ def test_an_address_with_its_own_name_server_cannot_be_allowed() -> None:
     assert "A2A_ALLOWED_ORIGINS" not in advice
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("url", "endpoint", "address", "tls"),
     [
         ("127.0.0.1:50051", "http://127.0.0.1:1", "127.0.0.1:50051", False),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.bodies import excerpt, parse_json
 from pytest_a2a_bench.a2a.codec import (
@@ -82,8 +83,8 @@ def test_data_that_is_no_object(value: Any) -> None:
         assert read_part(write_part(Part.of_data(value), form), form) == Part.of_data({"value": value})
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
+@in_one_test("form", FORMS)
+@in_one_test(
     "raw",
     [
         {"message": {"role": "ROLE_AGENT", "parts": [{"text": "hi"}], "contextId": "c"}},
@@ -140,7 +141,7 @@ def test_data_of_the_proto_form_is_unwrapped_only_there() -> None:
     assert read_part({"kind": "data", **nested}, "0.3-proto") == Part.of_data({"data": {"a": 1}})
 
 
-@pytest.mark.parametrize("raw", [None, 3, "text", [], {}, {"answer": 42}, {"kind": "novel"}, {"task": 3}])
+@in_one_test("raw", [None, 3, "text", [], {}, {"answer": 42}, {"kind": "novel"}, {"task": 3}])
 def test_what_is_not_a2a(raw: Any) -> None:
     with pytest.raises(ProtocolError):
         read_event(raw, "1.0")
@@ -151,7 +152,7 @@ def test_a_message_is_not_a_task() -> None:
         read_task({"message": {"parts": []}}, "1.0")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("raw", "state"),
     [
         ("TASK_STATE_INPUT_REQUIRED", "input-required"),

@@ -6,6 +6,7 @@ import socket
 import ssl
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.pace import Pace
@@ -29,7 +30,7 @@ from pytest_a2a_bench.errors import (
 NOW = datetime.datetime(2026, 11, 21, 12, 0, 0, tzinfo=datetime.UTC)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("header", "seconds"),
     [
         ("0", 0),
@@ -70,7 +71,7 @@ def test_delays_grow_and_are_capped_unless_the_server_asks_for_more() -> None:
     assert policy.delay(1, 3600.0, lambda: 1.0) == 3600
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("error", "left", "repeated", "unknown"),
     [
         (TransportError("busy", status_code=429), True, True, False),

@@ -6,6 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.agents.options import (
     PROTOCOLS,
@@ -61,7 +62,7 @@ def test_a_spec_may_have_options() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("spec", "complaint"),
     [
         ("oracel", "name='oracel': valid names are oracle, noop, readonly, llm"),

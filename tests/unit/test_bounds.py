@@ -10,6 +10,7 @@ import pytest
 from examples import sampled
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.conversation import Conversation
@@ -55,7 +56,7 @@ def test_option_is_read(text: str, expected: dict[str, float]) -> None:
     assert Settings.from_json(Settings(reply_limits=expected).to_json()).reply_limits == expected
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "complaint"),
     [
         ("", "empty"),

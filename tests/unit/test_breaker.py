@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.config.values import read_breaker
 from pytest_a2a_bench.errors import (
@@ -37,7 +38,7 @@ REFUSED = AuthenticationError("HTTP 401", refused=True)
 NO_KEY = LLMError("the model's key", refused=True)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("ends", "steps"),
     [
         ([REFUSED], ["stop"]),

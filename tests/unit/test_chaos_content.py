@@ -9,6 +9,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.chaos.faults import Call, change_ids, distort, parse_faults, read_call, split_events
 from pytest_a2a_bench.errors import ConfigurationError
@@ -20,7 +21,7 @@ def rpc(method: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": MESSAGE}).encode()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("method", "target", "body", "expected"),
     [
         ("POST", "/", rpc("SendMessage"), Call("SendMessage", "send", "m-1", begins=True)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import sampled
+from examples import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 from stored_files import run, write_files
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {
@@ -38,6 +40,10 @@ READ_BY = {
     "assessment": (),
 }
 """The commands that read each kind of file, beside ``schema --check``, which reads all."""
+
+NEED_TAU2 = ("export", "rescore")
+TAU2 = importlib.util.find_spec("tau2") is not None
+READERS = [(kind, c) for kind, commands in READ_BY.items() for c in commands if TAU2 or c not in NEED_TAU2]
 
 WRONG = {
     "trial": ("reward_info.value", "duration"),
@@ -100,24 +106,35 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def files(whole: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
-    """Copies of them."""
-    shutil.copytree(root_of(whole["run"]), tmp_path, dirs_exist_ok=True)
-    return {kind: tmp_path / path.relative_to(root_of(path)) for kind, path in whole.items()}
+def copied(whole: dict[str, Path], tmp_path: Path) -> Callable[[], dict[str, Path]]:
+    """Copies of them, in the place of those made before."""
+
+    def copy() -> dict[str, Path]:
+        shutil.rmtree(tmp_path)
+        shutil.copytree(root_of(whole["run"]), tmp_path)
+        return {kind: tmp_path / path.relative_to(root_of(path)) for kind, path in whole.items()}
+
+    return copy
+
+
+@pytest.fixture
+def files(copied: Callable[[], dict[str, Path]]) -> dict[str, Path]:
+    """Copies of them, for one test."""
+    return copied()
 
 
 def every_case() -> Iterator[tuple[str, str, str]]:
     for kind, commands in READ_BY.items():
         for damage in DAMAGES:
             if (kind, damage) != ("run", "text"):  # a run's name is any text
-                yield from ((kind, damage, command) for command in commands)
+                yield from ((kind, damage, command) for command in commands if TAU2 or command not in NEED_TAU2)
 
 
-@pytest.mark.parametrize(("kind", "damage", "command"), sampled(every_case(), 4))
-def test_a_damaged_file_is_one_line(files: dict[str, Path], kind: str, damage: str, command: str) -> None:
-    if command in ("export", "rescore"):
-        pytest.importorskip("tau2")
-    path, (change, words) = files[kind], DAMAGES[damage]
+@in_one_test(("kind", "damage", "command"), some(every_case(), 4))
+def test_a_damaged_file_is_one_line(
+    copied: Callable[[], dict[str, Path]], kind: str, damage: str, command: str
+) -> None:
+    path, (change, words) = copied()[kind], DAMAGES[damage]
     path.write_bytes(change(path.read_bytes(), kind))
     code, _, err = run(*COMMANDS[command](root_of(path)))
     assert code == 2, err
@@ -143,10 +160,10 @@ def root_of(path: Path) -> Path:
     return next(parent for parent in path.parents if (parent / "baseline.json").exists())
 
 
-@pytest.mark.parametrize("damage", sampled(DAMAGES, 3))
-@pytest.mark.parametrize("kind", READ_BY)
-def test_schema_check_says_what_is_wrong(files: dict[str, Path], kind: str, damage: str) -> None:
-    path = files[kind]
+@in_one_test("damage", some(DAMAGES, 3))
+@in_one_test("kind", READ_BY)
+def test_schema_check_says_what_is_wrong(copied: Callable[[], dict[str, Path]], kind: str, damage: str) -> None:
+    path = copied()[kind]
     assert run("export", "schema", kind, "--check", str(path))[0] == 0
     if (kind, damage) == ("run", "text"):
         return
@@ -158,11 +175,12 @@ def test_schema_check_says_what_is_wrong(files: dict[str, Path], kind: str, dama
     assert 2 <= len(out.splitlines()) <= 7
 
 
-@pytest.mark.parametrize(("kind", "command"), [(k, c) for k, cs in READ_BY.items() for c in cs])
-def test_a_directory_or_an_unreadable_file_in_its_place(files: dict[str, Path], kind: str, command: str) -> None:
+@in_one_test(("kind", "command"), READERS)
+def test_a_directory_or_an_unreadable_file_in_its_place(
+    copied: Callable[[], dict[str, Path]], kind: str, command: str
+) -> None:
+    files = copied()
     path, root = files[kind], root_of(files[kind])
-    if command in ("export", "rescore"):
-        pytest.importorskip("tau2")
     content = path.read_bytes()
     path.unlink()
     path.mkdir()
@@ -217,10 +235,11 @@ def mutate(text: bytes, source: random.Random) -> bytes:
     return json.dumps(document).encode()
 
 
-@pytest.mark.parametrize(("kind", "command"), sampled([(k, c) for k, cs in READ_BY.items() for c in cs], 3))
-def test_a_file_with_one_wrong_member_ends_in_a_documented_way(files: dict[str, Path], kind: str, command: str) -> None:
-    if command in ("export", "rescore"):
-        pytest.importorskip("tau2")
+@in_one_test(("kind", "command"), some(READERS, 3))
+def test_a_file_with_one_wrong_member_ends_in_a_documented_way(
+    copied: Callable[[], dict[str, Path]], kind: str, command: str
+) -> None:
+    files = copied()
     path, root = files[kind], root_of(files[kind])
     content = path.read_bytes()
 

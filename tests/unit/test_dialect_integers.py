@@ -6,10 +6,10 @@ import copy
 import json
 from typing import Any
 
-import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.dialects.integers import restore_integers
 
@@ -35,7 +35,7 @@ def obj(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("schema", "value", "wanted"),
     [
         (obj(n=INTEGER), {"n": 2.0}, {"n": 2}),

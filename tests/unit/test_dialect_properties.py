@@ -10,6 +10,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
@@ -268,7 +269,7 @@ def test_no_call_in_thinking_without_an_end_is_made(
     assert dialects.get("auto").decode_reply(parts, [ToolSpec("book_flight")]).calls == ()
 
 
-@pytest.mark.parametrize("name", dialects.names())
+@in_one_test("name", dialects.names())
 def test_data_nested_without_end_does_not_raise(name: str) -> None:
     deep: Any = "x"
     for _ in range(900):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.model import Part, ToolSpec
@@ -33,7 +34,7 @@ def tools_of(reply: dict[str, Any]) -> list[ToolSpec]:
     return [ToolSpec(n, "", {"type": "object", "properties": TOOLS[n]}) for n in reply.get("tools", TOOLS)]
 
 
-@pytest.mark.parametrize("reply", CORPUS, ids=lambda r: r["name"])
+@in_one_test("reply", CORPUS, ids=lambda r: r["name"])
 def test_what_comes_of_a_reply(reply: dict[str, Any]) -> None:
     decoded = dialects.get("auto").decode_reply(parts_of(reply), tools_of(reply))
     found = [[c.name, c.arguments] for c in decoded.calls]

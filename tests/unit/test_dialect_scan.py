@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from examples import sampled
+from one_test import in_one_test
 
 from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, find_blocks, parse_json
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT, scan_text
@@ -24,7 +25,7 @@ def calls_in(text: str) -> list[ToolCall]:
     return [c for r in scan_text(text, KNOWN).readings for c in r.calls]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         CALL,
@@ -105,7 +106,7 @@ def test_an_unknown_tool_in_a_good_call_is_still_a_call() -> None:
     assert calls_in('{"name": "no_such", "arguments": {}}') == [ToolCall("no_such", {})]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "Hello, how can I help?",
@@ -127,7 +128,7 @@ def test_prose_stays_prose(text: str) -> None:
     assert (scan.readings, scan.unreadable, scan.prose) == ((), (), text)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         '{"tool_call": {"name": "get_user", "arguments": {"id": ',

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
@@ -180,9 +181,9 @@ TRICKY = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize("words", TRICKY)
-@pytest.mark.parametrize("first", [True, False])
+@in_one_test("name", NAMED)
+@in_one_test("words", TRICKY)
+@in_one_test("first", [True, False])
 def test_whatever_is_said_arrives_as_said(name: str, words: str, first: bool) -> None:
     briefing = BRIEFING if first else None
     for event in (UserSaid(words), ToolReturned("c1", "book", words, True)):
@@ -194,8 +195,8 @@ def test_whatever_is_said_arrives_as_said(name: str, words: str, first: bool) ->
             assert decoded == dialects.DecodedRequest(briefing, (event,))
 
 
-@pytest.mark.parametrize("name", ["tool_call", "data"])
-@pytest.mark.parametrize("words", TRICKY)
+@in_one_test("name", ["tool_call", "data"])
+@in_one_test("words", TRICKY)
 def test_our_own_formats_need_no_metadata_to_tell_a_user_from_a_tool(name: str, words: str) -> None:
     dialect = dialects.get(name)
     # The ids of calls are no part of the words.
@@ -223,7 +224,7 @@ def test_several_foreign_results_without_metadata_are_told_apart_by_name() -> No
     assert sierra.decode_request(text("tool: {}")).events == (ToolReturned("", "", "{}"),)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "marks",
     [
         [],
@@ -288,8 +289,8 @@ def test_bare_text_is_of_the_dialect_that_the_conversation_began_with() -> None:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", GENERAL)
-@pytest.mark.parametrize(
+@in_one_test("name", GENERAL)
+@in_one_test(
     "part",
     [
         Part.of_text(CALL_JSON),
@@ -306,7 +307,7 @@ def test_every_dialect_reads_every_shape(name: str, part: Part) -> None:
     assert (reply.calls, reply.text, reply.unreadable, reply.findings) == ((CALL,), None, False, ())
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("part", "settled"),
     [
         (Part.of_text(f'{{"tool_call": {CALL_JSON}}}'), "tool_call"),
@@ -389,8 +390,8 @@ def test_thoughts_beside_a_respond_do_not_reach_the_user() -> None:
     assert (reply.text, rules(reply)) == ("Hi", ["text-beside-message"])
 
 
-@pytest.mark.parametrize("name", GENERAL)
-@pytest.mark.parametrize(
+@in_one_test("name", GENERAL)
+@in_one_test(
     "parts", [(), (Part.of_text(" \n"),), (Part("url", url="https://x"),), (Part.of_data({}),), (Part.of_data(" "),)]
 )
 def test_an_empty_reply_is_noted(name: str, parts: tuple[Part, ...]) -> None:

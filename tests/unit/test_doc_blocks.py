@@ -9,6 +9,7 @@ from pathlib import Path
 import doc_blocks
 import pytest
 from doc_blocks import ROOT, Block, blocks, problems
+from one_test import in_one_test
 
 from pytest_a2a_bench import extensions
 
@@ -27,17 +28,17 @@ def own_extensions() -> Iterator[None]:
     extensions.withdraw()
 
 
-@pytest.mark.parametrize("page", [p for p, found in EVERY.items() if found], ids=lambda p: p.stem)
-def test_blocks_are_right(page: Path, pytestconfig: pytest.Config) -> None:
+def test_blocks_are_right(pytestconfig: pytest.Config) -> None:
     wrong = {
-        block.name: found
-        for block in EVERY[page]
+        f"{page}: {block.name}": found
+        for page, found_blocks in EVERY.items()
+        for block in found_blocks
         if not (block.why or block.is_output) and (found := list(problems(block, pytestconfig)))
     }
     assert wrong == {}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("kind", "text", "problem"),
     [
         ("shell", "pytest --a2a-endpoint URL --a2a-trails 4", "there is no option --a2a-trails"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import public_api
 import pytest
+from one_test import in_one_test
 
 import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
@@ -58,7 +59,7 @@ def test_exit_codes_of_the_commands_are_in_the_reference() -> None:
     assert set(re.findall(r"\d+", told)) == codes
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda p: p.stem)
+@in_one_test("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda p: p.stem)
 def test_options_in_the_text_exist(page: Path) -> None:
     parser = pytest.Parser(_ispytest=True)
     options.add_options(parser)

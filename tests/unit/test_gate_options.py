@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.config import rates as o
 from pytest_a2a_bench.config.settings import Settings
@@ -15,7 +16,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results.gates import quarantine
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("read", "text", "value"),
     [
         (o.read_rates, "0.6", {"": 0.6}),
@@ -43,7 +44,7 @@ def test_good_values(read: Callable[[str], Any], text: str, value: Any) -> None:
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("read", "text"),
     [
         *(

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 from raw_agent import RawAgent, raw_agent
 
 from pytest_a2a_bench.a2a.guard import ForbiddenAddress, Guard
@@ -26,7 +27,7 @@ def vet(guard: Guard, host: str) -> str:
     return asyncio.run(guard.vet(host, 80))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "host",
     [
         "127.0.0.1",

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 from private_network import Place
 
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
@@ -42,7 +43,7 @@ def problem_of(environ: dict[str, str] | None = None, **settings: Any) -> str:
 # -- proxies --
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("environ", "url", "proxy"),
     [
         ({}, "https://agent.example", None),
@@ -64,17 +65,15 @@ def test_the_environment_names_proxies(environ: dict[str, str], url: str, proxy:
     assert network_of(environ, proxy="http://mine:1").proxy_for(url) == "http://mine:1"
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST", "agent.localhost", "127.0.0.1", "127.8.9.10", "[::1]", "localhost."]
-)
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@in_one_test("host", ["localhost", "LOCALHOST", "agent.localhost", "127.0.0.1", "127.8.9.10", "[::1]", "localhost."])
+@in_one_test("scheme", ["http", "https"])
 def test_this_machine_is_never_called_through_a_proxy(host: str, scheme: str) -> None:
     everything = {"HTTP_PROXY": PROXY, "HTTPS_PROXY": PROXY, "ALL_PROXY": PROXY}
     assert network_of(everything).proxy_for(f"{scheme}://{host}:8080/rpc") is None
     assert network_of(proxy=PROXY).proxy_for(f"{scheme}://{host}:8080/rpc") is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("no_proxy", "host", "direct"),
     [
         ("agent.example", "agent.example", True),

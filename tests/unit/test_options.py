@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import resolved_settings
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE
@@ -90,7 +91,7 @@ def test_where_the_endpoint_comes_from(resolved: Resolve, source: str, asked: bo
     assert (found.settings.endpoint, found.settings.endpoint_source, found.asked) == ("http://x", source, asked)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "text", "value"),
     [
         ("endpoint", "https://host:8443/agent", "https://host:8443/agent"),
@@ -113,7 +114,7 @@ def test_good_values(resolved: Resolve, name: str, text: str, value: Any) -> Non
     assert getattr(found.settings, name) == value
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "text", "problem"),
     [
         ("endpoint", "localhost:9999", "expected an http(s):// URL or one of builtin:oracle, builtin:noop"),

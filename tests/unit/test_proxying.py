@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.proxying import rewrite_card
 from pytest_a2a_bench.platforms.proxy import is_loopback
@@ -24,7 +24,7 @@ def shown(card: Any) -> Any:
     return json.loads(shown_card(json.dumps(card).encode(), f"{PUBLIC}/"))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("url", "expected"),
     [
         ("http://127.0.0.1:9000", PUBLIC),

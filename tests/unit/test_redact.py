@@ -10,6 +10,7 @@ import urllib.parse
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 from spellings import ENCODINGS
 
 from pytest_a2a_bench.redact import hide_secrets, sanitise
@@ -21,7 +22,7 @@ foreign = st.text("äöü\n", max_size=20)
 quick = settings(deadline=None)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "spelling",
     [
         SECRET,

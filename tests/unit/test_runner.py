@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.config.settings import Settings
@@ -97,7 +98,7 @@ def make(
     return Runner(settings or Settings(), client, Store(path), "run-1", observers, limits), fake, connection
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("error", "status"),
     [
         (None, "evaluated"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.config import shards
 from pytest_a2a_bench.config.settings import Settings
@@ -30,7 +31,7 @@ def test_ci_systems_count_from_zero_or_one(environ: dict[str, str], expected: st
     assert str(shards.read("auto", environ)) == expected
 
 
-@pytest.mark.parametrize("text", ["", "2", "0/3", "4/3", "1/0", "a/b", "-1/3", "1/3/5", "²/3"])
+@in_one_test("text", ["", "2", "0/3", "4/3", "1/0", "a/b", "-1/3", "1/3/5", "²/3"])
 def test_what_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"I/N|counts from 1"):
         shards.read(text, {})

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError, read_object, read_results
 
@@ -23,7 +24,7 @@ TRAILING = PLAIN.replace("}]", ",},]")
 SNAKE = PLAIN.replace("expectedOutcome", "expected_outcome").replace("metExpectation", "met_expectation")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         pytest.param(PLAIN, id="plain"),
@@ -56,7 +57,7 @@ def test_what_judges_write_is_read(text: str) -> None:
     assert [result.met for result in read_results(text, OUTCOMES)] == [True, False, True]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "problem"),
     [
         ("", "it is empty"),

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from one_test import in_one_test
 from scripted import Scripted, scripted_agent
 
 from pytest_a2a_bench.a2a.client import AgentConnection
@@ -48,7 +49,7 @@ def test_message_reply(wired: AgentConnection) -> None:
     assert "hello" in reply.raw
 
 
-@pytest.mark.parametrize("word", ["task", "both", "status"])
+@in_one_test("word", ["task", "both", "status"])
 def test_task_reply_is_artifact_else_status_and_never_chatter(wired: AgentConnection, word: str) -> None:
     reply = say(wired, f"{word} hello")
     assert (reply.kind, reply.state, reply.text) == ("task", "completed", "hello")
@@ -86,7 +87,7 @@ def test_waiting_task_is_continued_and_old_artifacts_are_not_repeated(wired: Age
     assert answer.a2a_task_id == question.a2a_task_id
 
 
-@pytest.mark.parametrize(("word", "state"), [("fail", "failed"), ("reject", "rejected")])
+@in_one_test(("word", "state"), [("fail", "failed"), ("reject", "rejected")])
 def test_outcome_of_the_agent_is_not_infrastructure(wired: AgentConnection, word: str, state: str) -> None:
     with pytest.raises(AgentOutcomeError, match="no such order") as caught:
         say(wired, f"{word} no such order")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from counting_agent import Scene, behind_faults
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.chaos.faults import Draws
@@ -95,9 +96,9 @@ def test_without_a_fault_nothing_is_changed(transport: str, stream: bool) -> Non
         assert json.loads(seen.body)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("fault", "worked"), [("reset", []), ("after-delivery", ["m-1"])])
+@in_one_test("transport", TRANSPORTS)
+@in_one_test("stream", [False, True])
+@in_one_test(("fault", "worked"), [("reset", []), ("after-delivery", ["m-1"])])
 def test_a_reset_comes_before_or_after_delivery(fault: str, worked: list[str], transport: str, stream: bool) -> None:
     seen, found, injected = one(fault, transport, stream=stream)
 

@@ -17,6 +17,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress
 from pytest_a2a_bench.errors import ConfigurationError
@@ -221,7 +222,7 @@ def nested(depth: int) -> bytes:
     return call.replace('"HERE"', "[" * depth + "]" * depth).encode()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("body", "status", "rule"),
     [
         (b" " * 70_000, 413, "limit-bytes"),

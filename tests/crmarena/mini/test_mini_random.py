@@ -11,6 +11,7 @@ from mini_org.building import SeededRandom, on_workday
 from mini_org.company import Company
 from mini_org.ids import record_id
 from mini_org.period_questions import UNCLEAR, draft_questions, find_winner
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum
 from pytest_a2a_bench.errors import HarnessError
@@ -47,7 +48,7 @@ def test_one_of_each_full_five_has_no_answer(seed: int, count: int) -> None:
     assert all(none < count for none in nones)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("scores", "highest", "found"),
     [
         ({}, True, None),

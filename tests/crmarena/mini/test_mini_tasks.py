@@ -8,6 +8,7 @@ import pytest
 from mini_org.org import MiniOrg
 from mini_org.words import TERRITORIES
 from mini_orgs import mini
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS, NONE, STAGES, CrmTask
 
@@ -34,8 +35,8 @@ def test_no_question_about_a_named_period_comes_twice() -> None:
             assert len(set(named)) == len(named), name
 
 
-@pytest.mark.parametrize("count", SIZES)
-@pytest.mark.parametrize("seed", [1, 2])
+@in_one_test("count", SIZES)
+@in_one_test("seed", [1, 2])
 def test_one_answer_in_five_is_none_where_there_may_be_none(seed: int, count: int) -> None:
     for name, tasks in _by_category(mini(seed, count)).items():
         nones = sum(task.answers == (NONE,) for task in tasks)

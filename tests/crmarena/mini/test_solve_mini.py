@@ -11,6 +11,7 @@ from mini_org.solve import choose_steps, counting, documents
 from mini_org.solve.task import AgentTask, best, read_observation, window_of
 from mini_org.time_windows import TimeWindow, add_months
 from mini_orgs import matches, mini, opened, solve, wrong_answers
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_result
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -146,7 +147,7 @@ def test_the_gold_is_no_part_of_what_the_solver_reads() -> None:
         assert (solve(other, local.run),) == task.answers
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "records"),
     [
         ("Salesforce instance output: [{'Id': '1', 'Name': None}]", [{"Id": "1", "Name": None}]),

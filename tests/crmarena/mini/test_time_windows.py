@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mini_org.time_windows import (
@@ -18,6 +17,7 @@ from mini_org.time_windows import (
     rolling,
     season_of,
 )
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS
 
@@ -28,7 +28,7 @@ def _window(start: str, end: str) -> TimeWindow:
     return TimeWindow(date.fromisoformat(start), date.fromisoformat(end))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("question", "start", "end"),
     [
         ("counting the past three weeks", "2022-05-10", "2022-05-31"),
@@ -58,7 +58,7 @@ def test_a_question_without_a_period_has_none() -> None:
     assert parse_window("Which agent looked after more than three cases?", TODAY) is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("question", "threshold"),
     [
         ("looked after more than 3 tickets", 3),

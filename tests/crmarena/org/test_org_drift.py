@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from one_test import in_one_test
 from small_org import open_small_org, plain
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
@@ -45,7 +46,7 @@ def test_it_is_the_same_for_a_seed_and_grows_with_the_level() -> None:
     assert _renamed("low")["CaseHistory__c", "CreatedDate"] == "OpenedDate"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_one_test("seed", range(20))
 def test_names_stay_apart(seed: int) -> None:
     for sobject in drift_schema(standard_schema(), "high", seed).objects:
         names = [field.name.lower() for field in sobject.all_fields]

@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from one_test import in_one_test
 from small_org import CASES, ROWS, open_small_org
 
 from pytest_a2a_bench.benchmarks.crmarena.org import standard
@@ -109,7 +110,7 @@ def test_bad_sources_are_named(tmp_path: Path) -> None:
         LocalOrg(other, standard_schema(), name="x")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("query", "found"),
     [
         (r"SELECT Id FROM Account WHERE Name = '\uD83D\uDE00 Pumps'", 1),
@@ -166,7 +167,7 @@ def test_the_time_limit() -> None:
         assert connection.fetch('SELECT COUNT(*) FROM "Case"', (), 1) == [(7,)]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "statement",
     [
         "DELETE FROM Account",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from one_test import in_one_test
 from small_org import ACCOUNTS, CASES, CONTACTS, DEALS, ITEMS, LEADS, ORDERS, PRODUCTS, TASKS, USERS, open_small_org
 from soql_cases import FOUND
 
@@ -31,12 +32,12 @@ def org() -> Iterator[LocalOrg]:
     org.close()
 
 
-@pytest.mark.parametrize(("sobject", "condition", "numbers"), FOUND, ids=lambda each: str(each)[:60])
+@in_one_test(("sobject", "condition", "numbers"), FOUND, ids=lambda each: str(each)[:60])
 def test_where(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
     records = org.run(f"SELECT Id FROM {sobject} WHERE {condition}").records
     assert [_IDS[sobject].index(record["Id"]) for record in records] == numbers
 
 
-@pytest.mark.parametrize(("sobject", "condition", "numbers"), FOUND[::9], ids=lambda each: str(each)[:60])
+@in_one_test(("sobject", "condition", "numbers"), FOUND[::9], ids=lambda each: str(each)[:60])
 def test_count_agrees(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
     assert org.run(f"SELECT COUNT() FROM {sobject} WHERE {condition}").total_size == len(numbers)

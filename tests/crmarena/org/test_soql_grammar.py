@@ -12,6 +12,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 from soql_cases import FOUND, GIVEN, REFUSED, SEARCHES
 from soql_model import FIELDS, conditions
 
@@ -71,7 +72,7 @@ def _explanation(query: str) -> str | None:
     return next((why for pattern, why in EXPLAINED if re.search(pattern, query)), None)
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=lambda each: str(each)[:70])
+@in_one_test("query", QUERIES, ids=lambda each: str(each)[:70])
 def test_both_accept_or_refuse(grammar: Callable[[str], bool], query: str) -> None:
     if _explanation(query) is None:
         assert _parses(query) == grammar(query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from one_test import in_one_test
 from small_org import open_small_org
 from soql_cases import REFUSED
 
@@ -19,7 +20,7 @@ def org() -> Iterator[LocalOrg]:
     org.close()
 
 
-@pytest.mark.parametrize(("marked", "code", "text"), REFUSED, ids=lambda each: str(each)[:70])
+@in_one_test(("marked", "code", "text"), REFUSED, ids=lambda each: str(each)[:70])
 def test_refusal(org: LocalOrg, marked: str, code: str, text: str) -> None:
     query = marked.replace("^", "")
     with pytest.raises(OrgError) as caught:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 from small_org import ACCOUNTS, CASES, open_small_org, plain
 from soql_cases import GIVEN
 
@@ -19,7 +20,7 @@ def org() -> Iterator[LocalOrg]:
     org.close()
 
 
-@pytest.mark.parametrize(("query", "records"), GIVEN, ids=lambda each: str(each)[:70])
+@in_one_test(("query", "records"), GIVEN, ids=lambda each: str(each)[:70])
 def test_select(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> None:
     result = org.run(query)
     assert [plain(record) for record in result.records] == records

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 from small_org import ARTICLES, open_small_org, plain
 from soql_cases import SEARCHES
 
@@ -56,7 +57,7 @@ TERMS: list[tuple[str, list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("term", "numbers"), TERMS)
+@in_one_test(("term", "numbers"), TERMS)
 def test_terms(org: LocalOrg, term: str, numbers: list[int]) -> None:
     result = org.run(f"FIND {{{term}}} IN ALL FIELDS {_KNOWLEDGE}")
     assert [ARTICLES.index(record["Id"]) for record in result.records] == numbers
@@ -64,7 +65,7 @@ def test_terms(org: LocalOrg, term: str, numbers: list[int]) -> None:
     assert result.envelope() == {"searchRecords": list(result.records)}
 
 
-@pytest.mark.parametrize(("query", "records"), SEARCHES, ids=lambda each: str(each)[:70])
+@in_one_test(("query", "records"), SEARCHES, ids=lambda each: str(each)[:70])
 def test_search(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> None:
     assert [plain(record) for record in org.run(query).records] == records
 
@@ -98,7 +99,7 @@ REFUSED: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("query", "code", "text"), REFUSED, ids=lambda each: str(each)[:60])
+@in_one_test(("query", "code", "text"), REFUSED, ids=lambda each: str(each)[:60])
 def test_refusal(org: LocalOrg, query: str, code: str, text: str) -> None:
     with pytest.raises(OrgError) as caught:
         org.run(query)
@@ -112,7 +113,7 @@ def test_what_no_search_returns_is_the_searchs_fault(org: LocalOrg, item: str) -
     assert caught.value.code == "MALFORMED_SEARCH"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "clause",
     [
         "WITH HIGHLIGHT",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fake_llm import FakeLLM, say, status
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
@@ -31,7 +32,7 @@ def judge(llm: FakeLLM) -> Judge:
 # --- exact match ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("said", "compat", "fixed"),
     [
         (USER, True, True),
@@ -111,8 +112,8 @@ def test_a_value_beside_none_is_neither(scoring: Scoring) -> None:
         assert not score(task("handle_time", USER), said, scoring=scoring).success
 
 
-@pytest.mark.parametrize("category", list(CATEGORIES))
-@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+@in_one_test("category", list(CATEGORIES))
+@in_one_test("scoring", ["compat", "fixed"])
 def test_no_answer_at_all_is_worth_nothing(category: str, scoring: Scoring) -> None:
     reward = score(task(category, "None"), None, scoring=scoring)
     assert (reward.value, reward.success) == (0.0, False)

@@ -6,6 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import LIMIT, US_STATES, read_structured, read_values
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS
@@ -130,7 +131,7 @@ def test_who_gives_two_answers_has_given_both(category: str, one: str, other: st
         assert set(read_values(CATEGORIES[category], form.format(a=first, b=second))) == {one, other}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("said", "read"),
     [
         (f'{{"answer": ["{A}"]}}', (A,)),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mini_org.solve import REFUSAL
 from mini_orgs import mini, opened, solve
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import tells_code
@@ -67,12 +68,12 @@ HARMLESS = (
 )
 
 
-@pytest.mark.parametrize("said", LEAKS, ids=lambda said: said[:20])
+@in_one_test("said", LEAKS, ids=lambda said: said[:20])
 def test_a_code_is_found(said: str) -> None:
     assert tells_code([said], CODE)
 
 
-@pytest.mark.parametrize("said", HARMLESS, ids=lambda said: said[:20])
+@in_one_test("said", HARMLESS, ids=lambda said: said[:20])
 def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)
 
