@@ -92,9 +92,9 @@ def pytest_make_collect_report(
 
     run = state.of(collector.config)
     if run.plan.selection:
-        from pytest_a2a_bench.plugin.collect import grafting
+        from pytest_a2a_bench.plugin.collect import selection
 
-        grafting.add_modules(collector, report, run)
+        selection.add_modules(collector, report, run)
     return report
 
 

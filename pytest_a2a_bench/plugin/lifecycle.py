@@ -25,9 +25,19 @@ from pytest_a2a_bench import env_file, extensions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
 from pytest_a2a_bench.plugin import options, shim
-from pytest_a2a_bench.plugin.collect import items, markers, selection
-from pytest_a2a_bench.plugin.run import outlet, resolve, state
-from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
+from pytest_a2a_bench.plugin.collect import items, selection
+from pytest_a2a_bench.plugin.run import explanation, resolve, state
+from pytest_a2a_bench.plugin.run.state import (
+    CHECK,
+    CHECK_FIXTURE,
+    FILES,
+    RUN,
+    TRIAL,
+    WORKER_INPUT,
+    BenchRun,
+    Plan,
+    WorkerPart,
+)
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
 _HANDLER = pytest.StashKey[Any]()
@@ -65,23 +75,20 @@ def configure(config: pytest.Config) -> None:
     for suites in config.hook.pytest_a2a_bench_suites():
         registry.register(suites)
     _take_offers(config)
-    options.add_markers(config, markers.lines(registry.known()))
+    options.add_markers(config, items.lines(registry.known()))
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
-        from pytest_a2a_bench.plugin.run.partition import WorkerPart
-
         run = BenchRun(Plan.from_json(worker_input[WORKER_INPUT]), WorkerPart.of(worker_input))
         selection.take_arguments(config, run.settings)
     else:
         run = _start(config)
     if run.worker is not None:
-        _conceal(config, run)
+        explanation.conceal(config, run)
     config.stash[RUN] = run
     if run.takes_part:
-        config.pluginmanager.register(outlet.Warnings(), "a2a-bench-warnings")
+        config.pluginmanager.register(explanation.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
     if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
-        from pytest_a2a_bench.plugin.run.partition import FILES
         from pytest_a2a_bench.plugin.xdist import elsewhere, sides
 
         elsewhere.join(config, run, (worker_input or {}).get(FILES))
@@ -119,7 +126,7 @@ def _start(config: pytest.Config) -> BenchRun:
     if takes_part:
         from pytest_a2a_bench.plugin.run import files
 
-        _conceal(config, run)
+        explanation.conceal(config, run)
         files.read_files(run, config.invocation_params.dir)
     if plan.asked and run.plan.problems:
         raise pytest.UsageError(resolve.usage_text(run.plan.problems))
@@ -147,12 +154,6 @@ def _results(config: pytest.Config, resolution: resolve.Resolution) -> tuple[Pat
     return directory, resolution
 
 
-def _conceal(config: pytest.Config, run: BenchRun) -> None:
-    from pytest_a2a_bench.plugin.report import concealment
-
-    concealment.begin(config, run)
-
-
 def _removed_assertions(config: pytest.Config) -> Iterator[str]:
     """Say that nothing would be asserted: with python -O only what pytest rewrites keeps its assertions."""
     if sys.flags.optimize and config.getoption("assertmode") == "plain":
@@ -164,15 +165,14 @@ def _removed_assertions(config: pytest.Config) -> Iterator[str]:
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where somebody may use us."""
-    from pytest_a2a_bench.plugin import early, gates
-    from pytest_a2a_bench.plugin.collect import order
-    from pytest_a2a_bench.plugin.conformance import check_items, summary
-    from pytest_a2a_bench.plugin.report import past, publishing, pytest_html, terminal
-    from pytest_a2a_bench.plugin.run import root_directory
+    from pytest_a2a_bench.plugin import gates
+    from pytest_a2a_bench.plugin.collect import conclusion
+    from pytest_a2a_bench.plugin.conformance import check_items
+    from pytest_a2a_bench.plugin.report import publishing, terminal
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(env_file.lend(run.services.variables, os.environ))
-    if wrong := (*root_directory.problems(config), *_removed_assertions(config)):
+    if wrong := (*resolve.root_directory_problems(config), *_removed_assertions(config)):
         raise pytest.UsageError(resolve.usage_text(wrong))
     named = selection.is_named(config, run.settings)
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
@@ -181,8 +181,8 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         judged = not run.settings.agents and check_items.may_be_chosen(config, run)
         chosen = dataclasses.replace(chosen, conformance=judged)
     run.decide(named=named, selection=chosen)
-    if order.decides_early(run):
-        run.decide(order=order.seed_of(run))
+    if conclusion.decides_early(run):
+        run.decide(order=conclusion.seed_of(run))
     if check_items.names_files(run.settings) and (run.plan.asked or chosen.conformance) and not run.plan.problems:
         from pytest_a2a_bench.plugin.conformance import verdicts  # the whole room that judges the protocol
 
@@ -190,19 +190,15 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     reporting = terminal.Reporting(config, run)
     config.pluginmanager.register(gates.Gatekeeper(config, run, reporting), "a2a-bench-gates")
     config.pluginmanager.register(reporting, "a2a-bench-reporting")
-    config.pluginmanager.register(summary.Summary(config, run), "a2a-bench-conformance")
-    if run.settings.html or run.settings.report:
-        from pytest_a2a_bench.plugin.report import page  # what it can show of a protocol is a large import
+    config.pluginmanager.register(check_items.Summary(config, run), "a2a-bench-conformance")
+    if run.settings.html or run.settings.report or run.settings.live is not None:
+        from pytest_a2a_bench.plugin.report import page  # few runs have a page, and it is a large import
 
-        config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
-    if run.settings.live is not None:
-        from pytest_a2a_bench.plugin.report import live  # few runs are watched, and this is a server
-
-        live.register(config, run)
-    pytest_html.register(config)
-    past.register(config, run, reporting)
+        page.register(config, run)
+    publishing.register_pytest_html(config)
+    publishing.register_history(config, run, reporting)
     publishing.register(config, run, reporting)
-    early.register(config, run)
+    gates.register_early(config, run)
 
 
 def make_items(metafunc: pytest.Metafunc) -> None:
@@ -235,11 +231,11 @@ def adopt_item(item: pytest.Item) -> None:
 def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
     """Let an item's report say what its trial or its check came to."""
     if TRIAL in item.stash:
-        from pytest_a2a_bench.plugin.trials import misses, outcome
+        from pytest_a2a_bench.plugin.trials import outcome
 
-        misses.fail_unsolved(item, report)
+        outcome.fail_unsolved(item, report)
         outcome.explain_failure(item, report)
-        misses.excuse_miss(item, call, report)
+        outcome.excuse_miss(item, call, report)
         if report.when == "teardown":
             outcome.forget(item)
     elif CHECK in item.stash:
@@ -248,7 +244,7 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
         verdicts.show_evidence(item, report)
     elif not shim.has_used(item, items.ENDPOINT_FIXTURE):
         return
-    outlet.clean_report(report)
+    explanation.clean_report(report)
 
 
 def unconfigure(config: pytest.Config) -> None:
@@ -291,12 +287,12 @@ def conclude_collection(session: pytest.Session) -> None:
     if not run.collected.used or not run.settings.endpoint:
         return
     from pytest_a2a_bench.plugin import preflight
-    from pytest_a2a_bench.plugin.collect import shards
+    from pytest_a2a_bench.plugin.collect import conclusion
 
     if run.worker is None:
         _catch_sigterm(session.config)
         preflight.after_collection(session.config, run)
-    shards.write_manifest(session, run)
+    conclusion.write_manifest(session, run)
 
 
 def finish(session: pytest.Session) -> None:

@@ -23,7 +23,7 @@ from pytest_a2a_bench.config.setting import Setting
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.plugin import hookspecs
-from pytest_a2a_bench.plugin.collect import markers
+from pytest_a2a_bench.plugin.collect import items
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
 from pytest_a2a_bench.plugin.trials import fixtures, outcome
@@ -45,7 +45,7 @@ def gather() -> dict[str, Any]:
         "settings": {setting.key: _setting(setting) for setting in registry.every_setting().values()},
         "commands": {name: _command(name) for name in cli.COMMANDS},
         "exit codes": {name: _exit_codes(name) for name in ("main", *cli.COMMANDS)},
-        "markers": [line.partition(":")[0] for line in markers.lines(registry.built_in())],
+        "markers": [line.partition(":")[0] for line in items.lines(registry.built_in())],
         "fixtures": {**_fixtures(fixtures), **_fixtures(conformance_fixtures)},
         "hooks": _hooks(),
         "properties": properties(),

@@ -15,7 +15,7 @@ import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _protocol, main
 from pytest_a2a_bench.plugin import options
-from pytest_a2a_bench.plugin.collect import markers
+from pytest_a2a_bench.plugin.collect import items
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.trials import fixtures
 
@@ -43,9 +43,7 @@ def test_every_property_is_in_the_reference() -> None:
 def test_every_marker_and_fixture_is_in_the_reference() -> None:
     page = (DOCS / "reference" / "markers-fixtures.md").read_text(encoding="utf-8")
     text = " ".join(page.split())
-    signatures = [
-        line.partition(":")[0] for line in markers.lines(registry.built_in()) if "(" in line.partition(":")[0]
-    ]
+    signatures = [line.partition(":")[0] for line in items.lines(registry.built_in()) if "(" in line.partition(":")[0]]
     assert len(signatures) == 4
     assert [s for s in signatures if f"`@pytest.mark.{s}`" not in text] == []
     known = public_api._fixtures(fixtures) | public_api._fixtures(conformance_fixtures)

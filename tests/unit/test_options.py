@@ -15,7 +15,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import GROUPS, Settings, without_query
 from pytest_a2a_bench.plugin import options
-from pytest_a2a_bench.plugin.collect import markers
+from pytest_a2a_bench.plugin.collect import items
 from pytest_a2a_bench.plugin.run.resolve import Resolution
 
 Resolve = Callable[..., Resolution]
@@ -60,7 +60,7 @@ def test_options_repeat_the_settings() -> None:
 
 
 def test_markers_repeat_the_suites() -> None:
-    assert options.markers() == markers.lines(registry.built_in())
+    assert options.markers() == items.lines(registry.built_in())
 
 
 def test_nothing_given_is_nothing_asked(resolved: Resolve) -> None:

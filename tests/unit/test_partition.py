@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.plugin.run.partition import LIFELINE, ORPHANS, SLOT, SLOTS, WorkerPart
+from pytest_a2a_bench.plugin.run.state import LIFELINE, ORPHANS, SLOT, SLOTS, WorkerPart
 
 
 @given(st.integers(1, 20), st.integers(0, 200))

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.plugin.report.block import Block
+from pytest_a2a_bench.plugin.report.terminal import Block
 
 WIDTH = 20
 WIDE = "\u6f22\U0001f600"

@@ -1,24 +1,35 @@
-"""When collection is over: what forbids running the items, and which of them this process runs."""
+"""Conclude collection: problems that forbid the run, the order of trials, and the shard that this run does."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import DIALECTS
-from pytest_a2a_bench.plugin.collect import floors, order, shards
+from pytest_a2a_bench.config.shards import read as read_shard
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.modules import judge_protocol
 from pytest_a2a_bench.plugin.run.resolve import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
-from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED
+from pytest_a2a_bench.results import manifest, sharding
+from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.gates.early import draw_order
+from pytest_a2a_bench.results.gates.files import set_aside
+from pytest_a2a_bench.results.gates.quarantine import quarantine_of
+from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED, groups_of, thresholds_of
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.store import StoreError
 
 SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
 """Fixtures that shape a conversation, which starts before any function-scoped fixture of its item."""
@@ -42,8 +53,8 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         state.refuse(session, run, "\n".join(problems))
         return
     if run.collected.used or run.settings.shard:
-        shards.divide(session, run)
-        order.draw(session, run)
+        divide(session, run)
+        draw(session, run)
         # A part without trials is a part of the run, too: it leaves a file that says so, with the agent's name in it.
         run.collected.used = bool(census(session.items).users or run.collected.whole)
 
@@ -133,7 +144,7 @@ def _preconditions(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     # Judged by the part that runs here: a shard must be able to prove its own floor.
-    if wrong := tuple(floors.find_problems(trials, run, shards.part_of(trials, run))):
+    if wrong := tuple(floor_problems(trials, run, part_of(trials, run))):
         yield usage_text(wrong)
 
 
@@ -238,3 +249,186 @@ def _keep_missed(session: pytest.Session, run: BenchRun) -> None:
         gone = set(dropped)
         session.items[:] = [item for item in session.items if item not in gone]
         session.config.hook.pytest_deselected(items=dropped)
+
+
+# -- values of ``--a2a-min-pass`` that no agent could reach, refused before anything is paid for --
+
+
+def floor_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:
+    """Say which floors are for nothing that there is, and of which pass^k there are too few trials.
+
+    :param part: those of the trials that this shard runs.
+    """
+    # Chosen trials say nothing about a rate, so their number is no objection.
+    if run.plan.named or not (run.settings.min_pass or run.settings.min_pass_k):
+        return
+    yield from _unknown(trials, run)
+    # Quarantined trials count in no rate.
+    wrong = list(_hopeless([i for i in part if quarantine_of(i.stash[TRIAL].key, run.plan.quarantine) is None], run))
+    # Each on a line of its own: all are told together.
+    yield from wrong
+    if wrong and run.settings.shard:
+        yield f"gates judge shard {run.settings.shard} alone; to judge the whole, join the parts with a2a-bench merge"
+
+
+def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    tasks: dict[str, int] = {}
+    for item in counted:
+        key = item.stash[TRIAL].key
+        # A label makes a task of its own, as in the gates.
+        name = task_name(key)
+        tasks[name] = tasks.get(name, 0) + 1
+    fewest = min(tasks.values(), default=0)
+    for k, rate in run.settings.min_pass_k.items():
+        if tasks and fewest < int(k):
+            yield f"--a2a-min-pass-k {k}={rate:g} needs --a2a-trials {k}; there are tasks with {fewest} here"
+
+
+def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Say which floors are for a name that nothing has: most likely it is misspelt, and would gate nothing."""
+    here = {group for item in trials for group in _groups(item)}
+    missing = {
+        group: rate for group, rate in thresholds_of(run.settings).min_pass.items() if group and group not in here
+    }
+    if not missing:
+        return
+    # Names of other suites are right, although nothing of theirs runs here.
+    known = here | registry.group_names()
+    for group, rate in missing.items():
+        if group not in known:
+            hint = did_you_mean(group, sorted(known))
+            yield f"--a2a-min-pass {group}={rate:g}: no suite, domain or category has that name{hint}"
+
+
+def _groups(item: pytest.Item) -> tuple[str, ...]:
+    trial = item.stash[TRIAL]
+    every = groups_of(trial.key.suite, trial.key.domain, trial.task.category or None)
+    # A suite's keywords name the category of a task, where it has categories.
+    return tuple(dict.fromkeys([*every, *trial.task.keywords]))
+
+
+# -- the order of trials from which gates are decided early: random for each run, kept by a resumed one --
+
+
+def decides_early(run: BenchRun) -> bool:
+    """Return whether this run may end before all of its trials had run; trials that somebody named all run."""
+    return run.settings.auto and not run.plan.named
+
+
+def seed_of(run: BenchRun) -> str:
+    """Return what the order is drawn from.
+
+    No fixed seed: where an unlucky order puts the easy tasks first, every run of an agent would be judged wrongly.
+    """
+    if run.settings.resume:
+        try:
+            return manifest.load(run.plan.results).order or run.plan.run_id
+        except StoreError:  # nothing to go on with
+            pass
+    return run.plan.run_id
+
+
+def draw(session: pytest.Session, run: BenchRun) -> None:
+    """Put this run's trials into the drawn order; other items keep their places."""
+    if not decides_early(run):
+        return
+    items = {item.stash[TRIAL].key: item for item in session.items if TRIAL in item.stash}
+    drawn = iter(draw_order(items, run.plan.order))
+    session.items[:] = [items[next(drawn)] if TRIAL in item.stash else item for item in session.items]
+
+
+# -- the shard of the items that this run does, and the manifest --
+
+
+def divide(session: pytest.Session, run: BenchRun) -> None:
+    """Leave out the trials that belong to other shards, and note what the whole is.
+
+    Checks of the protocol are divided by their node ids; the user's own tests stay, in every shard.
+    """
+    # Before anything is left out: the whole is what merge compares.
+    run.collected.whole = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
+    mine = set(part_of(session.items, run))
+    others = [item for item in session.items if item not in mine]
+    if others:
+        session.items[:] = [item for item in session.items if item in mine]
+        session.config.hook.pytest_deselected(items=others)
+
+
+def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
+    """Return those of the items that this shard runs; all of them without shards."""
+    if run.settings.shard is None:
+        return list(items)
+    # What is compared with each other stays together.
+    names = {item: str(item.stash[TRIAL].key.of_any_agent) for item in items if TRIAL in item.stash}
+    # The user's own tests have no part of the division.
+    names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
+    each = list(dict.fromkeys(names.values()))
+    mine = sharding.members(each, _durations(items, run), read_shard(run.settings.shard, {}))
+    return [item for item in items if item not in names or names[item] in mine]
+
+
+def _durations(items: Sequence[pytest.Item], run: BenchRun) -> Mapping[str, float]:
+    """Return what is known of earlier durations: of trials that stay together, their sum."""
+    found = dict(run.plan.durations)
+    for item in items:
+        key = item.stash[TRIAL].key if TRIAL in item.stash else None
+        if key is not None and key.agent is not None and str(key) in found:
+            found[str(key.of_any_agent)] = found.get(str(key.of_any_agent), 0.0) + found[str(key)]
+    return found
+
+
+def trials_elsewhere(run: BenchRun) -> int:
+    """Return how many trials there are, where this shard has none of them; else 0.
+
+    What tells is the file of this run, which under xdist the workers wrote.
+    """
+    try:
+        found = manifest.load(run.plan.results)
+    except StoreError:
+        return 0
+    # A file of an earlier run says nothing about this one.
+    return len(found.whole) if found.run_id == run.plan.run_id and not found.keys else 0
+
+
+def write_manifest(session: pytest.Session, run: BenchRun) -> None:
+    """Write what this run is asked to do, if trials were selected, if only for other shards, and there is an agent."""
+    if not run.collected.whole or run.plan.endpoint is None or session.config.option.collectonly:
+        return
+    nodeids = {item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
+    settings = dataclasses.asdict(run.settings)
+    # Flat, as files of the first versions are.
+    settings |= settings.pop("benchmark_options")
+    # Where they are is told apart from what they are, and two machines have other paths.
+    for name in ("endpoint", "agents", "agent", "results"):
+        del settings[name]
+    if settings["transfer"] is None:
+        del settings["transfer"]
+    manifest = Manifest(
+        run_id=run.plan.run_id,
+        endpoint=run.plan.shown_endpoint,
+        agent=run.plan.agent_identity,
+        whole=run.collected.whole,
+        keys=tuple(nodeids.values()),
+        shard=run.settings.shard,
+        durations=_hash(run.plan.durations) if run.plan.durations and run.settings.shard is not None else None,
+        settings=settings,
+        nodeids=nodeids,
+        order=run.plan.order,
+        categories=categories_of(session),
+    )
+    try:
+        # Before run.json, so that no verdict stands beside that of another run.
+        set_aside(run.plan.results, run.plan.run_id)
+        manifest.write(run.plan.results)
+    except (StoreError, OSError) as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def categories_of(session: pytest.Session) -> dict[str, str]:
+    """Return what the tasks of this process's items are about, as far as they have a category."""
+    trials = [item.stash[TRIAL] for item in session.items if TRIAL in item.stash]
+    return {trial.key.task_key: trial.task.category for trial in trials if trial.task.category}
+
+
+def _hash(durations: Mapping[str, float]) -> str:
+    return hashlib.sha256(json.dumps(durations, sort_keys=True).encode()).hexdigest()[:16]

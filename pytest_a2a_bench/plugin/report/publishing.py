@@ -1,23 +1,28 @@
-"""What a run leaves for people who review a change: Markdown, GitHub's job summary and annotations.
-
-Only the process that has the whole run does this: the controller, or pytest without workers.
-"""
+"""Reports for reviewers: Markdown, GitHub, the history of runs, pytest-html, and the agents that they name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.report.agents import agent_of
-from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
-from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.config.settings import without_query
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentile, sum_usage
+from pytest_a2a_bench.plugin.run.explanation import PREFIX, is_excused_miss, say, sections_of
+from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
+from pytest_a2a_bench.results import history, inference, planning
+from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.gates.quarantine import quarantine_of
+from pytest_a2a_bench.results.gates.terms import groups_of, thresholds_of
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.secret import KNOWN
 
 if TYPE_CHECKING:
@@ -148,3 +153,207 @@ def register(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None
     """Listen, if there is anybody to publish to."""
     if wanted(run, os.environ):
         config.pluginmanager.register(Publisher(config, run, reporting), "a2a-bench-publishing")
+
+
+# -- the agents of a run, for files and pages --
+
+
+def agent_of(run: BenchRun) -> dict[str, str]:
+    """Return what is known of the agent, for files: ``endpoint``, ``name`` and ``interface``; of several, all."""
+    found = {"endpoint": run.plan.shown_endpoint}
+    if run.plan.agents:
+        each = run.plan.agents.items()
+        return {
+            **found,
+            "name": "; ".join(f"{name}: {agent.agent}" for name, agent in each),
+            "interface": "; ".join(dict.fromkeys(agent.interface for _, agent in each)),
+        }
+    return {**found, **_of_card(run.plan.endpoint)}
+
+
+def agents_of(run: BenchRun, results: Sequence[TrialResult]) -> list[dict[str, Any]]:
+    """Return the members of :class:`.ComparedAgent` for each agent that has a name."""
+    return [
+        {
+            "id": name,
+            "endpoint": without_query(url, url),
+            **_of_card(run.plan.found(name)),
+            **(_taken_over(name, results) if name == run.settings.transfer else _under_test(name, results)),
+        }
+        for name, url in run.settings.agents.items()
+    ]
+
+
+def _of_card(found: Endpoint | None) -> dict[str, str]:
+    return {"name": found.agent, "interface": found.interface} if found is not None else {}
+
+
+def _under_test(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
+    own = [r for r in results if r.key.agent == name]
+    return {
+        "role": "under test",
+        "trials": len(own),
+        "succeeded": sum(r.success for r in own),
+        "errors": sum(r.status not in ("evaluated", "skipped") for r in own),
+        "turns": sum(r.turns for r in own),
+        "requests": sum(r.wire.requests for r in own),
+        "request_errors": sum(r.wire.errors for r in own),
+        **_spent([s for r in own for s in r.turn_latencies], sum_usage(r.agent_usage for r in own)),
+        "cost_usd": sum((r.spent for r in own), Cost()).agent,
+    }
+
+
+def _taken_over(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
+    held = [(r, p) for r in results for p in r.parties if p.name == name]
+    return {
+        "role": "transfer",
+        "trials": len(held),
+        "succeeded": sum(r.success for r, _ in held),
+        "errors": sum(r.status not in ("evaluated", "skipped") and r.blame == name for r, _ in held),
+        "turns": sum(p.turns for _, p in held),
+        "requests": sum(p.wire.requests for _, p in held),
+        "request_errors": sum(p.wire.errors for _, p in held),
+        **_spent([s for _, p in held for s in p.turn_latencies], sum_usage(p.usage for _, p in held)),
+    }
+
+
+def _spent(latencies: list[float], usage: Usage) -> Mapping[str, Any]:
+    ordered = sorted(latencies)
+    return {
+        "latency_p50": percentile(ordered, 50),
+        "latency_p95": percentile(ordered, 95),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+# -- statistical power and expected cost, shown once the trials are known --
+
+
+def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> Iterator[str]:
+    """Yield what gates can tell of these trials."""
+    # Trials that somebody named are judged one by one.
+    if run.plan.named or not keys:
+        return
+    counted = [key for key in keys if quarantine_of(key, run.plan.quarantine) is None]
+    thresholds = thresholds_of(run.settings)
+    for group, rate in thresholds.min_pass.items():
+        found = [k for k in counted if not group or group in groups_of(k.suite, k.domain)]
+        if found and not inference.can_prove(rate, len(found)):
+            shown = f"{group}={rate:g}" if group else f"{rate:g}"
+            could = f" ({inference.trials_to_prove(rate)} could)" if rate < 1 else ""
+            few = f"{count(len(found), 'trial')} could not prove it, even if all succeed{could}"
+            yield f"a2a: the floor {shown} is judged as measured; {few}"
+    baseline = run.services.baseline
+    names = sorted({task_name(key) for key in counted})
+    if baseline is not None and names:
+        each = max(1, len(counted) // len(names))
+        at_once = max(run.settings.concurrency, workers)
+        for line in planning.outlook(baseline, names, each, thresholds.max_drop, at_once):
+            yield f"a2a: {line}"
+    if run.plan.order:
+        yield "a2a: trials run in a drawn order, as long as a gate that counts them is not decided; these are the most"
+
+
+# -- the history of runs (``--a2a-history-file PATH``) --
+
+HISTORY = "a2a-bench-history"
+
+
+class Past:
+    """Adds the run when all gates have spoken.
+
+    :ivar entries: all runs, this one last; without it where it is not to be added.
+    """
+
+    def __init__(self, config: pytest.Config, run: BenchRun, reporting: Reporting, path: Path) -> None:
+        self.config = config
+        self.run = run
+        self.path = path
+        self.entries: list[history.Entry] = []
+        self._reporting = reporting
+        self._notes: list[str] = []
+        self._problem = ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Add it before the page is made; that it cannot be written makes a run fail that would pass."""
+        if self._reporting.reported and not nothing_will_run(self.config):
+            try:
+                self._add()
+            except (OSError, ConfigurationError) as error:
+                self._problem = f"this run is not in the history: {error}"
+                session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        return (yield)
+
+    def _add(self) -> None:
+        entry = self._entry()
+        self.entries = history.read(self.path)
+        if self.run.plan.named:
+            self._notes.append("this run is not added to the history: its trials were named one by one")
+        elif self.run.settings.shard:
+            self._notes.append(
+                "a shard is not added to the history: merge them, and a2a-bench compare --history FILE --add DIR"
+            )
+        elif entry.trials[1]:
+            history.append(self.path, entry)
+            self.entries.append(entry)
+
+    def _entry(self) -> history.Entry:
+        verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
+        agent = self.run.plan.endpoint.agent if self.run.plan.endpoint else ""
+        measured = Baseline.of(self._reporting.results())
+        outcome = verdict.outcome if verdict is not None else ""
+        return history.Entry.of(measured, os.environ, run_id=self.run.plan.run_id, agent=agent, verdict=outcome)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say how this run stands among the others."""
+        if self._problem:
+            say(terminalreporter, sanitise(f"a2a: {self._problem}"), red=True)
+        if self.config.get_verbosity() < 0:
+            return
+        found = history.trend(self.entries) if len(self.entries) > 1 else None
+        for line in (*self._notes, *(history.trend_lines(found) if found else ())):
+            say(terminalreporter, sanitise(f"a2a: {line}"))
+
+
+def register_history(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
+    """Listen, where a history is kept."""
+    if run.settings.history_file:
+        config.pluginmanager.register(Past(config, run, reporting, Path(run.settings.history_file)), HISTORY)
+
+
+# -- pytest-html: a column with the reward, and all properties in the expanded row --
+
+_COLUMN = 2
+"""Behind the result and the test's name."""
+
+
+def register_pytest_html(config: pytest.Config) -> None:
+    """Listen, where such a page is written."""
+    if config.getoption("htmlpath", None):
+        config.pluginmanager.register(RewardColumn(), "a2a-bench-pytest-html")
+
+
+class RewardColumn:
+    """What pytest-html asks while it builds a row. Its hooks are not there where it is not installed."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_header(self, cells: list[str]) -> None:
+        """Add the column."""
+        cells.insert(_COLUMN, '<th class="sortable numeric" data-column-type="a2a_reward">Reward</th>')
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_row(self, report: Any, cells: list[str]) -> None:
+        """Add the reward; what is no trial has none."""
+        reward = dict(getattr(report, "user_properties", ())).get(PREFIX + "reward", "")
+        cells.insert(_COLUMN, f'<td class="col-a2a_reward">{escape(str(reward))}</td>')
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_html(self, report: Any, data: list[str]) -> None:
+        """Add every property."""
+        ours = [(n, v) for n, v in getattr(report, "user_properties", ()) if str(n).startswith(PREFIX)]
+        if ours:
+            rows = "".join(f"<tr><td>{escape(str(n))}</td><td>{escape(str(v))}</td></tr>" for n, v in ours)
+            data.append(f'<table class="a2a">{rows}</table>')

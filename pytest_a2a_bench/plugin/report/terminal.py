@@ -1,4 +1,4 @@
-"""What the terminal shows: a header, progress while trials run, one summary section."""
+"""Lines on pytest's terminal: header, collection, progress and the summary."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import without_query
-from pytest_a2a_bench.plugin.report.block import Block
 from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
+from pytest_a2a_bench.plugin.run.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.run.modules import SuiteModuleSpec, all_modules
-from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below, put_before_terminal
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
@@ -136,7 +135,7 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
     if run.collected.left_out:
         lines.append(f"a2a: {left_out_line(run)}")
     if trials and (run.settings.min_pass or run.services.baseline is not None):
-        from pytest_a2a_bench.plugin.report.outlook import outlook_lines  # few runs have gates
+        from pytest_a2a_bench.plugin.report.publishing import outlook_lines  # few runs have gates
 
         lines += outlook_lines(run, [item.stash[TRIAL].key for item in items if TRIAL in item.stash])
     if not trials:
@@ -356,3 +355,100 @@ def _write_on_own_line(terminal: Any, line: str) -> None:
     if terminal._tw.width_of_current_line:
         terminal._tw.line()
     say(terminal, line)
+
+
+# -- lines at the bottom of a terminal that change in place --
+
+_CLEAR = "\x1b[J"
+"""Erases from the cursor to the end of the screen. The cursor is always where pytest goes on, above the block."""
+
+
+class Block:
+    """A stream that takes the block away before anything else is written. Safe to use from several threads.
+
+    :param stream: what is written to.
+    :param column: returns how far the line has come that is being written.
+    :param width: returns how many columns there are.
+    """
+
+    def __init__(self, stream: TextIO, column: Callable[[], int], width: Callable[[], int]) -> None:
+        self._stream = stream
+        self._column = column
+        self._width = width
+        self._lines: Sequence[str] = ()
+        self._is_shown = False
+        self._lock = threading.RLock()
+
+    def write(self, text: str) -> int:
+        """Write what pytest writes; the block comes back when it is flushed."""
+        with self._lock:
+            self._clear()
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Send on what was written, and the block below it."""
+        with self._lock:
+            self._draw()
+            self._stream.flush()
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Show these lines in the place of those before."""
+        with self._lock:
+            self._clear()
+            self._lines = lines
+            self.flush()
+
+    def hide(self) -> None:
+        """Take the block away."""
+        with self._lock:
+            self._clear()
+            self._lines = ()
+            self._stream.flush()
+
+    def _clear(self) -> None:
+        if self._is_shown:
+            self._is_shown = False
+            self._stream.write(_CLEAR)
+
+    def _draw(self) -> None:
+        if self._is_shown or not self._lines:
+            return
+        width, column = self._width(), self._column()
+        if column and column % width == 0:
+            # A cursor behind the last column cannot be put back there; the block comes with what is written next.
+            return
+        self._is_shown = True
+        # What pytest writes may be longer than a line.
+        column %= width
+        # A line break moves on where a cursor cannot: at the end of the screen.
+        below = "".join(f"\n{_fitted(line, width - 1)}" for line in self._lines)
+        right = f"\x1b[{column}C" if column else ""
+        self._stream.write(f"{below}\x1b[{len(self._lines)}A\r{right}")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _fitted(line: str, columns: int) -> str:
+    """Return as much of a line as fits: one that a terminal continues below would move all that is counted by lines."""
+    if line.isascii() and line.isprintable():
+        return line[:columns]
+    kept = ""
+    for c in line:
+        columns -= _columns(c)
+        if columns < 0:
+            break
+        kept += " " if unicodedata.category(c) == "Cc" else c
+    return kept
+
+
+def _columns(c: str) -> int:
+    """Return how many columns a character takes at most; of the ambiguous ones, what they take in most places."""
+    if c == "\ufe0f":
+        return 1  # makes some characters before it wide
+    category = unicodedata.category(c)
+    if category in ("Mn", "Me", "Cf"):
+        return 0
+    # A character newer than Python's table may be one more emoji.
+    return 2 if unicodedata.east_asian_width(c) in "WF" or category == "Cn" else 1

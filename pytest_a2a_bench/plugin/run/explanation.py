@@ -1,16 +1,22 @@
-"""What our items say in pytest's reports: an explanation beside the traceback, and scalars that every reporter gets."""
+"""Text and properties that leave a pytest run: explanations, terminal lines, Allure parameters, without secrets."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import allure_report
+from pytest_a2a_bench.plugin import shim
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.results import remote
+from pytest_a2a_bench.secret import KNOWN, in_environment
 
 PREFIX = "a2a."
 """How the names of our properties begin."""
@@ -55,8 +61,8 @@ def set_properties(
     # A rerun must not report the properties of the try before it.
     kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
     item.user_properties[:] = [*kept, *((sys.intern(PREFIX + name), value) for name, value in values.items())]
-    if allure_report.is_written(item.config):
-        allure_report.tell({PREFIX + name: value for name, value in values.items()}, transcript)
+    if allure_is_written(item.config):
+        tell_allure({PREFIX + name: value for name, value in values.items()}, transcript)
 
 
 def is_excused_miss(report: Any) -> bool:
@@ -81,3 +87,110 @@ def shown_path(path: str | None, config: pytest.Config) -> str | None:
     except ValueError:  # another drive
         return path
     return path if relative.startswith("..") else relative
+
+
+# -- Allure: properties as parameters of the running test, its transcript as an attachment --
+
+
+def allure_is_written(config: pytest.Config) -> bool:
+    """Return whether Allure's results are written in this process."""
+    return config.pluginmanager.has_plugin("allure_listener")
+
+
+def tell_allure(values: Mapping[str, Any], transcript: str | None) -> None:
+    """Add to the test that is running.
+
+    :param transcript: file to attach; None for none.
+    """
+    import allure  # a package that is not ours, and that is loaded already where this is called
+
+    for name, value in values.items():
+        # By its parameters Allure knows a test again: what an agent makes of it is none of those.
+        allure.dynamic.parameter(name, value, excluded=True)
+    if transcript and Path(transcript).is_file():
+        allure.attach.file(transcript, name="transcript", attachment_type=allure.attachment_type.JSON)
+
+
+# -- text that leaves a pytest run, for a terminal, a log or a report --
+# Most of it is harmless already, because its author called :func:`~pytest_a2a_bench.redact.sanitise`. This catches
+# what pytest adds (values in tracebacks, captured output, warnings of libraries), and what only becomes a command of a
+# CI's log where a line was broken.
+
+
+def clean_report(report: pytest.TestReport) -> None:
+    """Make a report harmless: its traceback or message, captured output, and the reason of an expected failure.
+
+    Captured output loses its colours, too.
+    """
+    report.longrepr = shim.conceal(report.longrepr, sanitise)
+    report.sections = [(sanitise(name), sanitise(text)) for name, text in report.sections]
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = sanitise(report.wasxfail)
+
+
+class Warnings:
+    """Makes warnings harmless and hides secrets in them; registered where a run takes part."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Change a warning before anybody shows it or sends it on."""
+        message = warning_message.message
+        text = str(message)
+        clean = sanitise(KNOWN.hide(text))
+        if clean == text:
+            return
+        if isinstance(message, Warning):
+            with contextlib.suppress(Exception):  # a class of somebody's own may have its own ideas of arguments
+                message.args = (clean,)
+                if str(message) == clean:
+                    return
+        warning_message.message = UserWarning(clean)
+
+
+def say(terminal: Any, line: str, **markup: bool) -> None:
+    """Write one line of ours to pytest's terminal reporter.
+
+    :param markup: as its ``write_line`` takes it.
+    """
+    terminal.write_line(sanitise(line), **markup)
+
+
+# -- secrets in what pytest shows and hands to other plugins --
+# Reports are changed where they are made, which under xdist is in the worker: it knows what its fixtures use. So JUnit
+# XML, report logs, other reporters and the terminal all get a report without secrets; the terminal's own stream is
+# filtered as well, for what reaches it in other ways.
+
+
+def conceal(config: pytest.Config, run: BenchRun) -> None:
+    """Hide what this process knows, until pytest's configuration ends."""
+    settings = run.settings
+    config.add_cleanup(KNOWN.remember([*in_environment(os.environ, *settings.secret_variables), *settings.secrets]))
+    config.pluginmanager.register(Concealment(), "a2a-bench-concealment")
+
+
+class Concealment:
+    """Changes reports after every other plugin's hook has had them."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Watch the terminal, which is there by now."""
+        shim.watch_terminal(session.config)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Hide secrets in an item's report: traceback with its locals, output, log, properties."""
+        report = yield
+        shim.conceal_report(report, KNOWN.hide)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Hide secrets in a collector's report."""
+        report = yield
+        shim.conceal_report(report, KNOWN.hide)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excrepr: Any) -> None:
+        """Hide secrets in the traceback of a crash."""
+        shim.conceal(excrepr, KNOWN.hide)

@@ -1,12 +1,17 @@
-"""The settings of a pytest run: loaded, and checked for contradictions."""
+"""Resolve the settings of a run from pytest's options, and report those that contradict each other."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import itertools
+import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +19,10 @@ from pytest_a2a_bench import extensions, own_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, needs_tags
+from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
@@ -146,14 +153,10 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.agent_model and importlib.util.find_spec("litellm") is None:
         problems.append("agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
     if settings.agents or settings.transfer:
-        from pytest_a2a_bench.plugin.run import several  # few runs have more agents than one
-
-        problems += several.problems(settings)
+        problems += several_problems(settings)
     problems += _output_problems(settings)
     if settings.ray is not None:
-        from pytest_a2a_bench.plugin.run import ray_options  # few runs have this option
-
-        problems += ray_options.problems(settings, config)
+        problems += ray_problems(settings, config)
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
@@ -221,3 +224,129 @@ def _output_problems(settings: Settings) -> Iterator[str]:
                 yield f"{option}={path}: {above} is no directory"
         except OSError as error:
             yield f"{option}={path}: {error.strerror}"
+
+
+# -- options that several agents in one run exclude --
+
+
+def several_problems(settings: Settings) -> Iterator[str]:
+    """Say which options contradict each other, a line each."""
+    names = ", ".join(settings.agents)
+    if settings.transfer is not None:
+        yield from _transfer_problems(settings, names)
+    for option, value in (("--a2a-record", settings.record), ("--a2a-replay", settings.replay)):
+        if value and len(settings.agents) > 1:
+            yield f"{option} has the conversations of one agent, and there are several ({names}); give one endpoint"
+    if settings.auto and len(settings.agents) > 1:
+        yield f"--a2a-trials auto is about one agent, and there are several ({names}); give one endpoint, or a number"
+    name, _ = split_named(settings.baseline or "")
+    if name is not None and settings.agents and name not in settings.under_test:
+        near = did_you_mean(name, settings.agents)
+        yield f"--a2a-baseline {name}=...: no agent under test is called {name}; there is: {names}{near}"
+
+
+def _transfer_problems(settings: Settings, names: str) -> Iterator[str]:
+    if settings.transfer not in settings.agents:
+        there = f"the endpoints are {names}" if names else "the endpoints have no names"
+        there += did_you_mean(settings.transfer or "", settings.agents)
+        yield (
+            f"--a2a-set transfer={settings.transfer}: {there}; name both agents: "
+            f"--a2a-endpoint a=URL --a2a-endpoint {settings.transfer}=URL"
+        )
+    elif len(settings.agents) < 2:
+        yield f"--a2a-set transfer={settings.transfer}: there is no other agent that could transfer to it"
+    if settings.tools == "mcp":
+        yield (
+            "transfer and --a2a-tools mcp exclude each other: an agent that calls tools by itself is in the "
+            "middle of its turn when it transfers"
+        )
+
+
+# -- values of our options that pytest takes for paths of tests --
+# pytest looks for its ini file before plugins are loaded and does not know their options then. A value that is a word
+# of its own (``--a2a-results DIR``) and an existing path is taken for an argument: pytest searches from there, finds no
+# ini file or another one, and runs other tests. So does each of xdist's workers, once the directory exists.
+
+OPTION_PREFIX = "--a2a-"
+
+
+def root_directory_problems(config: pytest.Config) -> list[str]:
+    """Return one line for each value that makes pytest read another ini file, or would if the path were there."""
+    # In the order in which pytest reads them.
+    arguments = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *map(str, config.invocation_params.args)]
+    separate = list(_separate(arguments))
+    if not separate:
+        return []
+    named = list(config.known_args_namespace.file_or_dir)
+    right = shim.ini_file(config, named)
+    if right is None:
+        return []
+    found = []
+    for option, value in separate:
+        # Asked of pytest itself: with this value among the places, which file would it read?
+        other = shim.ini_file(config, [*named, str(_nearest(value, config.invocation_params.dir))])
+        if other != right:
+            found.append(
+                f"{option} {value}: pytest takes the value for a place of tests and does not read {right}; "
+                f"write it with an equals sign: {option}={value}"
+            )
+    return list(dict.fromkeys(found))
+
+
+def _separate(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield our options whose value is a path of its own, and the value."""
+    names = {f"{OPTION_PREFIX}{one.key}" for one in registry.every_setting().values() if one.locate is not None}
+    names.add(f"{OPTION_PREFIX}config")
+    for option, value in itertools.pairwise(arguments):
+        if option in names and not value.startswith("-"):
+            yield option, value
+
+
+def _nearest(value: str, directory: Path) -> Path:
+    """Return a path, or its nearest parent that is there: a directory of results is made by the run."""
+    path = directory / value.split("::")[0]
+    return next((p for p in (path, *path.parents) if p.exists()), directory)
+
+
+# -- options that ``--a2a-ray`` needs or excludes --
+
+
+def ray_problems(settings: Settings, config: pytest.Config) -> list[str]:
+    """Say what is wrong with the options; one line each."""
+    if settings.ray is None:
+        return []
+    found = []
+    if importlib.util.find_spec("ray") is None:
+        found.append("--a2a-ray needs Ray; run: pip install 'pytest-a2a-bench[ray]'")
+    if not config.getoption("numprocesses", None):
+        found.append("--a2a-ray needs to know how many workers to place: add -n N (pytest-xdist)")
+    if settings.builtin:
+        found.append(
+            f"--a2a-endpoint=builtin:{settings.builtin} listens on this machine only, which a worker on a Ray cluster "
+            "may not reach; start it with 'a2a-bench agent' on an address that every node reaches and pass its URL"
+        )
+    if settings.record:
+        found.append("--a2a-record writes on each worker's own machine, where it stays; record without --a2a-ray")
+    try:
+        runtime_env(settings)
+    except ValueError as error:
+        found.append(f"--a2a-set ray-runtime-env={settings.ray_runtime_env}: {error}")
+    return found
+
+
+def runtime_env(settings: Settings) -> dict[str, Any]:
+    """Return what ``ray-runtime-env`` says.
+
+    :raises ValueError: if it cannot be read.
+    """
+    if settings.ray_runtime_env is None:
+        return {}
+    try:
+        found = json.loads(Path(settings.ray_runtime_env).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f'not JSON ({error}); expected an object such as {{"working_dir": "."}}') from None
+    if not isinstance(found, dict):
+        raise ValueError('expected a JSON object such as {"working_dir": "."}')
+    return found

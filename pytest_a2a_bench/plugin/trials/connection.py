@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.participants import FurtherAgent, further_agent
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.plugin.collect.shards import categories_of
+from pytest_a2a_bench.plugin.collect.conclusion import categories_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.trials.schedule import Schedule

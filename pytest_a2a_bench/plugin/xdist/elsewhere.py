@@ -1,14 +1,13 @@
-"""Workers that another program starts: ``docker exec``, ``kubectl exec``, ``srun``, ssh, Ray.
-
-execnet talks with such a worker by the standard streams of that program (``--tx 'popen//python=PROGRAM ...'``), and
-so do we: its results come back on a channel of the same connection, because nobody promises a disk that both see.
-"""
+"""Results of workers that another program starts (``docker exec``, ssh, Ray), and their placement on Ray."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 from functools import partial
@@ -17,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run.partition import FILES
-from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.plugin.xdist import ray_workers
-from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED
+from pytest_a2a_bench.plugin.run.resolve import runtime_env
+from pytest_a2a_bench.plugin.run.state import FILES, BenchRun, raise_usage_error
+from pytest_a2a_bench.plugin.xdist import ray_launcher
+from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED, Terms
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.store import StoreError, save
 
@@ -36,7 +35,7 @@ def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
     if run.worker is None:
         config.pluginmanager.register(Controller(run), "a2a-bench-elsewhere")
         if run.settings.ray is not None and run.takes_part and not run.plan.problems:
-            ray_workers.place(config, run)
+            place(config, run)
     elif channel is None and run.settings.endpoint and "://" in run.settings.results:
         # Each worker of this machine writes for itself.
         remote.bind_url(run.settings.results, run.plan.results)
@@ -185,3 +184,50 @@ def _read(path: Path) -> str | None:
         return None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+
+
+# -- ``--a2a-ray``: xdist's workers run on a Ray cluster, each behind a launcher that carries its streams --
+
+_LAUNCHER = (sys.executable, "-m", ray_launcher.__name__)
+# Without the first, a worker would not collect what its controller does.
+_ALWAYS = ("PYTEST_ADDOPTS", "PYTHONHASHSEED", "NO_PROXY", "HTTPS_PROXY")
+_CHECK = 120.0
+
+
+def place(config: pytest.Config, run: BenchRun) -> None:
+    """Let xdist start its workers on the cluster.
+
+    :raises pytest.UsageError: if the cluster is not there, or has too little for all of them.
+    """
+    settings = run.settings
+    specs = [str(spec) for spec in config.option.tx]
+    if settings.ray is None or not specs or config.option.collectonly:
+        return
+    environment = runtime_env(settings)
+    terms = Terms(
+        settings.ray,
+        settings.ray_cpus,
+        settings.ray_wait,
+        tuple(dict.fromkeys((*settings.ray_env, *settings.secret_variables, *run.services.variables, *_ALWAYS))),
+        environment,
+        # Where Ray itself brings the project, the actor is there already.
+        "" if "working_dir" in environment else str(config.invocation_params.dir),
+        len(specs),
+    )
+    try:
+        checked = subprocess.run(
+            [*_LAUNCHER, "--check", terms.to_argument()],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_CHECK,
+        )
+    except subprocess.TimeoutExpired:
+        raise_usage_error(f"--a2a-ray={settings.ray}: no Ray cluster answers there within {_CHECK:g} s")
+    if checked.returncode:
+        said = checked.stderr.strip().splitlines() or [f"Ray ended with code {checked.returncode}"]
+        raise_usage_error(f"--a2a-ray={settings.ray}: {said[-1]}")
+    config.option.tx = [f"popen//python={shlex.join(_LAUNCHER)} {terms.to_argument()}"] * len(specs)
+    # A replacement for which there is no room ends at once, and another would do no better.
+    if config.option.maxworkerrestart is None:
+        config.option.maxworkerrestart = str(len(specs))

@@ -1,14 +1,14 @@
-"""How xdist hands out items where each worker has a fixed share: a worker that knows its items can start them early."""
+"""Distribute items to xdist workers in fixed parts, and read the items that a worker has not begun."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import partition
-from pytest_a2a_bench.plugin.run.partition import WorkerPart
+from pytest_a2a_bench.plugin.run import state
+from pytest_a2a_bench.plugin.run.state import WorkerPart
 
 # xdist needs two items at a worker: the running one and the next, for its fixtures.
 _WINDOW = 2
@@ -102,9 +102,9 @@ class PartitionScheduling:
         sent = self._sent.pop(node)
         lot = self._lots.pop(node, None)
         if self.collection is None:
-            if partition.SLOT in node.workerinput:
+            if state.SLOT in node.workerinput:
                 self._collections.pop(node, None)
-                self._release(node.workerinput[partition.SLOT])
+                self._release(node.workerinput[state.SLOT])
             return None
         # A replacement that dies before it begins leaves its promise to the next one.
         if lot is None and (promised := self._keep_promise(node)):
@@ -128,7 +128,7 @@ class PartitionScheduling:
 
     def _keep_promise(self, node: Any) -> list[int]:
         """Forget the orphans that a replacement was promised when it was set up, and return them."""
-        orphans = node.workerinput.get(partition.ORPHANS)
+        orphans = node.workerinput.get(state.ORPHANS)
         if orphans is None or orphans not in self._promised:
             return []
         self._promised.remove(orphans)
@@ -155,3 +155,24 @@ class PartitionScheduling:
             if text := report_collection_diff(expected, found, first.gateway.id, node.gateway.id):
                 report = pytest.CollectReport(nodeid=node.gateway.id, outcome="failed", longrepr=text, result=[])
                 self.config.hook.pytest_collectreport(report=report)
+
+
+# -- items that an xdist worker has received and not begun; xdist has no public name for them --
+
+
+def inbox(config: pytest.Config, *, keeps: bool) -> Callable[[], Sequence[int]]:
+    """Return what tells the indices of items that this worker will run; none where xdist has them elsewhere.
+
+    :param keeps: whether what waits stays here. Else only the item that comes next does.
+    """
+
+    def certain() -> Sequence[int]:
+        for plugin in config.pluginmanager.get_plugins():
+            queue: Any = getattr(plugin, "torun", None)
+            if hasattr(queue, "lock"):
+                with queue.lock() as waiting:
+                    found = [getattr(plugin, "nextitem_index", None), *(waiting if keeps else ())]
+                return [i for i in found if isinstance(i, int)]
+        return ()
+
+    return certain

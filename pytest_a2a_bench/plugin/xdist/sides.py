@@ -14,14 +14,12 @@ import pytest
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
-from pytest_a2a_bench.plugin.run import partition, state
-from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
-from pytest_a2a_bench.plugin.run.outlet import say
+from pytest_a2a_bench.plugin.run import state
+from pytest_a2a_bench.plugin.run.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.xdist import lifeline
-from pytest_a2a_bench.plugin.xdist.inbox import inbox
-from pytest_a2a_bench.plugin.xdist.scheduling import PartitionScheduling
+from pytest_a2a_bench.plugin.xdist.scheduling import PartitionScheduling, inbox
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -114,7 +112,7 @@ class Controller:
         """Give a worker the run, its part of the items and the lifeline."""
         node.workerinput[WORKER_INPUT] = self.run.plan.to_json()
         # Whole files, groups or all items: only one distribution takes back what it gave.
-        node.workerinput[partition.KEEPS] = node.config.getoption("dist") != "worksteal"
+        node.workerinput[state.KEEPS] = node.config.getoption("dist") != "worksteal"
         self.workers = node.workerinput["workercount"]
         if self._partitioned(node.config):
             self._assign(node)
@@ -122,7 +120,7 @@ class Controller:
         if self.run.settings.endpoint and getattr(node.gateway.spec, "popen", False):
             if self.lifeline is None:
                 self.lifeline = lifeline.Lifeline(self.run.plan.run_id)
-            node.workerinput[partition.LIFELINE] = self.lifeline.port
+            node.workerinput[state.LIFELINE] = self.lifeline.port
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PartitionScheduling | None:
         """Fix each worker's items beforehand where conversations run ahead."""
@@ -153,7 +151,7 @@ class Controller:
         found = self._manifest() if gated else None
         if found is None or terminal is None or config.getoption("verbose") < 0:
             return
-        from pytest_a2a_bench.plugin.report.outlook import outlook_lines  # few runs have gates
+        from pytest_a2a_bench.plugin.report.publishing import outlook_lines  # few runs have gates
 
         for line in outlook_lines(self.run, [TrialKey.parse(key) for key in found.keys], workers):
             terminal.ensure_newline()
@@ -283,7 +281,7 @@ class Controller:
             self.free_slots = list(range(slots))
         # A worker that died before it had items gives its slot back.
         if self.free_slots:
-            node.workerinput[partition.SLOT] = self.free_slots.pop(0)
-            node.workerinput[partition.SLOTS] = slots
+            node.workerinput[state.SLOT] = self.free_slots.pop(0)
+            node.workerinput[state.SLOTS] = slots
         else:
-            node.workerinput[partition.ORPHANS] = self.scheduler.take_orphans() if self.scheduler else []
+            node.workerinput[state.ORPHANS] = self.scheduler.take_orphans() if self.scheduler else []
