@@ -77,6 +77,8 @@ def test_a_hand_that_never_saw_the_reader_is_understood_in_29_of_30() -> None:
         "Let me know once you have paid the bill.",
         "Your options are 5G, 4G, 3G and 2G. Which of them is set?",
         "Please review your bill.",
+        "Have you already taken out the SIM and put it back in?",
+        "Once I have refueled your data, I will ask you to restart the phone.",
     ],
 )
 def test_looking_changes_nothing(said: str) -> None:

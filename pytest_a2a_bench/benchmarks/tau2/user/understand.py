@@ -158,6 +158,7 @@ _SUBORDINATING = r"if|when(?! you are ready)|once|while|because|since|as|after|b
 _SUBORDINATE = _any(
     _SUBORDINATING, r"which|who|whose|that|in case|in order|whereas|due to|given|so that", _SO, start=r"^\W*"
 )
+_AFTER_OWN_STEP = re.compile(rf"^\W*(?:{_TIMES}) (?:as )?(?:i|we)\b", re.I)
 _NOT_NEEDED = r"no need|without|not (?:necessary|need|have to)|rather than|instead of|avoid"
 _NOT = _any(r"(?:do|does|need|should|must)(?: \w+)? not(?! forget)", "never", _NOT_NEEDED)
 _LATER = re.compile(r"\b(?:later(?: on)?|(?:at )?any ?time|next time|in (?:the )?future)\W*$", re.I)
@@ -236,8 +237,14 @@ def _continued(before: Clause, clause: Clause, part: str, *, joined: bool) -> Cl
     """Return a clause as it reads after the one before it."""
     if before.mood is Mood.INSTRUCTS and _WONDERS.search(before.body) and _INDIRECT.match(part):
         clause = Clause(Mood.ASKS, clause.body, question=True)
+    elif clause.mood is Mood.INSTRUCTS and _AFTER_OWN_STEP.match(before.body):
+        # "Once I have done my part, I will ask you to restart it": not yet.
+        return replace(clause, mood=Mood.STATES)
     if not joined or clause.mood is Mood.ASKS:
         return clause
+    if before.question and before.mood is Mood.ASKS and _PAST_QUESTION.match(before.body) and not clause.addressed:
+        # "Have you taken it out and put it back in?": one question.
+        return replace(clause, mood=Mood.ASKS)
     if before.mood is Mood.INSTRUCTS and clause.mood is Mood.NAMES:
         # "Read out the icons and the indicators": one thing to do with both.
         clause = Clause(Mood.INSTRUCTS, f"{before.body} and {clause.body}")
