@@ -31,7 +31,7 @@ DOMAINS = ("airline", "retail", "telecom", "mock", "banking_knowledge")
 
 IMPOSSIBLE = "a2a/mock::test_mock[update_task_with_user_tools-t0]"
 """Nobody can pass it: its assertion wants a notification read, and its gold database has it unread
-(tests/tau2/test_upstream.py shows both ways)."""
+(tests/benchmarks/tau2/test_upstream.py shows both ways)."""
 
 ANSWERS = (
     "oracle",

@@ -16,7 +16,7 @@ import warm_python
 
 from pytest_a2a_bench.agents.launcher import start_builtin
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "connections"]
 
 # Without the extra "dev" these tests cannot be imported, and somebody who only tries the README's first command from a
 # clone did not ask for them.

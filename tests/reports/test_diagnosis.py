@@ -1,4 +1,4 @@
-"""Why a trial did not pass, told from results that are made by hand; real conversations are in tests/tau2."""
+"""Why a trial did not pass, told from results made by hand; real conversations are in tests/benchmarks/tau2."""
 
 from __future__ import annotations
 

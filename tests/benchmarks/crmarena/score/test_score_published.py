@@ -17,7 +17,7 @@ from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import US_STATES
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, AnswerKind, CrmTask
 
-DATA = Path(__file__).parents[3] / ".." / "shared" / "data" / "crmarena"
+DATA = Path(__file__).parents[4] / ".." / "shared" / "data" / "crmarena"
 
 pytestmark = pytest.mark.skipif(
     not (DATA / "b2b_tasks.json").is_file(), reason="CRMArena's published b2b tasks are not on this machine"

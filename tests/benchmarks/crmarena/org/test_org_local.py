@@ -255,7 +255,7 @@ def test_every_object_is_described_in_our_words() -> None:
 def test_the_field_tables_are_in_the_package_and_right() -> None:
     """They are data files beside the modules, which a wheel has only where the build takes them along."""
     data = resources.files("pytest_a2a_bench.benchmarks.crmarena.org") / "data"
-    built = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    built = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
     assert built == {"targets": {"wheel": {"packages": ["pytest_a2a_bench"]}}}, "the whole package, nothing left out"
     tables = {name: json.loads((data / f"{name}_fields.json").read_text("utf-8")) for name in ("standard", "hidden")}
     assert set(tables["hidden"]) == {"*", *tables["standard"]}

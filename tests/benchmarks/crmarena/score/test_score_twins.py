@@ -78,7 +78,7 @@ def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)
 
 
-REPLIES = json.loads((Path(__file__).parents[2] / "support" / "crm_replies.json").read_text("utf-8"))
+REPLIES = json.loads((Path(__file__).parents[3] / "support" / "crm_replies.json").read_text("utf-8"))
 
 
 def test_replies_that_were_written_apart_tell_what_they_tell() -> None:

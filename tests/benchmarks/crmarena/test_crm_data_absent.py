@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mini_orgs import mini, published
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDERS = ("pytest_a2a_bench", "tests", "docs", "examples", "example_suites", "perf")
 SUFFIXES = {".py", ".md", ".json", ".toml", ".txt", ".yml", ".yaml", ".html", ".js", ".css", ".jsonl", ".cfg", ".ini"}
 RUN = 7
