@@ -29,7 +29,10 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from crm_official_tools import NATIVE, heard_natively, run_tools_upstream, says, write_calls
 from mini_org.solve import choose_steps

@@ -29,7 +29,6 @@ class Category:
 
     :param key_prefix: first three characters of the ids that answers are made of, where they are ids.
     :param external: asked by a customer, who may see public data only.
-    :param original: part of the original CRMArena too (the nine service categories).
     """
 
     name: str
@@ -37,20 +36,19 @@ class Category:
     metric: Metric = "exact_match"
     key_prefix: str = ""
     external: bool = False
-    original: bool = False
 
 
 # Metrics as upstream publishes them; a prefix tells what kind of record an id is of.
 _ALL = (
-    Category("handle_time", "id", key_prefix="005", original=True),
-    Category("transfer_count", "id", key_prefix="005", original=True),
-    Category("best_region_identification", "state", original=True),
-    Category("top_issue_identification", "id", key_prefix="a03", original=True),
-    Category("monthly_trend_analysis", "month", original=True),
-    Category("case_routing", "id", key_prefix="005", original=True),
-    Category("named_entity_disambiguation", "id", key_prefix="01t", external=True, original=True),
-    Category("policy_violation_identification", "id", key_prefix="ka0", original=True),
-    Category("knowledge_qa", "text", "fuzzy_match", external=True, original=True),
+    Category("handle_time", "id", key_prefix="005"),
+    Category("transfer_count", "id", key_prefix="005"),
+    Category("best_region_identification", "state"),
+    Category("top_issue_identification", "id", key_prefix="a03"),
+    Category("monthly_trend_analysis", "month"),
+    Category("case_routing", "id", key_prefix="005"),
+    Category("named_entity_disambiguation", "id", key_prefix="01t", external=True),
+    Category("policy_violation_identification", "id", key_prefix="ka0"),
+    Category("knowledge_qa", "text", "fuzzy_match", external=True),
     Category("sales_amount_understanding", "id", key_prefix="005"),
     Category("sales_cycle_understanding", "id", key_prefix="005"),
     Category("conversion_rate_comprehension", "id", key_prefix="005"),
