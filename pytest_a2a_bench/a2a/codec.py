@@ -47,7 +47,7 @@ class InMessage:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An output of an a2a_task."""
+    """An output of a task."""
 
     artifact_id: str = ""
     parts: tuple[Part, ...] = ()
@@ -57,7 +57,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class InTask:
-    """A snapshot of an a2a_task; ``state`` is None where the agent gave none."""
+    """A snapshot of a task; ``state`` is None where the agent gave none."""
 
     task_id: str | None = None
     context_id: str | None = None
@@ -70,7 +70,7 @@ class InTask:
 
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
-    """A streamed change of an a2a_task's state."""
+    """A streamed change of a task's state."""
 
     task_id: str | None = None
     context_id: str | None = None
@@ -111,7 +111,7 @@ class HistoryEntry:
 
 
 def texts_sent(history: Iterable[HistoryEntry]) -> list[str]:
-    """Return our own texts: a server may send them back with its answer, as the history of an a2a_task."""
+    """Return our own texts: a server may send them back with its answer, as the history of a task."""
     return [part.text for entry in history if entry.direction == "sent" for part in entry.parts]
 
 
@@ -197,7 +197,7 @@ def _write_part_0_3(part: Part, form: Form) -> dict[str, Any]:
 def read_event(raw: Any, form: Form) -> InEvent:
     """Read a result or a stream event of any shape.
 
-    :raises ProtocolError: if it is none of message, a2a_task, status update and artifact update.
+    :raises ProtocolError: if it is none of message, task, status update and artifact update.
     """
     if not isinstance(raw, Mapping):
         raise ProtocolError(f"the reply is not A2A: found {_describe(raw)}, expected a task or a message object")
@@ -219,7 +219,7 @@ def read_event(raw: Any, form: Form) -> InEvent:
 def read_task(raw: Any, form: Form) -> InTask:
     """Read the answer to GetTask or CancelTask.
 
-    :raises ProtocolError: if it is not an a2a_task.
+    :raises ProtocolError: if it is not a task.
     """
     event = read_event(raw, form)
     if not isinstance(event, InTask):

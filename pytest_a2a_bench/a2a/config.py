@@ -119,7 +119,7 @@ class ClientConfig:
     :param read_timeout: most seconds without a byte; None leaves it to ``timeout``.
     :param stall_timeout: most seconds of silence within a streamed answer, from its first event on.
     :param max_retries: repetitions of one request after a transport error.
-    :param poll_interval: seconds before the first GetTask of an unfinished a2a_task; grows to ``poll_max_interval``.
+    :param poll_interval: seconds before the first GetTask of an unfinished task; grows to ``poll_max_interval``.
     :param bounds: how much of the agent's answers is read; an answer beyond it ends the conversation.
     :param allowed_origins: origins beside the endpoint's own to which credentials may go.
     :param wait: seconds to wait until a freshly started agent answers.

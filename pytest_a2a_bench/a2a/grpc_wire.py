@@ -92,11 +92,11 @@ class GrpcWire:
             raise self._explained(error, record) from error
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask for an a2a_task."""
+        """Ask for a task."""
         return await self._task("GetTask", task_id, record)
 
     async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask the agent to stop an a2a_task."""
+        """Ask the agent to stop a task."""
         return await self._task("CancelTask", task_id, record)
 
     async def close(self) -> None:

@@ -121,11 +121,11 @@ class Wire(Protocol):
         ...
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask for an a2a_task."""
+        """Ask for a task."""
         ...
 
     async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask the agent to stop an a2a_task."""
+        """Ask the agent to stop a task."""
         ...
 
     async def close(self) -> None:
@@ -367,7 +367,7 @@ def uncertain(error: TransportError, *, answered: bool, status: str = "") -> Del
 
 
 def unasked(error: Exception, task_id: str) -> DeliveryUncertain:
-    """Return the error of a message that was delivered, and whose a2a_task can no longer be queried."""
+    """Return the error of a message that was delivered, and whose task can no longer be queried."""
     return DeliveryUncertain(
         f"{error}; the agent took the message as task {task_id}, and what came of it cannot be found out",
         status_code=error.status_code if isinstance(error, TransportError) else None,

@@ -74,7 +74,7 @@ class AgentSession:
     """The state of one conversation with the agent; only :meth:`cancel` may be called from another thread.
 
     :ivar context_id: the agent's name for the conversation, once it has given one.
-    :ivar a2a_task_id: the last a2a_task that the agent worked on.
+    :ivar a2a_task_id: the last task that the agent worked on.
     :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
         of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
     :ivar usage: the sum of what the agent reported about itself.
@@ -138,7 +138,7 @@ class AgentSession:
         """Send one message and wait for the answer.
 
         :param timeout: seconds for the whole turn; the configuration's where None.
-        :raises AgentOutcomeError: if the agent's a2a_task failed, or was rejected or canceled.
+        :raises AgentOutcomeError: if the agent's task failed, or was rejected or canceled.
         :raises DeliveryUncertain: if the agent may have worked on a message that was not answered, now or earlier.
         :raises InfrastructureError: for errors of transport, protocol or authentication.
         """
@@ -159,7 +159,7 @@ class AgentSession:
             loop.get_loop().call_soon_threadsafe(self._abort)
 
     def finish(self) -> None:
-        """End the conversation: ask the agent to cancel an a2a_task that it still works on. Never raises."""
+        """End the conversation: ask the agent to cancel a task that it still works on. Never raises."""
         with suppress(Exception):
             if self._unfinished:
                 loop.run(self._cancel_task(), _CANCEL_SECONDS + 1)
@@ -303,7 +303,7 @@ class AgentSession:
         try:
             await self._requests.send(wire, once, what, self.context_id)
         except TransportError as error:
-            # The message arrived and the stream broke: the a2a_task goes on without us, so ask for it.
+            # The message arrived and the stream broke: the task goes on without us, so ask for it.
             if turn.task_id is None or turn.settled or self._cancelled.is_set():
                 raise
             how = "stalled" if isinstance(error, StreamStalledError) else "broke off"
@@ -313,7 +313,7 @@ class AgentSession:
             turn.broken = True
 
     async def _poll(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
-        """Ask for an unfinished a2a_task until it ends or needs us; the turn's time limit ends this too."""
+        """Ask for an unfinished task until it ends or needs us; the turn's time limit ends this too."""
         # Also a blocking message may be answered with a task that is only submitted (fasta2a 2.1.1 does that).
         delay = self._config.poll_interval
         while not turn.settled:

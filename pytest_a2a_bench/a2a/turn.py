@@ -1,7 +1,7 @@
 """From what arrives in one turn to one reply: the turn itself is pure, :func:`read_events` waits for what it is fed.
 
-Rules: a Message's parts are the answer; else the artifacts of the a2a_task; else the text of its status. What an agent
-says while ``working`` is never the answer; nor is the history, where servers keep just that. An a2a_task that waits
+Rules: a Message's parts are the answer; else the artifacts of the task; else the text of its status. What an agent
+says while ``working`` is never the answer; nor is the history, where servers keep just that. A task that waits
 for input answers with its artifacts and the question in its status.
 """
 
@@ -51,7 +51,7 @@ _COST = ("cost_usd", "cost", "costUsd", "total_cost")
 class AgentReply:
     """What an agent answered in one turn.
 
-    :param state: of the a2a_task, such as ``completed`` or ``input-required``; None for a Message.
+    :param state: of the task, such as ``completed`` or ``input-required``; None for a Message.
     :param raw: the answer's JSON text, bounded, for the transcript.
     :param notes: deviations in it that were tolerated.
     :param elsewhere: where an answer without parts has text that is none, in words; empty where there is none.
@@ -78,7 +78,7 @@ class AgentReply:
 class Turn:
     """Collects the events of one turn until there is an answer.
 
-    :param earlier: the last turn in which the agent named an a2a_task: what that delivered is no part of this
+    :param earlier: the last turn in which the agent named a task: what that delivered is no part of this
         answer. An artifact's id is unique within its task only (§4.1.7), so that another task's artifacts are all new.
     :ivar broken: whether the stream ended before the answer was there, so that it can only be asked for.
     """
@@ -105,7 +105,7 @@ class Turn:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more is needed: a Message came, or the a2a_task ended or waits for us."""
+        """Whether nothing more is needed: a Message came, or the task ended or waits for us."""
         return self._message is not None or self.state in SETTLED or self._complete_without_state
 
     @property
@@ -114,7 +114,7 @@ class Turn:
 
     @property
     def lacks_answer(self) -> bool:
-        """Whether a stream said that the a2a_task is completed without its answer: some servers only store it."""
+        """Whether a stream said that the task is completed without its answer: some servers only store it."""
         told = self._artifacts or self._message or (self._status is not None and self._status.parts)
         return self.state == "completed" and not self._is_task_final and not told
 
@@ -125,11 +125,11 @@ class Turn:
 
     @property
     def delivered(self) -> dict[str, tuple[Part, ...]]:
-        """The parts of every artifact of this a2a_task, by id, that this turn or an earlier one has delivered."""
+        """The parts of every artifact of this task, by id, that this turn or an earlier one has delivered."""
         return {**self._delivered_before(), **self.artifacts}
 
     def _delivered_before(self) -> dict[str, tuple[Part, ...]]:
-        """Return what earlier turns delivered of this a2a_task; an artifact's id means nothing in another one."""
+        """Return what earlier turns delivered of this task; an artifact's id means nothing in another one."""
         return self._seen if self._seen_in == self.task_id else {}
 
     def feed(self, event: InEvent) -> None:

@@ -45,11 +45,11 @@ class _HttpWire:
                 yield event
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask for an a2a_task."""
+        """Ask for a task."""
         return await self._task("get", task_id, record)
 
     async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
-        """Ask the agent to stop an a2a_task."""
+        """Ask the agent to stop a task."""
         return await self._task("cancel", task_id, record)
 
     async def close(self) -> None:

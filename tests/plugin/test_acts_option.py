@@ -104,7 +104,8 @@ def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[st
 def test_in_ini_they_choose_nothing(
     bench: Bench, url: str, options: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:
-    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nacts = '{options[1]}'\n")
+    _, _, path = options[1].partition("=")
+    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nacts = '{path}'\n")
     pytester.makepyfile("def test_own(): pass")
     bench("--a2a-endpoint", url).assert_outcomes(passed=1)
 

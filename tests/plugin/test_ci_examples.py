@@ -60,7 +60,7 @@ def test_the_job_s_script_and_the_pre_merge_script(tmp_path: Path, environ: dict
     pre_merge = f"exec sh {EXAMPLES / 'pre-merge.sh'} builtin:oracle"
 
     early = run(pre_merge, tmp_path, asked)
-    assert (early.returncode, "a2a-bench gate --write-baseline" in early.stderr) == (2, True)
+    assert (early.returncode, "a2a-bench gate a2a-results --write-baseline" in early.stderr) == (2, True)
 
     done = run(job["script"][-1], tmp_path, asked)
     assert done.returncode == 0, done.stdout

@@ -48,7 +48,7 @@ def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench)
 def test_an_agent_that_is_not_there_is_missed_before_the_first_item(bench: Bench, noop_url: str, option: str) -> None:
     result = bench("--a2a-endpoint", noop_url, TASK, option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {option}: *"])
+    result.stderr.fnmatch_lines([f"ERROR: {option.replace('--a2a-set=', '--a2a-set ')}: *"])
 
 
 def test_a_variable_that_is_not_set_is_named(bench: Bench, noop_url: str) -> None:

@@ -98,8 +98,9 @@ class Cell:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of requests that may meet it."""
-        # A stalled stream's task is asked for: that it can be told of is what the cell is about.
-        return ("send",) if self.fault == "hang-after" else ("send", "task")
+        # After a stream that stalls or is cut the task is polled: the cell is about that, so polls meet no fault.
+        polled = self.fault == "hang-after" or (self.mode == "streaming" and self.fault == "truncate")
+        return ("send",) if polled else ("send", "task")
 
     def agent(self, name: str) -> str:
         """The agent's spec."""
