@@ -226,7 +226,16 @@ def in_passing(text: str) -> bool:
 
 
 def _alike(text: str, spoken: Sequence[tuple[str, str]], wanted: Sequence[Wish]) -> list[Wish]:
-    return [w for w in wanted if any(w.tool.startswith(tool) for tool, _ in spoken) or _named_alike(w, text)]
+    def is_meant(wish: Wish) -> bool:
+        return any(wish.tool.startswith(tool) for tool, _ in spoken) or _named_alike(wish, text) or _quotes(text, wish)
+
+    return [wish for wish in wanted if is_meant(wish)]
+
+
+def _quotes(text: str, wish: Wish) -> bool:
+    """Return whether a text has a wish's own words, such as the title of a task: then it speaks of that wish."""
+    own = [v for k, v in wish.arguments.items() if k not in _CHOICES and isinstance(v, str) and " " in v]
+    return any(value.lower() in text.lower() for value in own)
 
 
 def _is_all(text: str, named: Mapping[str, list[str]], wish: Wish) -> bool:

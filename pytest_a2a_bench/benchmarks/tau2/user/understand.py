@@ -411,9 +411,13 @@ class Reading:
         """It asks for anything else, or takes its leave."""
         self._offer = offer
         self._rest = _CLOSING.sub(" ", text)
-        # Whatever its words, a question that names an offer wants a yes or a no.
+        # Whatever its words, a question beside an offer wants a yes or a no. So does a request for no fact, unless the
+        # user is to do something itself: then it is one for a report.
+        wants_answer = offer and not any(c.mood is Mood.INSTRUCTS for c in clauses(text))
         each = [s for s in sentences(joined(self._rest)) if not _WH_QUESTION.search(s)]
-        self._deciding = [s for s in each if _DECISION.search(s) or (offer and asks(s))]
+        self._deciding = [
+            s for s in each if _DECISION.search(s) or (offer and asks(s)) or (wants_answer and _requests_no_fact(s))
+        ]
         self._open_question = any(map(asks, each))
         self.question = "?" in self._rest
         self.refused = bool(_REFUSED.search(self._rest))
@@ -468,6 +472,12 @@ class Reading:
         """Return whether it may want any of some facts, however it is worded: it names one, or needs something."""
         needs = any(c.mood is Mood.STATES and _NEEDS.search(c.body) for c in clauses(self.text))
         return needs or any(_SLOTS[slot].search(self.text) for slot in slots)
+
+
+def _requests_no_fact(sentence: str) -> bool:
+    """Return whether a sentence has a request ("give me a thumbs up") and names no fact."""
+    asking = any(clause.mood is Mood.ASKS for clause in clauses(sentence))
+    return asking and not any(words.search(sentence) for words in _SLOTS.values())
 
 
 def _gives(label: str, value: str) -> bool:
