@@ -16,6 +16,11 @@ import warm_python
 
 from pytest_a2a_bench.agents.launcher import start_builtin
 
+# importlib_metadata, which LiteLLM imports, takes the place of the standard library's finder of distributions. Were it
+# first imported inside a pytest run of pytester's, that would take it away again, and leave none.
+with contextlib.suppress(ImportError):
+    importlib.import_module("importlib_metadata")
+
 pytest_plugins = ["pytester", "connections"]
 
 # Without the extra "dev" these tests cannot be imported, and somebody who only tries the README's first command from a
