@@ -9,10 +9,9 @@ import importlib.util
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface
-from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, party_config
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.conversation import Conversation
@@ -41,6 +40,9 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.fingerprint import where
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_SPAN, Span
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.client import AgentConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,8 @@ def meet(settings: Settings, environ: Mapping[str, str]) -> None:
 
     :raises A2ABenchError: if one of them does not, with its ``party``.
     """
+    from pytest_a2a_bench.a2a.client import AgentConnection  # collecting imports this module, and no HTTP client
+
     for _, name, config in _configs(settings, environ):
         with AgentConnection(config) as connection:
             try:
@@ -208,6 +212,8 @@ def further_agents(settings: Settings, environ: Mapping[str, str]) -> Iterator[t
 
     :raises ConfigurationError: if a variable or file that a setting names does not exist.
     """
+    from pytest_a2a_bench.a2a.client import AgentConnection  # collecting imports this module, and no HTTP client
+
     found: list[FurtherAgent] = []
     with contextlib.ExitStack() as stack:
         for role, name, config in _configs(settings, environ):
