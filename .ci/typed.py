@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest_a2a_bench
 
-STORED = Path(__file__).resolve().parents[1] / "tests" / "unit" / "public_api.json"
+STORED = Path(__file__).resolve().parents[1] / "tests" / "project" / "public_api.json"
 
 
 def public_names() -> set[str]:
