@@ -81,9 +81,9 @@ class Trial:
     """
 
     def __init__(self, key: TrialKey, settings: Settings, cancel: threading.Event) -> None:
-        self.key = key
-        self.settings = settings
-        self.cancel = cancel
+        self.key: TrialKey = key
+        self.settings: Settings = settings
+        self.cancel: threading.Event = cancel
         self.began: float = time.monotonic()
         self.started_at: str = datetime.now(UTC).isoformat()
         self.deadline: float | None = None
@@ -91,13 +91,13 @@ class Trial:
         self.tape: Tape | None = None
         self.span: Span = NO_SPAN
         self.metadata: dict[str, Any] = {}
-        self.retry_reason = ""
+        self.retry_reason: str = ""
         self.abandoned: Abandoned = Abandoned()
         self.evaluated: Evaluated | None = None
         self.error: Exception | None = None
         self.trouble: Exception | None = None
-        self.damaged = ""
-        self.before = ""
+        self.damaged: str = ""
+        self.before: str = ""
         self._has_ended = False
         self._lock = threading.Lock()
         self._forget: list[Callable[[], None]] = []
