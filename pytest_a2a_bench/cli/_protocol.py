@@ -82,7 +82,7 @@ def _accept(namespace: Namespace, report: Report) -> list[Judgement]:
             print(f"a2a-bench: the waiver {waiver} is over; change its end in {namespace.waivers}", file=sys.stderr)
     path = Path(namespace.waivers)
     before = path.read_text(encoding="utf-8").rstrip("\n") + "\n\n" if path.exists() else ""
-    if new:
+    if new or not path.exists():
         _write(path, (before if before.strip() else "") + to_toml(new, namespace.accept), "--waivers")
     print(
         f"a2a-bench: {path}: {count(len(new), 'waiver')} added; a run with it fails for anything else", file=sys.stderr

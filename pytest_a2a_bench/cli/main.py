@@ -23,8 +23,9 @@ from pytest_a2a_bench.secret import KNOWN, in_environment, in_url
 
 # As argparse itself exits for arguments that it refuses.
 USAGE_ERROR = 2
-# What a shell reports of a process that Ctrl-C ended: 128 + 2.
+# What a shell reports of a process that Ctrl-C ended, 128 + SIGINT, and of one whose output was closed, 128 + SIGPIPE.
 INTERRUPTED = 130
+CLOSED = 141
 
 GROUPS = {
     "set up": {
@@ -101,10 +102,10 @@ def _run(argv: Sequence[str]) -> int:
         return USAGE_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # `a2a-bench doctor | head`: nobody reads on, and nobody would read a message
-        # Nor is there anybody to whom what is left could be written when the process ends.
+    except BrokenPipeError:  # `a2a-bench compare A B | head`: nobody would read a message
+        # What is left in the buffer cannot be written when the process ends. The verdict may not be known: no success.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return CLOSED
 
 
 _SECRET_OPTION = re.compile(

@@ -172,6 +172,7 @@ def test_facts_come_first_and_nobody_is_accused_without_proof(missed: TrialResul
     [
         (["I will cancel R1. Please confirm with yes.", "user:yes", CANCEL], "forbidden-write"),
         (["I will cancel R1.", "user:Do that", CANCEL], "forbidden-write"),
+        (["Hello!", "user:Off with it.", "I call your trip off, yes?", "user:yes", CANCEL], "forbidden-write"),
         (["Hello!", "user:Hurry up.", CANCEL], "unconfirmed-write"),
         ([CANCEL], "unconfirmed-write"),
     ],

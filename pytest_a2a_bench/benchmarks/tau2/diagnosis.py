@@ -316,17 +316,27 @@ def _unneeded(result: TrialResult, call: _Call, wanted: Sequence[_Call]) -> Diag
     return Diagnosis(kind, call.name, what, call.turn)
 
 
+_GREETING = 3
+"""Words of a text that is too short to name a call in other words."""
+
+
 def _may_be_confirmed(before: Sequence[Turn], call: _Call) -> bool:
-    """Return whether the user may have agreed to a call: it spoke after the agent had named the call in any way."""
+    """Return whether the user may have agreed to a call: it spoke after the agent had named the call, or answered it.
+
+    Whether an answer names a call in other words cannot be told, so that each may have.
+    """
     words = [w[:_STEM] for w in call.name.lower().split("_") if len(w) >= _STEM]
     values = [v.lower() for v in _leaves(call.arguments) if len(v) > 1]
-    named = False
+    named = has_spoken = False
     for turn in before:
         text = (turn.text or "").lower()
         if turn.role == "agent":
-            named = named or any(word in text for word in (*words, *values))
-        elif turn.role == "user" and named:
-            return True
+            answers = has_spoken and len(text.split()) > _GREETING
+            named = named or answers or any(word in text for word in (*words, *values))
+        elif turn.role == "user":
+            if named:
+                return True
+            has_spoken = True
     return False
 
 
