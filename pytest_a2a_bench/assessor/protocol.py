@@ -8,14 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.conformance.engine import Judge
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.report import Report, judge
+from pytest_a2a_bench.conformance.report import Report
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import CardError, HarnessError, InfrastructureError
@@ -74,17 +72,13 @@ def judge_protocol(
         is_stopped = stop.is_set()
         over.set()
         checks.close()
-    report = Report(
-        endpoint=redact_url(config.endpoint),
-        judgements=tuple(judge(fold(results), strict=settings.strict)),
-        agent=subject.agent,
-        interfaces=subject.interfaces,
-        card_url=subject.card_url,
+    report = subject.report(
+        redact_url(config.endpoint),
+        results,
         strict=settings.strict,
         seconds=time.monotonic() - began,
         planned=tuple(subject.planned),
         profile="standard",
-        tool={"name": "pytest-a2a-bench", "version": __version__},
     )
     if is_stopped:
         return report

@@ -193,10 +193,8 @@ def meet(settings: Settings, environ: Mapping[str, str]) -> None:
 
     :raises A2ABenchError: if one of them does not, with its ``party``.
     """
-    from pytest_a2a_bench.a2a.client import AgentConnection  # collecting imports this module, and no HTTP client
-
     for _, name, config in _configs(settings, environ):
-        with AgentConnection(config) as connection:
+        with _connect(config) as connection:
             try:
                 connection.wait_until_ready()
             except A2ABenchError as error:
@@ -212,19 +210,23 @@ def further_agents(settings: Settings, environ: Mapping[str, str]) -> Iterator[t
 
     :raises ConfigurationError: if a variable or file that a setting names does not exist.
     """
-    from pytest_a2a_bench.a2a.client import AgentConnection  # collecting imports this module, and no HTTP client
-
     found: list[FurtherAgent] = []
     with contextlib.ExitStack() as stack:
         for role, name, config in _configs(settings, environ):
             stack.callback(KNOWN.remember(config.known))
-            connection = stack.enter_context(AgentConnection(config))
+            connection = stack.enter_context(_connect(config))
             card: AgentCard | None = None
             with contextlib.suppress(A2ABenchError):
                 card = connection.card()
             agent = describe(card) if card is not None else ""
             found.append(FurtherAgent(name, role, functools.partial(_same, connection), agent, where(config.endpoint)))
         yield tuple(found)
+
+
+def _connect(config: ClientConfig) -> AgentConnection:
+    from pytest_a2a_bench.a2a.client import AgentConnection  # collecting imports this module, and no HTTP client
+
+    return AgentConnection(config)
 
 
 def _same(connection: AgentConnection) -> AgentConnection:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.cli._settings import read_config
@@ -16,10 +15,8 @@ from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
 from pytest_a2a_bench.conformance.card.document import lines_of
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
-from pytest_a2a_bench.conformance.waivers import read_waivers, waiver_of
+from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports.conformance import render
@@ -53,16 +50,11 @@ def _judge(namespace: Namespace) -> int:
         for line in left:
             print(f"a2a-bench: {one_line(line)}", file=sys.stderr)
     waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
-    results = fold(results, lambda result: waiver_of(result, waivers) is not None)
-    report = Report(
-        endpoint=redact_url(namespace.source) if is_url(namespace.source) else namespace.source,
-        judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),
-        agent=subject.agent,
-        interfaces=subject.interfaces,
-        card_url=subject.card_url,
+    report = subject.report(
+        redact_url(namespace.source) if is_url(namespace.source) else namespace.source,
+        results,
         waivers=waivers,
         strict=namespace.strict,
-        tool={"name": "pytest-a2a-bench", "version": __version__},
         # Else the verdict on a part reads as one on the whole protocol.
         planned=tuple(subject.planned) if namespace.online else (),
         lines=lines,

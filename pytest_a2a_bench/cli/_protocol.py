@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli._served import served
@@ -25,11 +24,10 @@ from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.engine import check_all
 from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS, CheckResult, Planned, Requirement
-from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.report import Judgement, Report, judge, to_accept, to_toml, waiver_for
+from pytest_a2a_bench.conformance.report import Judgement, Report, to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
-from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
+from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.nearest import did_you_mean
@@ -121,19 +119,14 @@ def judge_agent(namespace: Namespace) -> Report:
     results += _protocol(namespace, subject, config)
     if not results:
         raise ConfigurationError(_nothing_left(namespace, subject))
-    results = fold(results, lambda result: waiver_of(result, waivers) is not None)
-    return Report(
-        endpoint=redact_url(namespace.url),
-        judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),
-        agent=subject.agent,
-        interfaces=subject.interfaces,
-        card_url=subject.card_url,
+    return subject.report(
+        redact_url(namespace.url),
+        results,
         waivers=waivers,
         strict=namespace.strict,
         seconds=time.monotonic() - begin,
         planned=tuple(subject.planned),
         profile=namespace.profile,
-        tool={"name": "pytest-a2a-bench", "version": __version__},
     )
 
 

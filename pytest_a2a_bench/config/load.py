@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_a2a_bench.config.setting import Setting, settings_of
-from pytest_a2a_bench.config.settings import AUTH_ENV, Settings, needs_tags
+from pytest_a2a_bench.config.settings import AUTH_ENV, Settings, with_endpoint
 from pytest_a2a_bench.config.values import AutoTrials
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
@@ -182,9 +182,8 @@ def _settings(values: Mapping[str, Any], sources: Mapping[str, Source], known: M
     if "acts" in core:
         core["acts_source"] = sources["acts"].kind
     settings = Settings(**core, benchmark_options=own)
-    # Without the name of the task these agents could answer nothing.
-    if not settings.agents and needs_tags(settings.endpoint):
-        settings = dataclasses.replace(settings, tag_trials=True)
+    if not settings.agents:
+        settings = with_endpoint(settings, settings.endpoint)
     if isinstance(settings.trials, AutoTrials):
         settings = dataclasses.replace(settings, trials=int(settings.trials), auto=True)
     return settings

@@ -422,16 +422,14 @@ class Settings:
         """
         if name is None:
             return self
-        endpoint = self.agents[name]
-        return replace(
+        return with_endpoint(
             self,
-            endpoint=endpoint,
+            self.agents[name],
             agents={},
             agent=name,
             auth_env=variable_of(self.auth_env or AUTH_ENV, name),
             oauth_client_id_env=variable_of(self.oauth_client_id_env, name),
             oauth_client_secret_env=variable_of(self.oauth_client_secret_env, name),
-            tag_trials=self.tag_trials or needs_tags(endpoint),
         )
 
     @property
@@ -484,6 +482,11 @@ GROUPS = {
 def variable_of(name: str, agent: str) -> str:
     """Return the environment variable that is for one agent what another is for an agent without a name."""
     return f"{name}_{agent.upper().replace('-', '_')}"
+
+
+def with_endpoint(settings: Settings, endpoint: str | None, **changes: Any) -> Settings:
+    """Return the settings for an agent, with trials tagged if it could answer nothing without."""
+    return replace(settings, endpoint=endpoint, tag_trials=settings.tag_trials or needs_tags(endpoint), **changes)
 
 
 def needs_tags(endpoint: str | None) -> bool:

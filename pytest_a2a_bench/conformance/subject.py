@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.auth import obtain
 from pytest_a2a_bench.a2a.bodies import as_objects
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
@@ -19,10 +20,12 @@ from pytest_a2a_bench.conformance.card.judge import SERVED
 from pytest_a2a_bench.conformance.catalogue import load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.engine import RawWire, check_all
 from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Exchange, Finding, Planned, Requirement
-from pytest_a2a_bench.conformance.report import card_results
+from pytest_a2a_bench.conformance.grouping import fold
+from pytest_a2a_bench.conformance.report import Report, card_results, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
+from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError
@@ -98,6 +101,33 @@ class Subject:
     def interfaces(self) -> tuple[str, ...]:
         """What the card declares: ``1.0 JSONRPC``."""
         return () if self.problem else tuple(f"{v} {b}" for b, v in declared(self.card, self.endpoint))
+
+    def report(
+        self,
+        endpoint: str,
+        results: Sequence[CheckResult],
+        *,
+        waivers: Sequence[Waiver] = (),
+        strict: bool = False,
+        **more: Any,
+    ) -> Report:
+        """Group results by their causes, apply waivers, and return the report.
+
+        :param endpoint: as the report shows it.
+        :param more: further fields of the report.
+        """
+        grouped = fold(results, lambda result: waiver_of(result, waivers) is not None)
+        return Report(
+            endpoint=endpoint,
+            judgements=tuple(judge(grouped, waivers=waivers, strict=strict)),
+            agent=self.agent,
+            interfaces=self.interfaces,
+            card_url=self.card_url,
+            waivers=tuple(waivers),
+            strict=strict,
+            tool={"name": "pytest-a2a-bench", "version": __version__},
+            **more,
+        )
 
     def plan(self) -> list[Planned]:
         """Return the checks of the protocol that there are for this agent."""

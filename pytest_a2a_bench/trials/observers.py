@@ -160,14 +160,14 @@ class Estimating(TrialObserver):
         return estimated(result, self._model) if result.started_at else result
 
 
-def fill_in(session: AgentSession, model: str | None, native: NativeTurns | None = None) -> None:
+def fill_in(session: AgentSession, model: str, native: NativeTurns | None = None) -> None:
     """Give the requests of a conversation the tokens of their messages, unless the agent has reported any.
 
-    :param model: LiteLLM's name of the agent's model; nothing is estimated without.
+    :param model: LiteLLM's name of the agent's model.
     :param native: the calls that the agent made by itself: they and their results are counted with the message that
         they were made for, and the tools' descriptions, which it then has read, with the first of these.
     """
-    if not model or session.usage.tokens is not None:
+    if session.usage.tokens is not None:
         return
     prices, sent, turn = price_list(model), "", 0
     for entry in session.history:
@@ -195,10 +195,8 @@ def _natively(native: NativeTurns | None, turn: int) -> tuple[list[str], list[st
     return read, said
 
 
-def estimated(result: TrialResult, model: str | None) -> TrialResult:
+def estimated(result: TrialResult, model: str) -> TrialResult:
     """Return a trial's result with what is estimated of it: only that which the agent did not report."""
-    if not model:
-        return result
     prices, reported = price_list(model), result.agent_usage
     tokens = reported
     usage = Usage()

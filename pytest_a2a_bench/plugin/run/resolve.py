@@ -18,7 +18,7 @@ import pytest
 from pytest_a2a_bench import extensions, own_models
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
-from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, needs_tags
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
@@ -111,10 +111,7 @@ def _recorded_endpoint(settings: Settings, source: str, problems: list[str]) -> 
     except A2ABenchError as error:
         problems.append(f"--a2a-replay: {error}")
         return settings
-    if settings.endpoint:
-        return settings
-    tagged = settings.tag_trials or needs_tags(recorded)
-    return dataclasses.replace(settings, endpoint=recorded, endpoint_source=source, tag_trials=tagged)
+    return settings if settings.endpoint else with_endpoint(settings, recorded, endpoint_source=source)
 
 
 def _unknown_names(settings: Settings, loaded: Loaded) -> Iterator[str]:
