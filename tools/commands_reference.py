@@ -8,7 +8,7 @@ from argparse import _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_a2a_bench.cli.main import COMMANDS, INTERRUPTED, USAGE_ERROR, make_parser
+from pytest_a2a_bench.cli.main import CLOSED, COMMANDS, INTERRUPTED, USAGE_ERROR, make_parser
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 
@@ -22,7 +22,7 @@ and `[tool.a2a-bench]`; `--set KEY=VALUE` sets any of them. A results directory 
 and zsh.
 
 Exit codes: 0, 1 where a verdict is negative, {USAGE_ERROR} for wrong arguments or where a command could not run,
-{INTERRUPTED} after Ctrl-C, 143 after SIGTERM.
+{INTERRUPTED} after Ctrl-C, 143 after SIGTERM. A command whose output is closed before its end exits with {CLOSED}.
 """
 
 

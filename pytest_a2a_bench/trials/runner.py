@@ -253,7 +253,7 @@ class Runner:
         return not library.has(Path(self.settings.record), key)
 
     def _data(self, key: TrialKey) -> Mapping[str, Any]:
-        """Return which data a trial was to be held on that came to nothing: it is counted among trials on the same."""
+        """Return the data of a trial that has no provenance of its own: it is counted among trials on the same."""
         known = getattr(get_benchmark(key.suite), "data_provenance", None)
         try:
             return known(key.domain, key.task_id, self.settings) if known else {}

@@ -183,7 +183,7 @@ DECIDED_NAME = "decided.json"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settled:
-    """Which trials need not be held any more (``--a2a-trials auto``).
+    """Which trials need not run any more (``--a2a-trials auto``).
 
     :param reason: what was decided, in one line.
     :param keys: these trials.
@@ -205,7 +205,7 @@ SETTLED = StoredForm(
 
 
 def settle(directory: Path, settled: Settled) -> None:
-    """Tell all processes of a run what need not be held.
+    """Tell all processes of a run which trials need not run.
 
     :raises StoreError: if it cannot be written.
     """
@@ -233,7 +233,7 @@ class Limits:
     def patience(self, began: float) -> float | None:
         """Return until when a trial is waited for whose thread does not come back: a while after its deadline."""
         deadline = self.deadline(began)
-        if deadline is None or deadline <= began:  # no limit, or nothing is to be held any more
+        if deadline is None or deadline <= began:  # no limit, or nothing is to run any more
             return None
         # With little time for all of it, little is waited beyond; evaluating may take a while, though.
         return deadline + min(_GRACE, max(1.0, deadline - began))
@@ -315,7 +315,7 @@ class Stopping(TrialObserver):
             self.note(trial.key, trial.error)
 
     def left_out(self, key: TrialKey) -> TrialResult | None:
-        """Return what is to be stored of a trial that need not be held; None where it must.
+        """Return what is to be stored of a trial that need not run; None where it must.
 
         With a file: whoever reads the directory later knows that this trial is missing from nothing.
         """
