@@ -1,4 +1,4 @@
-"""What is told, and how often, of servers that are written by another hand than the faulty agent."""
+"""How often a defect is reported, for agents that break many rules by one cause."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Container
 from typing import Any
 
 import pytest
-from faulty_server import serve_app
+from faulty.catalogue import FAULTS
+from faulty.fault import Fault, each_task, without
+from faulty_server import serve_app, serve_faulty
 from judged import collect
 from mutation import PROMPTS
-from plain_http import Port
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -129,11 +130,13 @@ def test_a_card_that_names_the_path_of_one_method_explains_what_is_not_there() -
     assert any(line.startswith("V03-CARD-022 [JSONRPC] ") for line in rows["V03-CARD-013"].explains)
 
 
-def test_artifacts_that_get_task_has_lost_are_told_once() -> None:
+def test_artifacts_that_get_task_has_lost_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def judge_forgetful() -> list[CheckResult]:
-        async with Port("full", "get forgets artifacts") as port:
-            return await judged(port.url, ("SEND-003", "STREAM-016"))
+        async with serve_faulty("forgetful", transport="jsonrpc") as running:
+            return await judged(running.url, ("SEND-003", "STREAM-016"))
 
+    forgetful = Fault("forgetful", operations=("GetTask",), reply=each_task(without("artifacts")))
+    monkeypatch.setitem(FAULTS, "forgetful", forgetful)
     rows = told(asyncio.run(judge_forgetful()))
     assert list(rows) == ["SEND-003"]
     assert any(line.startswith("STREAM-016 [JSONRPC] ") for line in rows["SEND-003"].explains)
@@ -159,8 +162,8 @@ def test_prompts_that_lead_elsewhere_break_no_rule() -> None:
     elsewhere = Scenarios({**PROMPTS.prompts, **dict.fromkeys(("slow", "input", "file", "url"), "Hello")})
 
     async def judge_hello() -> list[CheckResult]:
-        async with Port() as port:
-            return await judged(port.url, ids, elsewhere)
+        async with serve_faulty(step=0.01, transport="jsonrpc") as running:
+            return await judged(running.url, ids, elsewhere)
 
     protocol = [r for r in asyncio.run(judge_hello()) if r.requirement.id in ids]
     # That agent answers at once in whatever case.

@@ -8,9 +8,7 @@ import itertools
 import pytest
 from faulty import agent
 from faulty.catalogue import CROSSED, FAULTS
-from mutation import judge, judge_again
-from plain_faults import PLAIN_FAULTS
-from plain_harness import judge_all, judge_plain, survivors
+from mutation import judge
 from rotating import rotating
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
@@ -23,7 +21,6 @@ EVERYTHING = Declared(
 )
 BARE = Declared(frozenset(), frozenset({"task"}))
 CATALOGUE = [entry for version in VERSIONS for entry in load_requirements(version)]
-KNOWN = {entry.id for entry in CATALOGUE}
 VARIED: list[Requirement] = [entry for entry in CATALOGUE if list(variants(entry))]
 
 
@@ -91,10 +88,6 @@ class TestFaults:
             assert is_alone or fault.name.endswith("@0.3"), fault.name
             assert fault.breaks, fault.name
 
-    def test_the_other_hand_names_requirements(self) -> None:
-        assert len(PLAIN_FAULTS) >= 120
-        assert {rule for fault in PLAIN_FAULTS for rule in fault.rules} <= KNOWN
-
 
 def test_a_fault_in_one_place_is_found_there() -> None:
     verdict = asyncio.run(judge(FAULTS["cancel-terminal@FAILED"], ids={"CAN-002"}))
@@ -134,26 +127,3 @@ def test_faults_in_one_place_are_found_by_their_own_requirement() -> None:
         return [line for line in found if line]
 
     assert asyncio.run(kill()) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("profile", rotating(("full", "bare", "guarded", "strict", "tenants", "old"), 6, turn=1))
-def test_the_other_hand_s_correct_agent_has_no_finding(profile: str) -> None:
-    verdict = asyncio.run(judge_again(lambda: judge_plain(profile)))
-
-    assert verdict.rules == set(), verdict.lines
-    assert len(verdict.checked) > 25
-
-
-SURVIVE = {
-    "cancel shows before": "cancelling may take its time, and the answer may show the task before it",
-    "03 no transport": "an empty member is named as one that is not set (V03-CARD-002)",
-}
-"""Faults of the other hand that no check of their own requirement names, and why."""
-
-
-@pytest.mark.slow
-def test_the_other_hand_s_faults_are_named_by_their_requirement() -> None:
-    faults = [fault for fault in rotating(PLAIN_FAULTS, 40) if fault.name not in SURVIVE]
-
-    assert survivors(asyncio.run(judge_all(faults))) == []

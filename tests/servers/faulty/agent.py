@@ -329,7 +329,9 @@ class FaultyAgent:
         if self.on("list-oldest-first"):
             # The fault turns around what is newest first by default.
             found.reverse()
-        chosen, token = page(found, params)
+        # An agent may return fewer than it was asked for.
+        at_most = min(2, int(params.get("pageSize") or 50)) if self.on("short-pages") else params.get("pageSize")
+        chosen, token = page(found, {**params, "pageSize": at_most})
         artifacts = bool(params.get("includeArtifacts"))
         return {
             "tasks": [shown(r.task, params.get("historyLength"), artifacts=artifacts) for r in chosen],
@@ -351,6 +353,8 @@ class FaultyAgent:
         if not self.on("cancel-nothing"):
             worker = Worker(record, self._store.number, 0)
             worker.status("TASK_STATE_CANCELED", silent=self.on("silent-cancel"))
+        if self.on("forgets-canceled"):
+            self._store.forget(record)
         return shown(record.task, None)
 
     # Push notifications

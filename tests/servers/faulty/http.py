@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from faulty import old
+from faulty import odd_writing, old
 from faulty.agent import OPERATIONS, STREAMED, FaultyAgent
 from faulty.fault import Caller, Fault, FaultyCall, Json, Packet
 from faulty.problems import OperationError, Problem, Violation, failure, invalid
@@ -59,6 +59,9 @@ class Desk:
     ) -> Response:
         """Send JSON, as the fault leaves it."""
         packet = Packet(status, {"content-type": media, **(headers or {})}, json.dumps(body).encode())
+        if self.agent.on("odd-writing"):
+            odd = {**packet.headers, "content-type": f'{media.upper()} ; Charset="UTF-8"'}
+            packet = Packet(status, odd, odd_writing.text(body).encode())
         fault = self.agent.faulted(call)
         return packed(fault.packet(call, packet) if fault else packet)
 
@@ -67,7 +70,8 @@ class Desk:
         packet = Packet(200, {"content-type": "text/event-stream", "cache-control": "no-store"}, b"")
         fault = self.agent.faulted(call)
         status, headers, _ = fault.packet(call, packet) if fault else packet
-        return StreamingResponse((f"data: {event}\n\n" async for event in events), status, dict(headers))
+        write = _odd_event if self.agent.on("odd-writing") else "data: {}\n\n".format
+        return StreamingResponse((write(event) async for event in events), status, dict(headers))
 
     def activated(self, caller: Caller) -> dict[str, str]:
         """Return the header that names the extensions that the agent will use."""
@@ -80,7 +84,8 @@ class Desk:
     async def card(self, request: Request) -> Response:
         """Answer with the public card."""
         fault = self.agent.fault
-        body = json.dumps(self.published).encode()
+        written = odd_writing.text(self.published) if self.agent.on("odd-writing") else json.dumps(self.published)
+        body = written.encode()
         tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         headers = {
             "content-type": "application/json",
@@ -95,6 +100,10 @@ class Desk:
     async def jwks(self, request: Request) -> Response:
         """Answer with the key of the card's signature."""
         return Response(json.dumps(self.keys), media_type="application/jwk-set+json")
+
+
+def _odd_event(event: str) -> str:
+    return odd_writing.event(json.loads(event))
 
 
 def identify(authorization: str, tokens: Mapping[str, str], fault: Fault | None) -> str:
@@ -273,6 +282,7 @@ class Rest:
                 request,
                 "v1/" if agent.version == "0.3" and not agent.on("rest-no-v1") else "",
                 is_old=agent.version == "0.3",
+                decoded=agent.on("slashes-separate"),
             )
             call = call._replace(operation=operation)
             self._check_media(request)
@@ -316,10 +326,11 @@ class Rest:
         return self._desk.respond(call, error.problem.http, REST_MEDIA, body, headers)
 
 
-def _match(request: Request, below: str, *, is_old: bool) -> tuple[str, Json]:
+def _match(request: Request, below: str, *, is_old: bool, decoded: bool) -> tuple[str, Json]:
     # From the raw path, so that an encoded slash stays in the identifier that it belongs to.
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii", "replace")
     path = raw.partition("?")[0].removeprefix(REST_PREFIX).removeprefix("/")
+    path = unquote(path) if decoded else path
     if below:
         inside = path.startswith(below)
         path = {f"{below}card": "extendedAgentCard"}.get(path, path.removeprefix(below)) if inside else ""

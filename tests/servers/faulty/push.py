@@ -91,8 +91,9 @@ class Notifier:
                     del self._queues[key]
                     return
                 packet = self._fault.delivery(_packet(config, event, self._version))
-                if packet is not None:
-                    await _post(client, config.get("url", ""), packet)
+                for _ in range(2 if "notifies-twice" in self._fault.switches else 1):
+                    if packet is not None:
+                        await _post(client, config.get("url", ""), packet)
                 queue.task_done()
 
 

@@ -94,6 +94,10 @@ class TaskStore:
             self._records.pop(next(iter(self._records)))
         self._records[record.task["id"]] = record
 
+    def forget(self, record: Record) -> None:
+        """Purge a task."""
+        self._records.pop(record.task["id"], None)
+
     def find(self, task_id: Any, owner: tuple[str, str] | None) -> Record | None:
         """Return a task that this owner may see; any task for None."""
         record = self._records.get(task_id) if isinstance(task_id, str) else None
