@@ -25,6 +25,7 @@ from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.protocol import judge_protocol
 from pytest_a2a_bench.assessor.terms import Plan, Terms
+from pytest_a2a_bench.benchmarks import model_judge
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.model import TrialKey, TrialResult
@@ -35,7 +36,7 @@ from pytest_a2a_bench.results.gates.terms import Thresholds, Trials, find_missed
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
-from pytest_a2a_bench.trials import models, stopping
+from pytest_a2a_bench.trials import stopping
 from pytest_a2a_bench.trials.observers import Traced, asked_for
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
@@ -206,7 +207,7 @@ class Assessment:
         store = Store(self._directory)
         store.prepare()
         stopping.forget(self._directory)
-        for player, problem in models.find_problems(target):
+        for player, problem in model_judge.model_problems(target):
             raise AssessmentFailed(f"the assessment is not possible: the {player}: {problem}")
         with AgentConnection(self._config(target)) as connection:
             agent, interface = _read_card(connection, self._stop)

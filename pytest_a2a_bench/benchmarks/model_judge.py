@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
+from pytest_a2a_bench.errors import A2ABenchError, LLMError, MissingExtraError
+from pytest_a2a_bench.language_models import failed, find_model_problem, import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
 from pytest_a2a_bench.redact import one_line
 
@@ -114,3 +114,17 @@ def enclose(what: str, text: str) -> str:
 def reach_of(settings: Settings) -> dict[str, Any]:
     """Return the arguments of a judge: it is reached where the user's model is, but never sampled as that is."""
     return {key: value for key, value in settings.user_llm_args.items() if key in _REACHING}
+
+
+def model_problems(settings: Settings) -> Iterator[tuple[Literal["user", "judge"], str]]:
+    """Yield the role of each language model that cannot be used, and why: no provider, key, model or server."""
+    steady = {"temperature": 0.0}
+    try:
+        if settings.user_kind == "llm" and settings.user_llm is not None:
+            if problem := find_model_problem(settings.user_llm, steady | settings.user_llm_args):
+                yield "user", problem
+        if settings.judge_llm is not None:
+            if problem := find_model_problem(settings.judge_llm, steady | reach_of(settings)):
+                yield "judge", problem
+    except MissingExtraError as error:
+        yield "user" if settings.user_kind == "llm" else "judge", str(error)

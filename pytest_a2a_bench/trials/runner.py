@@ -8,27 +8,48 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
+import random
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__, dialects
+from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.benchmarks.participants import FurtherAgent
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import A2ABenchError, TrialTimeoutError, TurnTimeoutError
+from pytest_a2a_bench.errors import (
+    A2ABenchError,
+    DeliveryUncertain,
+    InfrastructureError,
+    RunTimeoutError,
+    TrialTimeoutError,
+    TurnTimeoutError,
+)
 from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
 from pytest_a2a_bench.trials.stopping import Limits
-from pytest_a2a_bench.trials.trial import Client, Trial, TrialObserver, make_result, refuse_unused, trial_metadata
+from pytest_a2a_bench.trials.trial import (
+    Abandoned,
+    Client,
+    Trial,
+    TrialObserver,
+    make_result,
+    refuse_unused,
+    trial_metadata,
+)
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.session import AgentSession
+
 
 _LATE = (TurnTimeoutError, TrialTimeoutError)
 
@@ -139,7 +160,7 @@ class Runner:
                 session = trial.session
                 if session is None or trial.has_ended:
                     break
-                why = hold_again(outcome, trial.abandoned, self.settings, trial.cancel, trial.deadline)
+                why = reason_to_repeat(outcome, trial.abandoned, self.settings, trial.cancel, trial.deadline)
                 if not why:
                     break
                 trial.set_aside(outcome, session, why)
@@ -323,3 +344,90 @@ class Runners:
         """Abort every request in flight."""
         for runner in self._runners.values():
             runner.cancel_all()
+
+
+# --- when a conversation is repeated from the start ---
+# One in which a message may have been delivered without an answer says nothing: the agent may have worked on it once,
+# twice or not at all. Another one, in a new context and environment and with the same seed, is evaluated instead. One
+# whose simulated user was at fault is repeated with another seed, where ``user-retry`` asks for it.
+
+_PAUSE = RetryPolicy(base=0.25, maximum=30.0)
+_STEPS = 4
+"""How many doublings of the pause lie between two conversations: the first trouble mostly was a single one, the second
+says that something restarts, and that takes seconds (0.25, 4, 30, always between half of it and the whole)."""
+
+
+def refuse_tainted(outcome: Outcome, *sessions: AgentSession) -> Outcome:
+    """Return what may be kept of an outcome: nothing that a tainted conversation was found to be worth.
+
+    A benchmark may have caught the error and gone on, or made another one of it.
+
+    :param sessions: with the agent under test, and with all others.
+    """
+    found = [session.tainted for session in sessions if session.tainted is not None]
+    # One that is worth another conversation first.
+    tainted = next((e for e in found if isinstance(e, DeliveryUncertain)), found[0] if found else None)
+    if tainted is None or isinstance(outcome.error, TrialTimeoutError | RunTimeoutError):
+        return outcome
+    if isinstance(outcome.error, InfrastructureError) and not isinstance(tainted, DeliveryUncertain):
+        return outcome
+    # Neither is there a finished conversation that could be evaluated later.
+    outcome.reward, outcome.simulation, outcome.user_fault = None, None, None
+    outcome.error, outcome.termination_reason = tainted, "infrastructure_error"
+    return outcome
+
+
+def reason_to_repeat(
+    outcome: Outcome,
+    abandoned: Abandoned,
+    settings: Settings,
+    cancel: threading.Event,
+    deadline: float | None,
+) -> str:
+    """Return why to repeat the conversation, after a pause; empty where it is not to be repeated.
+
+    :param deadline: when the trial's time is up, by the monotonic clock.
+    """
+    error, fault = outcome.error, outcome.user_fault
+    if cancel.is_set():
+        return ""
+    if isinstance(error, DeliveryUncertain):
+        return error.reason if _deliver_again(error, abandoned, settings, cancel, deadline) else ""
+    # A cassette has one conversation.
+    if error is not None or fault is None or settings.replay or len(abandoned.faults) >= settings.user_retry:
+        return ""
+    if fault.kind == "not_understood":
+        # A script has no seed: it would understand no more.
+        return ""
+    return f"user at fault: {fault.kind}" if deadline is None or time.monotonic() < deadline else ""
+
+
+def _deliver_again(
+    error: DeliveryUncertain,
+    abandoned: Abandoned,
+    settings: Settings,
+    cancel: threading.Event,
+    deadline: float | None,
+) -> bool:
+    """Return whether to try again, after a pause; else complete the error."""
+    count = len(abandoned.reasons)
+    if count >= settings.redeliver:
+        error.args = (f"{error}; {_given_up(error, abandoned, settings)}",)
+        return False
+    pause = _PAUSE.delay(1 + _STEPS * count, error.retry_after, random.random)
+    left = min(settings.timeout, deadline - time.monotonic() if deadline is not None else math.inf)
+    if pause >= left:
+        error.args = (
+            f"{error}; before the conversation could be run again {pause:.0f} s would have to pass, and there are "
+            f"{max(left, 0):.0f} s (--a2a-timeout, --a2a-trial-timeout); try again later",
+        )
+        return False
+    return not cancel.wait(pause)
+
+
+def _given_up(error: DeliveryUncertain, abandoned: Abandoned, settings: Settings) -> str:
+    remedy = "see what answers between here and the agent, or raise redeliver"
+    if not abandoned.reasons:
+        return f"the conversation was not run again (--a2a-set redeliver={settings.redeliver}); {remedy}"
+    every = ", ".join((*abandoned.reasons, error.reason))
+    return f"the conversation was run {len(abandoned.reasons) + 1} times, and none came to its end ({every}); {remedy}"

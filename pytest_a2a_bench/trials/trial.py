@@ -18,17 +18,27 @@ from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,
     ConfigurationError,
+    DeliveryUncertain,
     EvaluatorError,
     InfrastructureError,
     MissingExtraError,
     PrerequisiteMissingError,
 )
-from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult, TrialStatus
+from pytest_a2a_bench.model import (
+    Briefing,
+    Event,
+    Party,
+    ProtocolMetrics,
+    TrialKey,
+    TrialResult,
+    TrialStatus,
+    Usage,
+    UserFault,
+)
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.model.parties import with_abandoned
 from pytest_a2a_bench.tool_door.check import place_of
 from pytest_a2a_bench.tracing import NO_SPAN, Span
-from pytest_a2a_bench.trials.redelivery import Abandoned, Evaluated
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
@@ -60,6 +70,50 @@ class Client:
     further: tuple[FurtherAgent, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     prepare: Prepare | None = None
+
+
+@dataclass(slots=True)
+class Abandoned:
+    """What the conversations of a trial that came to nothing leave behind.
+
+    :param reasons: why those were given up in which a message may have arrived or not.
+    :param faults: what the user did wrong in the others.
+    :param metrics: their requests, which were made and paid for like all others; those of further agents are in
+        ``parties``.
+    """
+
+    reasons: tuple[str, ...] = ()
+    faults: tuple[UserFault, ...] = ()
+    metrics: tuple[ProtocolMetrics, ...] = ()
+    agent_usage: Usage = field(default_factory=Usage)
+    user_usage: Usage = field(default_factory=Usage)
+    parties: tuple[Party, ...] = ()
+
+    def add(self, outcome: Outcome, session: AgentSession, parties: tuple[Party, ...] = ()) -> None:
+        """Take in one more."""
+        if isinstance(outcome.error, DeliveryUncertain):
+            self.reasons += (outcome.error.reason,)
+        elif outcome.user_fault is not None:
+            self.faults += (outcome.user_fault,)
+        self.metrics += tuple(session.metrics)
+        self.agent_usage = self.agent_usage + outcome.agent_usage
+        self.user_usage = self.user_usage + outcome.user_usage
+        self.parties = with_abandoned(parties, self.parties)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A conversation that was evaluated and is run again for its user: the trial's, if the next comes to nothing.
+
+    :param seed: of its user.
+    :param tape: what it was recorded on.
+    """
+
+    outcome: Outcome
+    session: AgentSession
+    parties: tuple[Party, ...]
+    seed: int
+    tape: Tape | None = None
 
 
 class Trial:

@@ -29,7 +29,6 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import Part, Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.trials import redelivery
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.observers import Taped
 from pytest_a2a_bench.trials.runner import Runner
@@ -93,7 +92,7 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
         **options: Any,
     ) -> list[TrialResult]:
         used = benchmark or Counting()
-        monkeypatch.setattr(redelivery, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
+        monkeypatch.setattr(runner_module, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
         monkeypatch.setattr(runner_module, "get_benchmark", lambda name: used)
         agent.executor.received.clear()
         is_grpc = transport == "grpc"

@@ -12,7 +12,7 @@ from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
-from pytest_a2a_bench.trials import redelivery
+from pytest_a2a_bench.trials import runner
 
 LINE = "2 conversations were run again, because a message may have arrived or not (redeliver): "
 
@@ -20,7 +20,7 @@ LINE = "2 conversations were run again, because a message may have arrived or no
 @pytest.fixture(autouse=True)
 def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok lost gone")
-    monkeypatch.setattr(redelivery, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
+    monkeypatch.setattr(runner, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])

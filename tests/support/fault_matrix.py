@@ -26,7 +26,7 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.trials import redelivery
+from pytest_a2a_bench.trials import runner
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanations" / "reliability.md"
 COLUMNS = [(t, p) for t in ("jsonrpc", "rest", "grpc") for p in ("1.0", "0.3")]
@@ -185,7 +185,7 @@ def try_cell(cell: Cell) -> Tried:
         usual = reference(name)
         with tempfile.TemporaryDirectory() as folder, harried(cell.rates, cell.agent(name), kinds=cell.kinds) as agent:
             # Only how long is waited is another than a user's: milliseconds instead of up to half a minute.
-            with mock.patch.object(redelivery, "_PAUSE", RetryPolicy(base=0.01, maximum=0.1)):
+            with mock.patch.object(runner, "_PAUSE", RetryPolicy(base=0.01, maximum=0.1)):
                 results = run_against(agent.url, cell.settings, keys(times), Path(folder))
             harm += [f"{name} {r.key}: {wrong}" for r in results if (wrong := _wrong(r, usual, Path(folder)))]
             harm += [f"no result of {name} {key}" for key in set(keys(times)) - {r.key for r in results}]

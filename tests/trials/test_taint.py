@@ -20,7 +20,8 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, Usage, UserFault
-from pytest_a2a_bench.trials.redelivery import Abandoned, hold_again, refuse_tainted
+from pytest_a2a_bench.trials.runner import reason_to_repeat, refuse_tainted
+from pytest_a2a_bench.trials.trial import Abandoned
 
 UNKNOWN = DeliveryUncertain("lost", reason="HTTP 502")
 LATE = TurnTimeoutError("late")
@@ -60,7 +61,7 @@ def test_a_trial_whose_time_is_up_stays_that() -> None:
 
 def again(error: DeliveryUncertain, count: int = 0, deadline: float | None = None, **options: Any) -> str:
     abandoned = Abandoned(("HTTP 502",) * count)
-    return hold_again(Outcome(error=error), abandoned, Settings(**options), threading.Event(), deadline)
+    return reason_to_repeat(Outcome(error=error), abandoned, Settings(**options), threading.Event(), deadline)
 
 
 def test_so_often_and_no_more() -> None:
@@ -88,9 +89,9 @@ def test_the_second_pause_is_long_enough_for_a_restart(monkeypatch: pytest.Monke
     cancel: Any = SimpleNamespace(is_set=lambda: False, wait=lambda seconds: pauses.append(seconds))
     for count in range(3):
         lost = Outcome(error=DeliveryUncertain("lost"))
-        assert hold_again(lost, Abandoned(("x",) * count), Settings(redeliver=3), cancel, None)
+        assert reason_to_repeat(lost, Abandoned(("x",) * count), Settings(redeliver=3), cancel, None)
     patient = Outcome(error=DeliveryUncertain("lost", retry_after=7))
-    assert hold_again(patient, Abandoned(), Settings(), cancel, None)
+    assert reason_to_repeat(patient, Abandoned(), Settings(), cancel, None)
     first, second, third, asked = pauses
     assert first <= 0.25 < 2 <= second <= 4 < 15 <= third <= 30
     assert asked == 7
@@ -100,7 +101,7 @@ def test_a_run_that_stops_waits_for_nothing() -> None:
     cancel = threading.Event()
     threading.Timer(0.05, cancel.set).start()
     outcome = Outcome(error=DeliveryUncertain("HTTP 503", retry_after=200))
-    assert not hold_again(outcome, Abandoned(), Settings(), cancel, None)
+    assert not reason_to_repeat(outcome, Abandoned(), Settings(), cancel, None)
 
 
 def test_what_was_abandoned_is_accounted_for() -> None:
@@ -122,7 +123,7 @@ def for_its_user(held: int = 0, cancelled: bool = False, deadline: float | None 
     if cancelled:
         cancel.set()
     outcome = Outcome(reward=Reward(0.0), user_fault=FAULT, error=options.pop("error", None))
-    return hold_again(outcome, Abandoned(faults=(FAULT,) * held), Settings(**options), cancel, deadline)
+    return reason_to_repeat(outcome, Abandoned(faults=(FAULT,) * held), Settings(**options), cancel, deadline)
 
 
 def test_a_user_at_fault_is_another_reason_with_a_number_of_its_own() -> None:

@@ -51,7 +51,8 @@ def start_schedule(
     store = Store(run.plan.results)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
     stoppings = {name: _stopping(run, connections[name], name) for name in run.settings.under_test}
-    shared = [*_tracing(run), *_watched(run), Categorized(categories_of(session))]
+    categories = categories_of(session)
+    shared = [*_tracing(run), *_watched(run), *([Categorized(categories)] if categories else [])]
 
     def runner_of(name: str | None) -> Runner:
         connection, settings = connections[name], run.settings.of_agent(name)
