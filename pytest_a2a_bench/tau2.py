@@ -34,7 +34,7 @@ from pytest_a2a_bench.benchmarks.tau2.user_agent import user_class
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 
 __all__ = ["NAME", "USER_NAME", "A2AAgent", "A2AUser", "register", "register_user"]
 

@@ -18,7 +18,7 @@ from pydantic_core.core_schema import DataclassSchema, WithDefaultSchema
 from pytest_a2a_bench import schemas
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.model.results import FURTHER
-from pytest_a2a_bench.results.stored import adapter_of
+from pytest_a2a_bench.results.store import adapter_of
 from pytest_a2a_bench.schemas import FORMS, file_name
 
 Schema = dict[str, Any]

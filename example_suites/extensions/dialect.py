@@ -18,7 +18,7 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 A2A_BENCH_CONTRACT = 1
 HOW = 'To call tools, write lines of the form: CALL name {"argument": "value"}. Else write to the user.'

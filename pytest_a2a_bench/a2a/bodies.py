@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from pytest_a2a_bench.errors import AgentOutcomeError, ProtocolError, ReplyLimitError
 from pytest_a2a_bench.model import DialectFinding
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, is_deeper
 
 _EXCERPT = 200
 

@@ -25,11 +25,9 @@ from pytest_a2a_bench.a2a.card import (
     parse_card,
 )
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
-from pytest_a2a_bench.a2a.pace import Pace
-from pytest_a2a_bench.a2a.requests import RequestRecord, Tape, Wire
+from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest, JsonRpcWire, RestWire
+from pytest_a2a_bench.a2a.requests import Pace, RequestRecord, Tape, Wire
 from pytest_a2a_bench.a2a.session import AgentSession
-from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AuthenticationError,

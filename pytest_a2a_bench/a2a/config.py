@@ -13,7 +13,7 @@ from typing import Any
 from pytest_a2a_bench.a2a.network import USUAL, Network, read_variable
 from pytest_a2a_bench.config.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors, raise_errors
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.secret import KNOWN, KnownSecret, Secret, SecretUrl, in_url
 

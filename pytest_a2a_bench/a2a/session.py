@@ -18,8 +18,7 @@ from pytest_a2a_bench.a2a.bodies import ended_by
 from pytest_a2a_bench.a2a.card import AgentCard
 from pytest_a2a_bench.a2a.codec import TERMINAL, HistoryEntry, OutMessage, texts_sent
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.pace import Pace
-from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests, Tape, Wire, unasked, uncertain
+from pytest_a2a_bench.a2a.requests import RAW_LIMIT, Pace, RequestRecord, Requests, Tape, Wire, unasked, uncertain
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_events
 from pytest_a2a_bench.errors import (
     A2ABenchError,

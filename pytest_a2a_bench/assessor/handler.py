@@ -39,7 +39,7 @@ from pytest_a2a_bench.agents.card import write_card
 from pytest_a2a_bench.assessor.gateway import BODY
 from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.webhooks import VERSION, KnownUser
-from pytest_a2a_bench.model.json_object import json_object
+from pytest_a2a_bench.model.keys import json_object
 
 VERSIONS = ("1.0", "0.3")
 

@@ -35,7 +35,7 @@ from pytest_a2a_bench.config.settings import (
 )
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.results.stored import described
+from pytest_a2a_bench.results.store import described
 
 Form = Literal["agentbeats", "tagged", "flat"]
 Evaluation = Literal["tau2", "crmarena", "conformance"]

@@ -12,7 +12,7 @@ from pytest_a2a_bench.dialects.auto import NATIVE
 from pytest_a2a_bench.dialects.base import DecodedReply, Dialect
 from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError
 from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, Part, ToolCall, Usage
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import one_line
 
 _EMPTY = "empty-reply"

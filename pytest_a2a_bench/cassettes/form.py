@@ -12,9 +12,8 @@ from typing import Any
 from pytest_a2a_bench import errors
 from pytest_a2a_bench.a2a.codec import ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.errors import A2ABenchError, CassetteError, InfrastructureError
-from pytest_a2a_bench.model.fields import Count, Seconds, to_plain
-from pytest_a2a_bench.model.keys import KeyText
-from pytest_a2a_bench.results.stored import StoredForm, adapter_of, explain
+from pytest_a2a_bench.model.keys import Count, KeyText, Seconds, to_plain
+from pytest_a2a_bench.results.store import StoredForm, adapter_of, explain
 
 SCHEMA_VERSION = 1
 

@@ -13,8 +13,7 @@ from pytest_a2a_bench.cassettes.tape import RecordingTape, ReplayTape, Tape
 from pytest_a2a_bench.errors import A2ABenchError, CassetteError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.redact import hide_secrets
-from pytest_a2a_bench.results.store import save
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.results.store import StoredForm, save
 from pytest_a2a_bench.secret import dump_json
 
 AGENT = "agent.json"

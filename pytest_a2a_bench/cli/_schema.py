@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from pytest_a2a_bench import schemas
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.results.stored import JSON_FILE
+from pytest_a2a_bench.results.store import JSON_FILE
 from pytest_a2a_bench.schemas import FORMS
 
 _MOST = 5

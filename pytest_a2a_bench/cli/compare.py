@@ -19,7 +19,7 @@ from pytest_a2a_bench.cli import _history
 from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.config.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.reports import verdict
+from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import load
 from pytest_a2a_bench.results.compare import compare, judge_drop, passes_at_worst
@@ -90,7 +90,7 @@ def run(namespace: Namespace) -> int:
 
 def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
-    for line in verdict.comparison_lines(comparison, width):
+    for line in summary.comparison_lines(comparison, width):
         print(line)
     print(f"verdict: {outcome} (allowed drop {allowed:g})")
     group = comparison.overall

@@ -3,7 +3,7 @@
 ``--write-baseline FILE`` keeps the results of one or more runs for later gates to compare with; ``--rescore`` evaluates
 the stored conversations again and shows which rewards change (exit code 1 if some do, 2 if some cannot be evaluated).
 Settings come from the command line, the environment or the project's pyproject.toml, as in pytest. What tests assert
-beside success is not known here: trials that no gate counts must all succeed. It writes verdict.json. Exit code 0 if
+beside success is not known here: trials that no gate counts must all succeed. It writes summary.json. Exit code 0 if
 the run passes, 1 if it does not, 2 for wrong settings.
 """
 
@@ -23,7 +23,7 @@ from pytest_a2a_bench.cli._results import configured_results, results_directory
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.reports import diagnosis, verdict
+from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.gates import files
@@ -178,13 +178,13 @@ def _decided(
 
 def _print(found: Verdict, trials: Trials, directory: Path) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
-    for line in verdict.gate_lines(found, width):
+    for line in summary.gate_lines(found, width):
         print(line)
     if found.comparison is not None:
-        for line in verdict.comparison_lines(found.comparison, width):
+        for line in summary.comparison_lines(found.comparison, width):
             print(line)
     for one in found.agents:
-        for line in verdict.agent_lines(one, width):
+        for line in summary.agent_lines(one, width):
             print(line)
     if found.errors:
         print(f"{count(found.errors, 'trial')} could not be evaluated, so this run does not pass")

@@ -135,7 +135,7 @@ def read_errors(text: str) -> int | float:
 def read_reply_limits(text: str) -> dict[str, float]:
     """Read ``calls=64,bytes=16M``: the bounds of one reply by name, without those that are what they are anyway."""
     # The vocabulary is loaded where something is asked; this module in every pytest run.
-    from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST
+    from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, LARGEST
 
     if text.strip().lower() == "default":
         return {}

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.finding import ACTS, CARD, FOUND, CheckResult, Exchange, Finding
-from pytest_a2a_bench.model.json_object import json_object
+from pytest_a2a_bench.model.keys import json_object
 
 Key = tuple[Any, ...]
 

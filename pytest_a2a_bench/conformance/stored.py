@@ -9,8 +9,8 @@ from typing import Any
 from pytest_a2a_bench.conformance import report
 from pytest_a2a_bench.conformance.finding import Finding, Level
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model.fields import Count, Seconds
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.model.keys import Count, Seconds
+from pytest_a2a_bench.results.store import StoredForm
 
 
 @dataclass(frozen=True, slots=True)

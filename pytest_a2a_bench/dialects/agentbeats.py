@@ -23,7 +23,7 @@ from pytest_a2a_bench.dialects.serialization import (
     tools_to_text,
 )
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 LIST_LINE = "Here's a list of tools you can use"
 """How the line begins by which agents find the tools."""

@@ -16,7 +16,7 @@ from pytest_a2a_bench.dialects.reading import Rules, read_reply
 from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, ToolCallDialect
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing, Part, ToolSpec
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, Part, ToolCall, ToolSpec
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_a2a_bench.dialects.json_blocks import BROKEN, Block, Span, around, leave, parse_json, starting_at
 from pytest_a2a_bench.model import ToolCall
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, is_deeper
 
 Shape = Literal["wrapped", "bare", "kwargs", "tagged", "listed", "message", "foreign"]
 """How a call was written.

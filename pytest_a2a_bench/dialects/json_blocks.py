@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, MAX_DEPTH, CpuAllowance, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, MAX_DEPTH, CpuAllowance, is_deeper
 
 MAX_TEXT: Final = 1_000_000
 """Characters of one text in which calls are looked for."""

@@ -36,7 +36,7 @@ from pytest_a2a_bench.dialects.scan import (
     waits_for_user,
 )
 from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
 _MAX_FINDINGS = 5
 

@@ -21,7 +21,7 @@ from pytest_a2a_bench.dialects.json_blocks import (
     leave,
     starting_at,
 )
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, CpuAllowance
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, CpuAllowance
 
 RAW_LIMIT = 2_000
 """Characters of an unreadable call that a finding keeps."""

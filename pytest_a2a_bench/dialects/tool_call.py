@@ -20,7 +20,7 @@ from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.dialects.reading import Rules, read_reply
 from pytest_a2a_bench.dialects.serialization import call_to_json, read_said, show_said, tools_from_json, tools_to_text
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolAccess, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 _OPEN, _CLOSE = "<available_tools>", "</available_tools>"
 _SERVER, _SERVER_END = "<mcp_server>", "</mcp_server>"

@@ -23,13 +23,14 @@ from pytest_a2a_bench.model.messages import (
 from pytest_a2a_bench.model.metrics import (
     Cost,
     MetricsAggregate,
+    Party,
+    PartyRole,
     ProtocolMetrics,
     Usage,
     dollars,
     percentile,
     sum_usage,
 )
-from pytest_a2a_bench.model.parties import Party, PartyRole
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,

@@ -8,19 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
-from pytest_a2a_bench.model.keys import TrialKey
+from pytest_a2a_bench.model.keys import Finite, Seconds, TrialKey, to_plain
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
 from pytest_a2a_bench.model.metrics import (
     Cost,
     MetricsAggregate,
+    Party,
     ProtocolMetrics,
     Usage,
     add_known,
     percentile,
     sum_usage,
 )
-from pytest_a2a_bench.model.parties import Party
 
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""

@@ -37,7 +37,7 @@ from pytest_a2a_bench.errors import (
     TransportError,
 )
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.model.bounds import LARGEST, Bounds
+from pytest_a2a_bench.model.messages import LARGEST, Bounds
 from pytest_a2a_bench.platforms.parties import Party
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise

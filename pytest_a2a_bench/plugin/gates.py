@@ -18,7 +18,7 @@ from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, say, was_not_run
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.reports import diagnosis, verdict
+from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.gates import files
@@ -307,19 +307,19 @@ class Gatekeeper:
 
     def _lines(self, width: int, excused: list[Any]) -> Iterator[str]:
         assert self.verdict is not None
-        yield from verdict.gate_lines(self.verdict, width)
+        yield from summary.gate_lines(self.verdict, width)
         if self.verdict.errors:
             were = "was" if self.verdict.errors == 1 else "were"
             ran = "could not be evaluated" + (f" or {were} not run" if self._stopped else "")
             yield f"{count(self.verdict.errors, 'trial')} {ran}, so this run does not pass"
         if self.config.get_verbosity() >= 0:
             if self.verdict.comparison is not None:
-                yield from verdict.comparison_lines(self.verdict.comparison, width)
+                yield from summary.comparison_lines(self.verdict.comparison, width)
             for found in self.verdict.agents:
-                yield from verdict.agent_lines(found, width)
+                yield from summary.agent_lines(found, width)
             if excused:
                 yield f"missed ({len(excused)}; --a2a-missed runs these again):"
-                yield from verdict.missed_lines(self.reporting.results(), _marks(excused), width)
+                yield from summary.missed_lines(self.reporting.results(), _marks(excused), width)
 
     def _quarantine_lines(self) -> Iterator[str]:
         entries, results = self.run.plan.quarantine, self.reporting.results()

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pytest_a2a_bench.model.fields import Finite, Seconds
-from pytest_a2a_bench.results.store import StoreError, save
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.model.keys import Finite, Seconds
+from pytest_a2a_bench.results.store import StoredForm, StoreError, save
 from pytest_a2a_bench.secret import dump_json
 
 NAME = "assessment.json"

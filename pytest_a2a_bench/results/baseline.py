@@ -26,11 +26,10 @@ from typing import Annotated, Any, Literal
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult, dollars
-from pytest_a2a_bench.model.fields import Finite, Limits
+from pytest_a2a_bench.model.keys import Finite, Limits
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.results.store import Store, StoredForm, StoreError
 
 SCHEMA = "a2a-bench/baseline"
 SCHEMA_VERSION = 1

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolReturned, TrialKey, Turn, UserSaid
-from pytest_a2a_bench.results.stored import adapter_of
+from pytest_a2a_bench.results.store import adapter_of
 from pytest_a2a_bench.secret import KNOWN
 
 NAME = "live"

@@ -17,7 +17,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from pytest_a2a_bench.model.json_object import json_object
+from pytest_a2a_bench.model.keys import json_object
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.remote import Place
 from pytest_a2a_bench.results.store import StoreError, is_alive, start_of

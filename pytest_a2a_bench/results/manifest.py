@@ -18,8 +18,7 @@ from typing import Any, get_args
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
-from pytest_a2a_bench.results.store import Store, StoreError, save
-from pytest_a2a_bench.results.stored import StoredForm, explain
+from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
 from pytest_a2a_bench.secret import dump_json
 
 SCHEMA_VERSION = 1

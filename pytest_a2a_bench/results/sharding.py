@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model.fields import Seconds
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.model.keys import Seconds
+from pytest_a2a_bench.results.store import StoredForm
 
 
 def members(names: Sequence[str], seconds: Mapping[str, float], shard: Shard) -> set[str]:

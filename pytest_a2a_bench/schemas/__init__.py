@@ -18,8 +18,7 @@ from pytest_a2a_bench.results.baseline import BASELINE
 from pytest_a2a_bench.results.gates.files import VERDICT
 from pytest_a2a_bench.results.history import HISTORY
 from pytest_a2a_bench.results.manifest import RUN
-from pytest_a2a_bench.results.store import TRIAL
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.results.store import TRIAL, StoredForm
 from pytest_a2a_bench.trials.stopping import OPENED, SETTLED
 
 FORMS: Mapping[str, StoredForm[Any]] = {

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.dialects.reading import limit_finding, restore_call
 from pytest_a2a_bench.errors import AgentOutcomeError
 from pytest_a2a_bench.model import DialectFinding, ToolAccess, ToolCall, ToolSpec
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, is_deeper
 
 OVER = "The conversation is over: nothing more is carried out. End your turn."
 OVER_META = "a2a-bench/over"

@@ -33,7 +33,7 @@ from pytest_a2a_bench.a2a.bodies import Meter
 from pytest_a2a_bench.a2a.network import BindAddress, authority, family
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, ReplyLimitError
 from pytest_a2a_bench.model import ToolAccess
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.secret import KNOWN, KnownSecret
 from pytest_a2a_bench.tool_door.desk import OVER_META, Answer, Desk

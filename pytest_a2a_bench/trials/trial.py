@@ -35,8 +35,8 @@ from pytest_a2a_bench.model import (
     Usage,
     UserFault,
 )
-from pytest_a2a_bench.model.bounds import Bounds
-from pytest_a2a_bench.model.parties import with_abandoned
+from pytest_a2a_bench.model.messages import Bounds
+from pytest_a2a_bench.model.metrics import with_abandoned
 from pytest_a2a_bench.tool_door.check import place_of
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 

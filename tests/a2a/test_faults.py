@@ -36,7 +36,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 
 Connect = Callable[..., AgentConnection]
 Serve = Callable[..., RawAgent]

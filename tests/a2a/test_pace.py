@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.a2a.pace import Pace
+from pytest_a2a_bench.a2a.requests import Pace
 from pytest_a2a_bench.config.values import read_pace
 
 

@@ -17,7 +17,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.errors import AgentOutcomeError, CardError, ProtocolError
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 
 Connect = Callable[..., AgentConnection]
 

@@ -9,8 +9,8 @@ import pytest
 from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.pace import Pace
 from pytest_a2a_bench.a2a.requests import (
+    Pace,
     Requests,
     RetryPolicy,
     is_repeatable,

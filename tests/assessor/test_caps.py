@@ -18,7 +18,7 @@ from pytest_a2a_bench.a2a import client
 from pytest_a2a_bench.assessor import executor, protocol, queue
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
 
 
 def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Request], bytes]:

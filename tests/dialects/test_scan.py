@@ -14,7 +14,7 @@ from one_test import in_one_test
 from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, find_blocks, parse_json
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT, scan_text
 from pytest_a2a_bench.model import ToolCall
-from pytest_a2a_bench.model.bounds import MAX_DEPTH
+from pytest_a2a_bench.model.messages import MAX_DEPTH
 
 KNOWN = frozenset({"get_user", "book"})
 CALL = '{"name": "get_user", "arguments": {"id": "u1"}}'

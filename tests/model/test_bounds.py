@@ -20,7 +20,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import merge_calls
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.results.fingerprint import fingerprint
 
 BOOK = [ToolSpec("book")]

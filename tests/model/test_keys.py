@@ -8,7 +8,7 @@ from made_trials import made_trial
 
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import numbered
-from pytest_a2a_bench.reports import diagnosis, verdict
+from pytest_a2a_bench.reports import diagnosis, summary
 
 
 def missed(*keys: str) -> list[TrialResult]:
@@ -34,7 +34,7 @@ def test_tasks_of_one_number_in_two_domains_are_two() -> None:
 def test_a_list_of_misses_breaks_between_tasks_only() -> None:
     trials = missed(*(f"made/even/{number}#0" for number in range(30)))
 
-    lines = list(verdict.missed_lines(trials, {str(trial.key): "" for trial in trials}, 40))
+    lines = list(summary.missed_lines(trials, {str(trial.key): "" for trial in trials}, 40))
 
     assert lines[0].startswith("  made/even: 0 0/1, 1 0/1, 2 0/1")
     assert all(line.strip().removesuffix(",").endswith("0/1") and len(line) <= 40 for line in lines)

@@ -24,7 +24,7 @@ from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.model.fields import to_plain
+from pytest_a2a_bench.model.keys import to_plain
 from pytest_a2a_bench.results.store import Store
 
 MOST = 20

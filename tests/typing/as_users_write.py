@@ -48,7 +48,7 @@ from pytest_a2a_bench.conformance.finding import Finding, Requirement
 from pytest_a2a_bench.dialects import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.errors import LLMError, OwnFunctionError
 from pytest_a2a_bench.model import AgentSaid, Event, RewardCheck
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.reports.contents import Contents
 
 # --- tests of one's own -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, Block, find_
 from pytest_a2a_bench.dialects.reading import cut_parts, too_deep, too_slow
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
 ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
 """Dialects that can say nothing but a query and an answer: for the tasks about an org."""

@@ -53,7 +53,7 @@ from pytest_a2a_bench.errors import (
     JudgeMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, TrialResult, Usage
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"

@@ -44,7 +44,7 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 _QUESTION = "\n\n# Question\n"
 _UNREADABLE = "Your last reply could not be read as a query or an answer; nothing was done with it.\n\n"

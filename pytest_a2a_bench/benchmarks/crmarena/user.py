@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.model_user import BEGIN, STOP
 from pytest_a2a_bench.benchmarks.participants import Seat, blamed, trouble
 from pytest_a2a_bench.model import Briefing, UserSaid
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 
 _MAX_PIECES = 3
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[\"'(]?[A-Z0-9])")

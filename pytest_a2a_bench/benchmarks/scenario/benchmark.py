@@ -37,7 +37,7 @@ from pytest_a2a_bench.model import (
     Usage,
     UserSaid,
 )
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.redact import one_line
 
 _CALLS = 50

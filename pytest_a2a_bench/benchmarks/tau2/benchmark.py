@@ -42,7 +42,7 @@ from pytest_a2a_bench.errors import (
     PrerequisiteMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 
 _OF_THE_AGENT = ("agent_error", "too_many_errors")
 """Ends that are the agent's, whatever its user understood."""

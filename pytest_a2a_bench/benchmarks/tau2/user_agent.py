@@ -17,7 +17,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import PartyError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Turn, UserSaid
-from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.model.messages import Bounds
 
 _HOW = """\
 <how_this_conversation_reaches_you>

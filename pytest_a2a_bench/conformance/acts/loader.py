@@ -25,7 +25,7 @@ from pytest_a2a_bench.conformance.acts.values import references
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.results.stored import described
+from pytest_a2a_bench.results.store import described
 
 Content = TypeVar("Content", bound=Form)
 Place = tuple[str | int, ...]

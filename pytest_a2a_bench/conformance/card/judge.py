@@ -15,7 +15,7 @@ from pytest_a2a_bench.conformance.card.schema import check_shape, normalise
 from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS, check_signatures
 from pytest_a2a_bench.conformance.card.urls import PlainHttp
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
-from pytest_a2a_bench.model.bounds import is_deeper
+from pytest_a2a_bench.model.messages import is_deeper
 
 # -- how it was served --
 

@@ -13,16 +13,13 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.model.fields import Count, Finite, Seconds
-from pytest_a2a_bench.model.json_object import json_object
-from pytest_a2a_bench.model.keys import KeyText
+from pytest_a2a_bench.model.keys import Count, Finite, KeyText, Seconds, json_object
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.gates.quarantine import QUARANTINE, Quarantined
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
-from pytest_a2a_bench.results.store import write_atomically
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.results.store import StoredForm, write_atomically
 from pytest_a2a_bench.secret import dump_json
 
 VERDICT_FILE = "verdict.json"

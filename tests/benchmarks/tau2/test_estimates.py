@@ -26,7 +26,7 @@ from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import records, sections
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.gates.ceilings import judge_ceilings
+from pytest_a2a_bench.results.gates.judge import judge_ceilings
 from pytest_a2a_bench.results.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.progress import Progress

@@ -15,8 +15,8 @@ from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score, normali
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.errors import EvaluatorError, JudgeMissingError, LLMError
 from pytest_a2a_bench.model import Reward, ToolCall, Turn
-from pytest_a2a_bench.model.fields import to_plain
-from pytest_a2a_bench.results.stored import adapter_of
+from pytest_a2a_bench.model.keys import to_plain
+from pytest_a2a_bench.results.store import adapter_of
 
 USER = "005Mn0000000byqIAA"
 
