@@ -18,7 +18,7 @@ from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import NEVER, Sql
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectChildren, SelectField
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import error_position, parse_find
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, RecordCompiler
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope, field_sql
@@ -63,7 +63,7 @@ def _compile_object(query: Query, text: str, schema: OrgSchema, today: date, exp
     sobject = schema.object(query.source.names[0])
     if sobject is None:
         raise no_such_object(text, query.source.position, query.source.text)
-    if any(isinstance(item, SelectChildren) for item in query.select):
+    if any(isinstance(item, Query) for item in query.select):
         # Salesforce returns flat records from a search.
         raise refuse("MALFORMED_SEARCH", text, query.position, "Child subqueries are not allowed in RETURNING")
     scope = Scope(schema, text, sobject)

@@ -21,11 +21,8 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     Condition,
     Expression,
     Junction,
-    Membership,
-    Negation,
     Path,
     Query,
-    RelativeDate,
     SelectField,
     SemiJoin,
     Value,
@@ -59,34 +56,23 @@ class ConditionCompiler:
         if isinstance(condition, Junction):
             # Salesforce allows semi-joins beside each other, and not below OR or NOT.
             still_top = top and condition.operator == "AND"
-            parts = _merge(condition)
-            return join(condition.operator, [self.compile(each, top=still_top) for each in parts])
-        if isinstance(condition, Negation):
-            inner = self.compile(condition.condition, top=False)
-            # A comparison with null is false on Salesforce, so its negation is true; in SQL both would be NULL.
-            return Sql(f"NOT IFNULL({inner.text}, 0)", inner.parameters)
+            parts = [self.compile(each, top=still_top) for each in _merge(condition)]
+            if condition.operator == "NOT":
+                return _negate(parts[0])
+            return join(condition.operator, parts)
         if isinstance(condition, SemiJoin):
             return self._semi_join(condition, top)
-        operand = self._filterable(condition.left)
-        if isinstance(condition, Membership):
-            if is_distance(condition.left):
-                raise self.scope.refuse(operand.position, "The DISTANCE function only supports the operators < and >")
-            negated = condition.operator in ("NOT IN", "EXCLUDES")
-            # INCLUDES and EXCLUDES.
-            if condition.operator.endswith("CLUDES"):
-                return includes(self.scope, operand, condition.values, negated)
-            return member(self.scope, operand, condition.values, negated, self.today)
-        if is_distance(condition.left) and condition.operator not in ("<", ">"):
-            text = "The DISTANCE function only supports the operators < and >"
-            raise self.scope.refuse(operand.position, text)
-        return compare(self.scope, operand, condition.operator, condition.value, self.today)
-
-    def _filterable(self, expression: Expression) -> Operand:
-        operand = self.operand(expression)
+        operand, operator, values = self.operand(condition.left), condition.operator, condition.values
         if operand.type == "longtext":
             text = f"field '{operand.name}' can not be filtered in a query call"
             raise self.scope.refuse(operand.position, text, "INVALID_FIELD")
-        return operand
+        if is_distance(condition.left) and operator not in ("<", ">"):
+            raise self.scope.refuse(operand.position, "The DISTANCE function only supports the operators < and >")
+        if operator in ("INCLUDES", "EXCLUDES"):
+            return includes(self.scope, operand, values, operator == "EXCLUDES")
+        if operator in ("IN", "NOT IN"):
+            return member(self.scope, operand, values, operator == "NOT IN", self.today)
+        return compare(self.scope, operand, operator, values[0], self.today)
 
     def _semi_join(self, condition: SemiJoin, top: bool) -> Sql:
         self._check_place(condition, top)
@@ -156,7 +142,7 @@ def _merge(junction: Junction) -> Sequence[Condition]:
             lists.setdefault(tuple(name.lower() for name in each.left.names), []).append(each)
         else:
             rest.append(each)
-    merged = [Membership(each[0].left, "IN", tuple(c.value for c in each)) for each in lists.values()]
+    merged = [Comparison(each[0].left, "IN", tuple(c.values[0] for c in each)) for each in lists.values()]
     return [*merged, *rest]
 
 
@@ -303,10 +289,10 @@ def _members(operand: Operand, values: Sequence[Any], negated: bool) -> Sql:
 
 def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[str, str]:
     """Return the first stored value that a date literal means, and the first one after it (or the same)."""
-    if isinstance(value.value, RelativeDate):
+    if isinstance(value.value, tuple):
         try:
             # Years before 1 and after 9999 have no date.
-            first, end = date_range(value.value.name, value.value.number, today)
+            first, end = date_range(*value.value, today)
         except OverflowError:
             text = f"Invalid date: {value.text}"
             raise scope.refuse(value.position, text, "INVALID_QUERY_FILTER_OPERATOR") from None
@@ -363,15 +349,18 @@ def _is_simple(value: Value) -> bool:
 def _with_null(operand: Operand, listed: Sql, null: bool, negated: bool) -> Sql:
     if not null:
         return listed
-    if negated:
-        return Sql(f"({operand.sql} IS NOT NULL AND {listed.text})", listed.parameters)
-    return Sql(f"({operand.sql} IS NULL OR {listed.text})", listed.parameters)
+    is_null = "IS NOT NULL AND" if negated else "IS NULL OR"
+    return Sql(f"({operand.sql} {is_null} {listed.text})", listed.parameters)
 
 
 def _any_of(parts: list[Sql], negated: bool) -> Sql:
     joined = join("OR", parts)
-    # Not null where nothing is known: see the head of this module.
-    return Sql(f"NOT IFNULL({joined.text}, 0)", joined.parameters) if negated else joined
+    return _negate(joined) if negated else joined
+
+
+def _negate(condition: Sql) -> Sql:
+    # A comparison with null is false on Salesforce, so its negation is true; in SQL both would be NULL.
+    return Sql(f"NOT IFNULL({condition.text}, 0)", condition.parameters)
 
 
 def join(operator: str, parts: list[Sql]) -> Sql:

@@ -33,7 +33,7 @@ MOST_SUBTOTALS = 3
 
 def is_grouped(query: Query) -> bool:
     """Return whether a query asks for groups rather than records."""
-    return query.group is not None or any(
+    return bool(query.group) or any(
         isinstance(item, SelectField) and _has_aggregate(item.expression) for item in query.select
     )
 
@@ -60,8 +60,8 @@ class GroupCompiler:
 
         :raises OrgError: for whatever Salesforce would refuse.
         """
-        if self.query.group is not None:
-            self._groups = [self._group(each) for each in self.query.group.expressions]
+        if self.query.group:
+            self._groups = [self._group(each) for each in self.query.group]
         # Salesforce refuses this, and agents learn from the refusal.
         elif self.query.limit is not None and not self._is_count():
             text = "Non-grouped query that uses overall aggregate functions cannot also use LIMIT"
@@ -125,7 +125,7 @@ class GroupCompiler:
         return replace(operand, sql="NULL") if operand.sql in self._over else operand
 
     def _grouping(self, operand: Operand, inner: str) -> Operand:
-        if self.query.group is None or not self.query.group.kind or inner not in {each.sql for each in self._groups}:
+        if not self.query.subtotals or inner not in {each.sql for each in self._groups}:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
         return replace(operand, sql=str(int(inner in self._over)))
 
@@ -154,7 +154,7 @@ class GroupCompiler:
 
     def _subtotals(self) -> list[frozenset[str]]:
         """Return, for each arm of the union, the groups that it sums over; the first sums over none."""
-        kind = self.query.group.kind if self.query.group else ""
+        kind = self.query.subtotals
         keys = [group.sql for group in self._groups]
         if not kind:
             return [frozenset()]

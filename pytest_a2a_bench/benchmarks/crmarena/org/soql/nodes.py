@@ -26,68 +26,45 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Distance:
-    """``GEOLOCATION(37.7, -122.4), 'km'``: the arguments of DISTANCE after the field.
-
-    :param place: latitude and longitude in degrees, or another field with a place.
-    :param unit: ``mi`` or ``km``.
-    """
-
-    place: tuple[float, float] | Path
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A function of one field or of another call: ``COUNT(Id)``, ``CALENDAR_YEAR(convertTimezone(CreatedDate))``.
 
     :param name: in capitals.
     :param argument: None for ``COUNT()``.
-    :param distance: the further arguments of ``DISTANCE``.
+    :param place: the other place of ``DISTANCE``: latitude and longitude in degrees, or a field.
+    :param unit: of ``DISTANCE``: ``mi`` or ``km``; empty for other functions.
     """
 
     name: str
     argument: Path | FunctionCall | None
     position: int
-    distance: Distance | None = None
+    place: tuple[float, float] | Path | None = None
+    unit: str = ""
 
 
 Expression = Path | FunctionCall
 
 
 @dataclass(frozen=True, slots=True)
-class RelativeDate:
-    """``TODAY``, ``LAST_N_DAYS:30``.
+class Value:
+    """A literal.
 
-    :param name: in capitals, with ``_N_`` where there is a number.
+    :param value: of ``relative`` dates (``TODAY``, ``LAST_N_DAYS:30``) the word in capitals and the number or None.
+    :param text: as written; strings without quotes and with LIKE's escapes still in.
     """
 
-    name: str
-    number: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A literal; ``text`` is as written, strings without quotes and with LIKE's escapes still in."""
-
     kind: Literal["string", "number", "boolean", "null", "date", "datetime", "relative"]
-    value: str | float | int | bool | date | datetime | RelativeDate | None
+    value: str | float | int | bool | date | datetime | tuple[str, int | None] | None
     text: str
     position: int
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``Amount >= 100``, ``Name LIKE 'A%'``; the operator is one of ``= != < <= > >= LIKE``."""
+    """``Amount >= 100``, ``Status IN ('New', 'Working')``.
 
-    left: Expression
-    operator: str
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """``Status IN ('New', 'Working')``; with ``INCLUDES`` and ``EXCLUDES`` for fields of several values."""
+    :param operator: ``= != < <= > >= LIKE``, which have one value, or ``IN``, ``NOT IN``, ``INCLUDES``, ``EXCLUDES``.
+    """
 
     left: Expression
     operator: str
@@ -105,20 +82,13 @@ class SemiJoin:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """Conditions that all, or any, must hold."""
+    """Conditions that all, or any, must hold; for NOT the one that must not."""
 
-    operator: Literal["AND", "OR"]
+    operator: Literal["AND", "OR", "NOT"]
     conditions: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
-    """A condition that must not hold."""
-
-    condition: Condition
-
-
-Condition = Comparison | Membership | SemiJoin | Junction | Negation
+Condition = Comparison | SemiJoin | Junction
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +108,12 @@ class SelectAll:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectChildren:
-    """``(SELECT Id FROM Contacts)``."""
-
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
 class SelectByType:
     """``TYPEOF What WHEN Opportunity THEN Amount ELSE Name END``."""
 
     relationship: Path
     branches: tuple[tuple[Path, tuple[Path, ...]], ...]
     otherwise: tuple[Path, ...]
-
-
-SelectItem = SelectField | SelectAll | SelectChildren | SelectByType
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,20 +126,13 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
-    """GROUP BY; ``kind`` is empty, ``ROLLUP`` or ``CUBE``."""
-
-    expressions: tuple[Expression, ...]
-    kind: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
-    """A SELECT.
+    """A SELECT. Among the selected items it is a subquery for children.
 
     :param source: the first name after FROM: an object, or in a child subquery a relationship.
     :param aliases: further names in FROM, ``Contact c, c.Account a``: alias in lower case to the path that it
         stands for.
+    :param subtotals: ``ROLLUP``, ``CUBE``, or empty.
     """
 
     select: tuple[SelectItem, ...]
@@ -188,13 +141,16 @@ class Query:
     alias: str | None = None
     aliases: tuple[tuple[str, Path], ...] = ()
     where: Condition | None = None
-    group: Grouping | None = None
+    group: tuple[Expression, ...] = ()
+    subtotals: str = ""
     having: Condition | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
     limit_position: int = 0
     offset: int | None = None
 
+
+SelectItem = SelectField | SelectAll | SelectByType | Query
 
 AGGREGATES = frozenset({"COUNT", "COUNT_DISTINCT", "SUM", "AVG", "MIN", "MAX"})
 DATE_FUNCTIONS = frozenset(
@@ -206,7 +162,6 @@ DATE_FUNCTIONS = frozenset(
 #: Functions that change how a value is shown; here labels, formats, currencies and time zones are the stored ones.
 RENDERINGS = frozenset({"TOLABEL", "FORMAT", "CONVERTCURRENCY", "CONVERTTIMEZONE"})
 FUNCTIONS = AGGREGATES | DATE_FUNCTIONS | RENDERINGS | {"GROUPING", "DISTANCE"}
-
 #: Words that cannot be an alias, because a clause or an operator begins with them.
 RESERVED = frozenset(
     (

@@ -19,20 +19,14 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     RESERVED,
     Comparison,
     Condition,
-    Distance,
     Expression,
     FunctionCall,
-    Grouping,
     Junction,
-    Membership,
-    Negation,
     Order,
     Path,
     Query,
-    RelativeDate,
     SelectAll,
     SelectByType,
-    SelectChildren,
     SelectField,
     SelectItem,
     SemiJoin,
@@ -79,10 +73,10 @@ def _parse(text: str, start: str, code: str) -> Any:
         return _parser().parse(text, start)
     except UnexpectedInput as error:
         raise _explain(text, error, code) from None
-    except _IllegalEscapeError as illegal:
-        row, column = locate(text, illegal.position)
-        raise OrgError(code, f"line {row}:{column - 1} {illegal.text}") from None
     except _RefusedError as refused:
+        if not refused.framed:
+            row, column = locate(text, refused.position)
+            raise OrgError(code, f"line {row}:{column - 1} {refused.text}") from None
         raise refuse(refused.code or code, text, refused.position, refused.text) from None
 
 
@@ -98,17 +92,14 @@ def _check_depth(text: str, code: str) -> None:
 
 
 class _RefusedError(Exception):
-    """A query that the grammar accepts and Salesforce does not; an empty code is the language's own."""
+    """A query that the grammar accepts and Salesforce does not; an empty code is the language's own.
 
-    def __init__(self, position: int | None, text: str, code: str = "") -> None:
+    :param framed: whether the refusal has a frame, or row and column only.
+    """
+
+    def __init__(self, position: int | None, text: str, code: str = "", *, framed: bool = True) -> None:
         super().__init__(text)
-        self.position = position or 0
-        self.text = text
-        self.code = code
-
-
-class _IllegalEscapeError(_RefusedError):
-    """An escape in a string that there is none of, which Salesforce refuses without a frame."""
+        self.position, self.text, self.code, self.framed = position or 0, text, code, framed
 
 
 # The tokens of both languages, to say which one is refused, and whether the text has characters that begin none.
@@ -182,7 +173,7 @@ def _read_string(token: Token) -> str:
         if escaped.lower() in _ESCAPES:
             return _ESCAPES[escaped.lower()]
         at = (token.start_pos or 0) + 1 + match.start()
-        raise _IllegalEscapeError(at, f"Illegal character sequence '\\{escaped}' in string literal")
+        raise _RefusedError(at, f"Illegal character sequence '\\{escaped}' in string literal", framed=False)
 
     return whole_characters(_ESCAPE.sub(read, token[1:-1]))
 
@@ -208,10 +199,18 @@ def _read_degrees(token: Token, most: int) -> float:
 
 def _read_date(token: Token, kind: Any, read: Callable[[str], date]) -> Value:
     try:
-        return Value(kind, read(token), str(token), token.start_pos or 0)
+        return Value(kind, read(token), str(token), _start(token))
     except (ValueError, OverflowError):
         text = f"Invalid {kind}: {token}"
         raise _RefusedError(token.start_pos, text, "INVALID_QUERY_FILTER_OPERATOR") from None
+
+
+def _start(token: Token) -> int:
+    return token.start_pos or 0
+
+
+def _word(token: Token | None) -> str:
+    return "" if token is None else token.upper()
 
 
 @v_args(inline=True)
@@ -224,79 +223,55 @@ class _Builder(Transformer[Token, Any]):
         items: tuple[SelectItem, ...],
         sources: tuple[tuple[Path, str | None], ...],
         where: Condition | None,
-        group: tuple[Grouping | None, Condition | None],
-        order: tuple[Order, ...],
+        group: tuple[tuple[Expression, ...], str, Condition | None],
+        order: tuple[Order, ...] | None,
         limit: tuple[int | None, int],
-        offset: int | None,
+        offset: Token | None,
         *marks: Token,
     ) -> Query:
         (source, alias), *others = sources
         # Without a name of its own the last relationship is the alias.
         aliases = tuple(((name or path.names[-1]).lower(), path) for path, name in others)
-        position = select.start_pos or 0
-        return Query(items, source, position, alias, aliases, where, *group, order, *limit, offset)
+        skipped = _read_offset(offset)
+        return Query(items, source, _start(select), alias, aliases, where, *group, order or (), *limit, skipped)
 
     def select_list(self, *parts: Any) -> tuple[Any, ...]:
         return parts
 
-    paths = branch = sources = expressions = order_keys = values = returning = select_list
-
-    def field(self, expression: Expression, alias: Token | None) -> SelectField:
-        return SelectField(expression, alias and str(alias))
-
-    def children(self, query: Query) -> SelectChildren:
-        return SelectChildren(query)
+    paths = branch = sources = source = expressions = order_keys = values = returning = select_list
+    field = SelectField
 
     def by_type(self, relationship: Path, *branches: Any) -> SelectByType:
-        *chosen, otherwise = branches
-        return SelectByType(relationship, tuple(chosen), otherwise or ())
+        return SelectByType(relationship, branches[:-1], branches[-1] or ())
 
     def all_fields(self, fields: Token, which: Token) -> SelectAll:
-        return SelectAll(which.upper(), fields.start_pos or 0)
+        return SelectAll(which.upper(), _start(fields))
 
-    def source(self, path: Path, alias: Token | None) -> tuple[Path, str | None]:
-        return path, alias and str(alias)
-
-    def where(self, condition: Condition | None) -> Condition | None:
-        return condition
-
-    def group(self, *parts: Any) -> tuple[Grouping | None, Condition | None]:
+    def group(self, *parts: Any) -> tuple[tuple[Expression, ...], str, Condition | None]:
         *kind, expressions, having = parts
-        grouping = Grouping(expressions, kind[-1].upper() if kind and kind[-1] else "") if expressions else None
-        return grouping, having
-
-    def order(self, keys: tuple[Order, ...] | None) -> tuple[Order, ...]:
-        return keys or ()
+        return expressions or (), _word(kind[-1]) if kind else "", having
 
     def limit(self, word: Token | None, count: Token | None) -> tuple[int | None, int]:
-        return (None, 0) if word is None or count is None else (int(count), word.start_pos or 0)
+        return (None, 0) if word is None or count is None else (int(count), _start(word))
 
     def order_key(self, expression: Expression, direction: Token | None, nulls: Token | None) -> Order:
         return Order(expression, _word(direction) == "DESC", _word(nulls) == "LAST")
-
-    def offset(self, count: Token | None) -> int | None:
-        if count is None:
-            return None
-        if int(count) > MOST_SKIPPED:
-            text = f"Maximum SOQL offset allowed is {MOST_SKIPPED}"
-            raise _RefusedError(count.start_pos, text, "NUMBER_OUTSIDE_VALID_RANGE")
-        return int(count)
 
     def all_rows(self, word: Token, rows: Token) -> None:
         # Deleted records are asked for by another resource of the API (queryAll), and in Apex by this clause.
         raise _RefusedError(rows.start_pos, "ALL ROWS not allowed in this context")
 
     def path(self, *names: Token) -> Path:
-        return Path(tuple(map(str, names)), tuple(name.start_pos or 0 for name in names))
+        return Path(tuple(map(str, names)), tuple(map(_start, names)))
 
     def call(self, name: Token, argument: Expression | None) -> FunctionCall:
-        return FunctionCall(name.upper(), argument, name.start_pos or 0)
+        return FunctionCall(name.upper(), argument, _start(name))
 
     def distance(self, name: Token, field: Path, place: tuple[float, float] | Path, unit: Token) -> FunctionCall:
         text = _read_string(unit)
         if text not in ("mi", "km"):
             raise _RefusedError(unit.start_pos, f"Invalid distance unit: {text}. Use mi or km")
-        return FunctionCall("DISTANCE", field, name.start_pos or 0, Distance(place, text))
+        return FunctionCall("DISTANCE", field, _start(name), place, text)
 
     def geolocation(self, latitude: Token, longitude: Token) -> tuple[float, float]:
         return _read_degrees(latitude, 90), _read_degrees(longitude, 180)
@@ -307,38 +282,36 @@ class _Builder(Transformer[Token, Any]):
     def any_of(self, *conditions: Condition) -> Junction:
         return Junction("OR", conditions)
 
-    def negation(self, word: Token, condition: Condition) -> Negation:
-        return Negation(condition)
+    def negation(self, word: Token, condition: Condition) -> Junction:
+        return Junction("NOT", (condition,))
 
-    def comparison(self, left: Expression, operator: Token, value: Value) -> Comparison:
+    def comparison(self, left: Expression, *parts: Any) -> Comparison:
+        *words, values = parts
+        operator = " ".join(map(_word, words))
         # Both spellings of unequal are SOQL's.
-        return Comparison(left, "!=" if operator == "<>" else operator.upper(), value)
+        return Comparison(
+            left, "!=" if operator == "<>" else operator, values if isinstance(values, tuple) else (values,)
+        )
 
-    def membership(self, left: Expression, negated: Token | None, values: tuple[Value, ...]) -> Membership:
-        return Membership(left, "IN" if negated is None else "NOT IN", values)
-
-    def listed(self, left: Expression, operator: Token, values: tuple[Value, ...]) -> Membership:
-        return Membership(left, operator.upper(), values)
-
-    def semi_join(self, left: Expression, negated: Token | None, opening: Token, query: Query) -> SemiJoin:
+    def semi_join(self, left: Expression, negated: Token | None, word: Token, opening: Token, query: Query) -> SemiJoin:
         if not isinstance(left, Path):
             raise _RefusedError(opening.start_pos, "unexpected token: '('")
         return SemiJoin(left, negated is not None, query)
 
     def string(self, token: Token) -> Value:
         text = _read_string(token)
-        return Value("string", text, text, token.start_pos or 0)
+        return Value("string", text, text, _start(token))
 
     def number(self, token: Token) -> Value:
         # The currency of USD5000 is the only one that there is.
         text = token[3:] if token.type == "CURRENCY" else str(token)
-        return Value("number", _read_number(token, text), str(token), token.start_pos or 0)
+        return Value("number", _read_number(token, text), str(token), _start(token))
 
     def boolean(self, token: Token) -> Value:
-        return Value("boolean", token.upper() == "TRUE", str(token), token.start_pos or 0)
+        return Value("boolean", token.upper() == "TRUE", str(token), _start(token))
 
     def null(self, token: Token) -> Value:
-        return Value("null", None, str(token), token.start_pos or 0)
+        return Value("null", None, str(token), _start(token))
 
     def day(self, token: Token) -> Value:
         return _read_date(token, "date", date.fromisoformat)
@@ -349,10 +322,16 @@ class _Builder(Transformer[Token, Any]):
     def relative(self, word: Token, number: Token | None = None) -> Value:
         count = None if number is None else int(number)
         text = str(word) if count is None else f"{word}:{count}"
-        return Value("relative", RelativeDate(word.upper(), count), text, word.start_pos or 0)
+        return Value("relative", (word.upper(), count), text, _start(word))
 
     def find(
-        self, braces: Token, fields: Token | None, returning: tuple[Query, ...] | None, limit: tuple[int | None, int]
+        self,
+        braces: Token,
+        word: Token | None,
+        fields: Token | None,
+        returning: tuple[Query, ...] | None,
+        limit: tuple[int | None, int],
+        *marks: Token,
     ) -> tuple[str, str, tuple[Query, ...], int | None]:
         return braces[1:-1], _word(fields) or "ALL", returning or (), limit[0]
 
@@ -361,11 +340,15 @@ class _Builder(Transformer[Token, Any]):
         if items is None:
             return Query((SelectField(Path(("Id",), source.positions)),), source, source.position)
         where, order, (limit, _), offset = clauses
-        return Query(items, source, source.position, where=where, order=order, limit=limit, offset=offset)
+        skipped = _read_offset(offset)
+        return Query(items, source, source.position, where=where, order=order or (), limit=limit, offset=skipped)
 
 
-def _word(token: Token | None) -> str:
-    return "" if token is None else token.upper()
+def _read_offset(count: Token | None) -> int | None:
+    if count is not None and int(count) > MOST_SKIPPED:
+        text = f"Maximum SOQL offset allowed is {MOST_SKIPPED}"
+        raise _RefusedError(count.start_pos, text, "NUMBER_OUTSIDE_VALID_RANGE")
+    return None if count is None else int(count)
 
 
 def _refuse_category(token: Token) -> Token:

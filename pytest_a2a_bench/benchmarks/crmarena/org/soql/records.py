@@ -18,7 +18,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     Query,
     SelectAll,
     SelectByType,
-    SelectChildren,
     SelectField,
     SelectItem,
 )
@@ -240,7 +239,7 @@ class RecordCompiler:
         return f"SELECT {names}, parent FROM ({inner}) WHERE place > {first}{last} ORDER BY place"
 
     def _select(self, root: RecordShape, item: SelectItem) -> None:
-        if isinstance(item, SelectChildren):
+        if isinstance(item, Query):
             self._select_children(root, item)
         elif isinstance(item, SelectByType):
             self._select_by_type(root, item)
@@ -308,8 +307,7 @@ class RecordCompiler:
             if item.which == "ALL" or each.custom == (item.which == "CUSTOM"):
                 self._select_field(root, SelectField(Path((each.name,), (item.position,))))
 
-    def _select_children(self, root: RecordShape, item: SelectChildren) -> None:
-        inner = item.query
+    def _select_children(self, root: RecordShape, inner: Query) -> None:
         if self.depth + 1 >= DEEPEST_CHILDREN:
             text = (
                 "SOQL statements cannot query aggregate relationships more than 4 levels away from the root entity "

@@ -26,7 +26,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
     DATE_FUNCTIONS,
     RENDERINGS,
-    Distance,
     Expression,
     FunctionCall,
     Path,
@@ -311,8 +310,8 @@ def compile_expression(scope: Scope, expression: Expression, inside: str = "") -
         return scope.resolve(expression)
     if expression.argument is None:
         return Operand("COUNT(*)", "integer", "COUNT()", expression.position, aggregate=True)
-    if expression.distance is not None and isinstance(expression.argument, Path):
-        return _distance(scope, expression, expression.argument, expression.distance)
+    if expression.place is not None and isinstance(expression.argument, Path):
+        return _distance(scope, expression, expression.argument, expression.place)
     inner = compile_expression(scope, expression.argument, expression.name)
     if expression.name == "CONVERTTIMEZONE" and inside not in DATE_FUNCTIONS:
         raise scope.refuse(expression.position, "convertTimezone can only be used inside a date function")
@@ -330,17 +329,14 @@ def compile_expression(scope: Scope, expression: Expression, inside: str = "") -
 
 def is_distance(expression: Expression) -> bool:
     """Return whether an expression is a distance, which has operators and clauses of its own."""
-    return isinstance(expression, FunctionCall) and expression.distance is not None
+    return isinstance(expression, FunctionCall) and expression.place is not None
 
 
-def _distance(scope: Scope, call: FunctionCall, field: Path, distance: Distance) -> Operand:
+def _distance(scope: Scope, call: FunctionCall, field: Path, place: tuple[float, float] | Path) -> Operand:
     latitude, longitude = _coordinates(scope, field)
-    if isinstance(distance.place, Path):
-        other = [each.sql for each in _coordinates(scope, distance.place)]
-    else:
-        # Numbers that the parser has read: no text of the query gets into the SQL.
-        other = [repr(degrees) for degrees in distance.place]
-    sql = f"geo_distance({latitude.sql}, {longitude.sql}, {', '.join(other)}, '{distance.unit}')"
+    # Numbers that the parser has read: no text of the query gets into the SQL.
+    other = [each.sql for each in _coordinates(scope, place)] if isinstance(place, Path) else map(repr, place)
+    sql = f"geo_distance({latitude.sql}, {longitude.sql}, {', '.join(other)}, '{call.unit}')"
     return latitude.function(sql, "number", call.position)
 
 
