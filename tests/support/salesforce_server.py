@@ -1,4 +1,4 @@
-"""A small server that speaks Salesforce's REST API over any org: login, query, pages, search, describe, errors."""
+"""A small server that speaks Salesforce's REST API over any org: login, query, pages, search, errors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 
 PASSWORD = "open sesame"
 TOKEN = "XYZ"
 
-_TYPES = {"text": "string", "longtext": "textarea", "number": "double", "integer": "int"}
 _STATUS = {"INVALID_SESSION_ID": 401, "REQUEST_LIMIT_EXCEEDED": 403, "NOT_FOUND": 404, "SERVER_UNAVAILABLE": 503}
 
 _LOGIN_ANSWER = """<?xml version="1.0" encoding="UTF-8"?>
@@ -90,12 +88,6 @@ class SalesforceServer:
             result = self.org.run(parameters["q"][0])
             envelope = result.envelope()
             return self._paged(envelope) if path == "query" else envelope
-        if path == "sobjects":
-            return {"sobjects": [{"name": each.name} for each in self.org.schema.objects]}
-        if match := re.fullmatch(r"sobjects/(\w+)/describe", path):
-            found = self.org.schema.object(match[1])
-            if found is not None:
-                return describe(found, self.org.schema)
         raise OrgError("NOT_FOUND", "The requested resource does not exist")
 
     def _paged(self, envelope: dict[str, Any]) -> dict[str, Any]:
@@ -119,33 +111,6 @@ class SalesforceServer:
             raise OrgError("INVALID_QUERY_LOCATOR", "invalid query locator")
         records = self._pages.pop(number)
         return self._paged({"totalSize": len(records), "records": records})
-
-
-def describe(sobject: SObject, schema: OrgSchema) -> dict[str, Any]:
-    """Return what Salesforce says of an object, as far as a schema knows it."""
-    children = [
-        {"childSObject": child.name, "field": each.name, "relationshipName": each.children}
-        for child in schema.objects
-        for each in child.fields
-        if each.children and sobject.name in each.refers_to
-    ]
-    fields = [
-        {
-            "name": each.name,
-            "label": each.description,
-            "type": _TYPES.get(each.type, each.type),
-            "length": 32_000 if each.type == "longtext" else 255,
-            "referenceTo": list(each.refers_to),
-            "relationshipName": each.relationship,
-        }
-        for each in sobject.fields
-    ]
-    return {
-        "name": sobject.name,
-        "keyPrefix": sobject.key_prefix or None,
-        "fields": fields,
-        "childRelationships": children,
-    }
 
 
 class _Handler(Handler):

@@ -127,21 +127,6 @@ def test_too_many_records_are_refused_before_they_are_all_read(server: Salesforc
     assert len(server.requests) == 3
 
 
-def test_the_schema_is_what_the_org_says_of_itself(org: SalesforceOrg, local: LocalOrg) -> None:
-    described = org.schema
-    assert [each.name for each in described.objects] == [each.name for each in local.schema.objects]
-    case, there = described.object("Case"), local.schema.object("Case")
-    assert case is not None
-    assert there is not None
-    assert [(f.name, f.refers_to, f.relationship) for f in case.fields] == [
-        (f.name, f.refers_to, f.relationship) for f in there.fields
-    ]
-    account = described.object("Account")
-    assert account is not None
-    assert described.children(account, "Contacts") is not None
-    assert org.schema is described
-
-
 def test_an_org_whose_requests_are_used_up_is_not_asked_again(org: SalesforceOrg, server: SalesforceServer) -> None:
     org.run("SELECT COUNT() FROM Case")
     server.fault = "REQUEST_LIMIT_EXCEEDED"

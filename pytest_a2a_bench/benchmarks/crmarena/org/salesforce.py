@@ -6,13 +6,15 @@ import ipaddress
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, FieldType, OrgSchema, SObject
+from pytest_a2a_bench.benchmarks.crmarena.org.local import ROW_LIMIT
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.errors import (
     AuthenticationError,
@@ -27,7 +29,6 @@ from pytest_a2a_bench.secret import KNOWN, KnownSecret
 INSTANCE_URL = "SALESFORCE_INSTANCE_URL"
 ACCESS_TOKEN = "SALESFORCE_ACCESS_TOKEN"
 DOMAIN = "SALESFORCE_DOMAIN"
-API_VERSION = "SALESFORCE_API_VERSION"
 # simple-salesforce's own default.
 DEFAULT_API_VERSION = "59.0"
 WAYS = (
@@ -41,6 +42,17 @@ _ARGUMENTS = {name: name.removeprefix("SALESFORCE_").lower() for way in WAYS for
 }
 """The arguments of simple-salesforce that the variables are passed as."""
 _SECRET = ("session_id", "password", "security_token", "consumer_secret")
+
+TIMEOUT = 120.0
+"""Seconds for one request: as long as Salesforce itself lets a query take."""
+# Trouble of the server, not of the query: the agent does not see it, and the trial is an infrastructure error.
+_OVERLOADED = ("SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG", "REQUEST_LIMIT_EXCEEDED")
+# A literal may hold anything, so it is removed before the query's own words are checked.
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
+# The words that are searched for may hold quotes, and are no literal of SOQL.
+_FIND_TERM = re.compile(r"\{.*?(?<!\\)\}", re.DOTALL)
+# Reading must not change what people see as recently used, nor lock records.
+_LEAVES_A_TRACE = re.compile(r"\b(?:FOR\s+(?:VIEW|REFERENCE|UPDATE)|UPDATE\s+(?:TRACKING|VIEWSTAT))\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +71,6 @@ class Credentials:
         return urlsplit(self.arguments.get("instance_url", "")).netloc or self.arguments.get("domain", "login")
 
     @property
-    def renewable(self) -> bool:
-        """Whether an expired session can be replaced by logging in again."""
-        return "session_id" not in self.arguments
-
-    @property
     def secrets(self) -> list[KnownSecret]:
         """The values that are hidden wherever something is written."""
         names = {argument: name for name, argument in _ARGUMENTS.items()}
@@ -75,16 +82,15 @@ def read_credentials(environ: Mapping[str, str]) -> Credentials:
 
     :raises ConfigurationError: if there is none, or the instance URL is not one.
     """
-    version = environ.get(API_VERSION, "").removeprefix("v") or DEFAULT_API_VERSION
+    version = environ.get("SALESFORCE_API_VERSION", "").removeprefix("v") or DEFAULT_API_VERSION
     # A token first: with one no password is needed.
     for names in WAYS:
         if all(environ.get(name) for name in names):
             # A domain (sandbox: test) goes with either of the other ways.
-            chosen = [*names, *([DOMAIN] if DOMAIN not in names and environ.get(DOMAIN) else [])]
+            domain = [DOMAIN] if INSTANCE_URL not in names and environ.get(DOMAIN) else []
             if INSTANCE_URL in names:
-                chosen = list(names)
                 _check_url(environ[INSTANCE_URL])
-            return Credentials({_ARGUMENTS[name]: environ[name] for name in chosen}, version)
+            return Credentials({_ARGUMENTS[name]: environ[name] for name in [*names, *domain]}, version)
     ways = "; or ".join(" and ".join(names) for names in WAYS)
     # Most mistakes are one variable of a set that is missing.
     begun = sorted(name for name in _ARGUMENTS if environ.get(name))
@@ -92,66 +98,28 @@ def read_credentials(environ: Mapping[str, str]) -> Credentials:
     raise ConfigurationError(f"a Salesforce org needs credentials in the environment: {ways}; {found}")
 
 
-def connect(credentials: Credentials, session: Any = None) -> Any:
-    """Log in and return simple-salesforce's client.
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and _is_this_machine(parts.hostname))):
+        return
+    raise ConfigurationError(
+        f"{INSTANCE_URL} is {url!r}; expected https://... (http:// only for a server on this machine), "
+        "such as https://mydomain.my.salesforce.com"
+    )
 
-    :param session: a ``requests.Session`` to use.
-    :raises MissingExtraError: if simple-salesforce is not installed.
-    :raises AuthenticationError: if Salesforce refuses the credentials.
-    :raises TransportError: if it cannot be reached.
-    """
+
+def _is_this_machine(host: str) -> bool:
     try:
-        import requests
-        import simple_salesforce
-    except ImportError as error:
-        raise MissingExtraError("simple-salesforce", "salesforce", str(error)) from error
-    try:
-        client = simple_salesforce.Salesforce(
-            # object_pairs_hook=dict: its own ordered dictionaries are no JSON to anybody else.
-            **credentials.arguments,
-            version=credentials.version,
-            session=session,
-            object_pairs_hook=dict,
-        )
-    except simple_salesforce.SalesforceAuthenticationFailed as error:
-        raise AuthenticationError(
-            f"Salesforce refused the credentials: {str(error).rstrip('.')}; check the SALESFORCE_* variables"
-        ) from error
-    except requests.RequestException as error:
-        raise TransportError(f"Salesforce cannot be reached to log in: {error}") from error
-    plain = urlsplit(credentials.arguments.get("instance_url", ""))
-    if plain.scheme == "http":  # a server on this machine: simple-salesforce itself only knows https
-        client.base_url = f"http://{plain.netloc}/services/data/v{credentials.version}/"
-    return client
-
-
-TIMEOUT = 120.0
-"""Seconds for one request: as long as Salesforce itself lets a query take."""
-
-ROW_LIMIT = 50_000
-"""Records of one answer; an agent's own query that finds more is refused instead of downloaded."""
-
-_EXPIRED = 401
-# Trouble of the server, not of the query: the agent does not see it, and the trial is an infrastructure error.
-_OVERLOADED = ("SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG")
-
-#: The org's requests of 24 hours are used up.
-_USED_UP = "REQUEST_LIMIT_EXCEEDED"
-_DAILY = "TotalRequests"
-
-# A literal may hold anything, so it is removed before the query's own words are checked.
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
-# What is searched for may hold quotes, and is no literal of SOQL.
-_FIND_TERM = re.compile(r"\{.*?(?<!\\)\}", re.DOTALL)
-# Reading must not change what people see as recently used, nor lock records.
-_LEAVES_A_TRACE = re.compile(r"\b(?:FOR\s+(?:VIEW|REFERENCE|UPDATE)|UPDATE\s+(?:TRACKING|VIEWSTAT))\b", re.IGNORECASE)
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None) -> SalesforceOrg:
     """Return the org that the environment names; nothing is sent before it is asked.
 
     :param environ: holds the credentials, see :data:`WAYS`.
-    :param schema: the schema that the agent sees; by default the org's own description.
+    :param schema: the schema that the agent sees; by default that of the benchmark's objects.
     :raises ConfigurationError: if the credentials are incomplete.
     """
     return SalesforceOrg(read_credentials(environ), schema)
@@ -160,11 +128,12 @@ def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None)
 class SalesforceOrg:
     """An org on Salesforce's servers.
 
-    All threads share one login. Only ``SELECT`` and ``FIND`` are ever sent, by GET, and no clause that would leave a
-    trace in the org (``FOR VIEW``, ``UPDATE TRACKING``).
+    All threads share one login, which simple-salesforce renews. Only ``SELECT`` and ``FIND`` are ever sent, by GET, and
+    no clause that would leave a trace in the org (``FOR VIEW``, ``UPDATE TRACKING``).
 
     :param credentials: to log in with.
-    :param session: makes a ``requests.Session`` for each login.
+    :param row_limit: records of one answer; a query that finds more is refused instead of downloaded.
+    :param session: makes a ``requests.Session`` for the login.
     """
 
     def __init__(
@@ -177,54 +146,45 @@ class SalesforceOrg:
         session: Callable[[], Any] | None = None,
     ) -> None:
         self.name = f"salesforce:{credentials.place}"
+        self.schema = schema or standard_schema()
         self._credentials = credentials
-        self._schema = schema
         self._row_limit = row_limit
         self._timeout = timeout
         self._make_session = session
         self._lock = threading.Lock()
-        self._clients: list[Any] = []
+        self._client: Any = None
         # Once the org has refused to answer any more: neither a wrong password nor a request is sent again.
         self._stopped: AuthenticationError | QuotaError | None = None
         self._forget = [KNOWN.remember(credentials.secrets)]
-
-    @property
-    def schema(self) -> OrgSchema:
-        """The schema that the agent sees: the given one, or the org's own description of these objects."""
-        with self._lock:
-            if self._schema is not None:
-                return self._schema
-        # Outside of the lock: describing all objects takes many requests.
-        described = read_described(self._describe())
-        with self._lock:
-            self._schema = self._schema or described
-            return self._schema
 
     def run(self, text: str) -> QueryResult:
         """Answer one query; see :class:`~pytest_a2a_bench.benchmarks.crmarena.org.base.Org`."""
         query = text.strip()
         language = _language_of(query)
         began = time.monotonic()
+        # One count for the whole answer, children included.
+        read = [0]
         try:
             if language == "sosl":
-                records = _found(self._get("search/", q=query))
-                total = len(records)
-            # One count for the whole answer, children included, hence a list that all share.
+                answer = self._get("search/", q=query)
+                # API versions before 37 answer with a bare list.
+                records = list(answer if isinstance(answer, list) else answer.get("searchRecords", ()))
+                total = read[0] = len(records)
             else:
                 answer = self._get("query/", q=query)
-                records = self._all_records(answer, [0])
+                records = self._all_records(answer, read)
                 total = int(answer["totalSize"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             # A proxy may answer 200 with something else.
             raise TransportError(f"{self.name} answered what is no query's answer: {error!r}") from error
-        return QueryResult(language, tuple(records), total, _count(records), time.monotonic() - began)
+        return QueryResult(language, tuple(records), total, read[0], time.monotonic() - began)
 
     def close(self) -> None:
-        """Close every connection, and forget the secrets."""
+        """Close the connection, and forget the secrets."""
         with self._lock:
-            clients, self._clients = self._clients, []
+            client, self._client = self._client, None
             forget, self._forget = self._forget, []
-        for client in clients:
+        if client is not None:
             client.session.close()
         for each in forget:
             each()
@@ -242,90 +202,83 @@ class SalesforceOrg:
                     "OPERATION_TOO_LARGE",
                     f"the query finds more than {self._row_limit} records; narrow it down or aggregate",
                 )
-            for record in page["records"]:
-                self._complete_children(record, read)
+            # Children come in pages of their own.
+            for children in (value for record in page["records"] for value in record.values()):
+                if isinstance(children, dict) and "records" in children:
+                    children["records"] = self._all_records(children, read)
+                    children["done"] = True
+                    children.pop("nextRecordsUrl", None)
             if page.get("done", True):
                 return records
-            page = self._get(_path_of(str(page["nextRecordsUrl"])))
-
-    def _complete_children(self, record: dict[str, Any], read: list[int]) -> None:
-        for children in record.values():
-            # Children come in pages of their own.
-            if isinstance(children, dict) and "records" in children:
-                children["records"] = self._all_records(children, read)
-                children["done"] = True
-                children.pop("nextRecordsUrl", None)
-
-    def _describe(self) -> Iterator[Mapping[str, Any]]:
-        listed = {str(each["name"]) for each in self._get("sobjects/")["sobjects"]}
-        for sobject in standard_schema().objects:
-            if sobject.name in listed:
-                yield self._get(f"sobjects/{sobject.name}/describe/")
+            # What follows the base in /services/data/v59.0/query/01g...-2000: no other host is ever asked.
+            page = self._get("query/" + urlsplit(str(page["nextRecordsUrl"])).path.rsplit("/", 1)[-1])
 
     def _get(self, path: str, **parameters: str) -> Any:
-        """Send one GET request, logging in again once where the session has expired.
+        """Send one GET request.
 
         :raises OrgError: if Salesforce refuses what was asked.
-        :raises InfrastructureError: if it did not answer it.
+        :raises InfrastructureError: if it did not answer it, or not as Salesforce does.
         """
         client = self._connected()
-        try:
-            return self._send(client, path, parameters)
-        except _ExpiredError:
-            client = self._connected(expired=client)
-        try:
-            return self._send(client, path, parameters)
-        except _ExpiredError as error:
-            raise AuthenticationError(f"Salesforce refuses the session it has just given: {error}") from error
-
-    def _send(self, client: Any, path: str, parameters: Mapping[str, str]) -> Any:
-        import requests
-        from simple_salesforce.exceptions import SalesforceError
-
-        try:
+        with self._errors(client):
             # No redirects: a session id goes to the org's own host only.
-            return client.restful(path, params=dict(parameters), timeout=self._timeout, allow_redirects=False) or {}
-        except SalesforceError as error:
-            refusal = _read_refusal(error.status, error.content, client.sf_instance)
-            if isinstance(refusal, QuotaError):
-                self._stopped = refusal
-            raise refusal from error
-        except requests.exceptions.JSONDecodeError as error:
-            raise TransportError(f"Salesforce ({client.sf_instance}) answered what is not JSON: {error}") from error
-        except requests.Timeout as error:
-            raise TransportError(f"Salesforce ({client.sf_instance}) did not answer in {self._timeout:g} s") from error
-        except requests.RequestException as error:
-            raise TransportError(f"Salesforce ({client.sf_instance}) cannot be reached: {error}") from error
+            return client.restful(path, params=parameters, timeout=self._timeout, allow_redirects=False) or {}
 
-    def _connected(self, expired: Any = None) -> Any:
+    def _connected(self) -> Any:
         """Return the client that all threads share, logging in for the first thread that asks.
 
-        :param expired: a client whose session does not do any more.
-        :raises AuthenticationError: if Salesforce refused the credentials, or a given token has expired.
-        :raises InfrastructureError: if Salesforce cannot be reached, or gives no more answers today.
+        :raises MissingExtraError: if simple-salesforce is not installed.
+        :raises InfrastructureError: if Salesforce refuses the credentials, cannot be reached, or gives no more answers
+            today.
         """
         with self._lock:
             if self._stopped is not None:
                 # Salesforce locks a user out after some ten wrong passwords, and counts refused requests, too.
                 raise self._stopped
-            if self._clients and self._clients[-1] is not expired:
-                return self._clients[-1]
-            if expired is not None and not self._credentials.renewable:
-                raise AuthenticationError(
-                    f"the Salesforce session has expired or was never valid; set a new {ACCESS_TOKEN}"
-                )
-            try:
-                client = connect(self._credentials, self._make_session() if self._make_session is not None else None)
-            except AuthenticationError as error:
-                self._stopped = error
-                raise
-            self._forget.append(KNOWN.remember([KnownSecret("the Salesforce session", client.session_id)]))
-            self._clients.append(client)
-            return client
+            if self._client is None:
+                with self._errors():
+                    self._client = _log_in(self._credentials, self._make_session() if self._make_session else None)
+                self._forget.append(KNOWN.remember([KnownSecret("the Salesforce session", self._client.session_id)]))
+            return self._client
+
+    @contextmanager
+    def _errors(self, client: Any = None) -> Iterator[None]:
+        """Raise what simple-salesforce and requests raise inside of the block as errors of ours."""
+        try:
+            import requests
+            from simple_salesforce.exceptions import SalesforceAuthenticationFailed, SalesforceError
+        except ImportError as error:
+            raise MissingExtraError("simple-salesforce", "salesforce", str(error)) from error
+        instance = f"Salesforce ({client.sf_instance})" if client is not None else "Salesforce"
+        try:
+            yield
+        except SalesforceAuthenticationFailed as error:
+            text = f"Salesforce refused the credentials: {str(error).rstrip('.')}; check the SALESFORCE_* variables"
+            self._stopped = AuthenticationError(text)
+            raise self._stopped from error
+        except SalesforceError as error:
+            refusal = _read_refusal(error.status, error.content, instance)
+            if isinstance(refusal, QuotaError):
+                self._stopped = refusal
+            raise refusal from error
+        except requests.exceptions.JSONDecodeError as error:
+            raise TransportError(f"{instance} answered what is not JSON: {error}") from error
+        except requests.Timeout as error:
+            raise TransportError(f"{instance} did not answer in {self._timeout:g} s") from error
+        except requests.RequestException as error:
+            what = "cannot be reached" if client is not None else "cannot be reached to log in"
+            raise TransportError(f"{instance} {what}: {error}") from error
 
 
-class _ExpiredError(Exception):
-    """The session is not valid any more."""
+def _log_in(credentials: Credentials, session: Any) -> Any:
+    from simple_salesforce.api import Salesforce
+
+    # object_pairs_hook=dict: its own ordered dictionaries are no JSON to anybody else.
+    client = Salesforce(**credentials.arguments, version=credentials.version, session=session, object_pairs_hook=dict)
+    plain = urlsplit(credentials.arguments.get("instance_url", ""))
+    if plain.scheme == "http":  # a server on this machine: simple-salesforce itself only knows https
+        client.base_url = f"http://{plain.netloc}/services/data/v{credentials.version}/"
+    return client
 
 
 def _language_of(query: str) -> Language:
@@ -347,98 +300,19 @@ def _language_of(query: str) -> Language:
     return "sosl" if word == "FIND" else "soql"
 
 
-def _found(answer: Any) -> list[dict[str, Any]]:
-    """Return the records of a search; API versions before 37 answer with a bare list."""
-    return list(answer if isinstance(answer, list) else answer.get("searchRecords", ()))
-
-
-def _path_of(next_records_url: str) -> str:
-    """Return what follows the base in ``/services/data/v59.0/query/01g...-2000``: no other host is ever asked."""
-    return "query/" + urlsplit(next_records_url).path.rsplit("/", 1)[-1]
-
-
-def _count(records: list[dict[str, Any]]) -> int:
-    """Count records with their children."""
-    children = (v for record in records for v in record.values() if isinstance(v, dict) and "records" in v)
-    return len(records) + sum(_count(child["records"]) for child in children)
-
-
-def _read_refusal(status: int, content: Any, instance: str) -> OrgError | InfrastructureError | _ExpiredError:
+def _read_refusal(status: int, content: Any, instance: str) -> OrgError | InfrastructureError:
     """Classify an error answer: the query's, the session's, or the server's."""
     first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
     code, message = str(first.get("errorCode", "")), str(first.get("message", ""))
     # Whatever the code says: a 401 is the session's.
-    if status == _EXPIRED:
-        return _ExpiredError(f"{code or status}: {message}")
+    if status == 401:
+        text = f"the Salesforce session has expired or was never valid ({code or status}: {message})"
+        return AuthenticationError(f"{text}; set a new {ACCESS_TOKEN}")
     # The same code also says that too many requests run at once, which passes.
-    if code == _USED_UP and _DAILY in message:
-        return QuotaError(f"Salesforce ({instance}) gives no more answers: {code}: {message}", status_code=status)
+    if code == "REQUEST_LIMIT_EXCEEDED" and "TotalRequests" in message:
+        return QuotaError(f"{instance} gives no more answers: {code}: {message}", status_code=status)
     # Salesforce gives refusals of queries a code; a page of HTML with status 400 has none.
-    if code and status < 500 and code not in (*_OVERLOADED, _USED_UP):
+    if code and status < 500 and code not in _OVERLOADED:
         return OrgError(code, message)
     said = f"{code}: {message}" if code else " ".join(str(content).split())[:200]
-    return TransportError(f"Salesforce ({instance}) answered HTTP {status}: {said}", status_code=status)
-
-
-_RENAMED = {"combobox": "picklist", "double": "number", "int": "integer", "long": "integer"}
-"""Salesforce's names of types that are not ours; every type without one of our names is text."""
-
-
-def read_described(descriptions: Iterable[Mapping[str, Any]]) -> OrgSchema:
-    """Make a schema of the answers to ``/sobjects/NAME/describe``, in their order."""
-    described = list(descriptions)
-    children = {
-        (str(child["childSObject"]), str(child["field"])): str(child["relationshipName"])
-        for parent in described
-        for child in parent.get("childRelationships", ())
-        if child.get("relationshipName")
-    }
-    return OrgSchema(tuple(_sobject(each, children) for each in described))
-
-
-def _sobject(description: Mapping[str, Any], children: Mapping[tuple[str, str], str]) -> SObject:
-    name = str(description["name"])
-    fields = tuple(_field(each, children.get((name, str(each["name"])))) for each in description.get("fields", ()))
-    return SObject(name, fields, str(description.get("keyPrefix") or ""))
-
-
-def _field(described: Mapping[str, Any], children: str | None) -> Field:
-    kind = str(described.get("type", ""))
-    return Field(
-        name=str(described["name"]),
-        description=str(described.get("inlineHelpText") or described.get("label") or ""),
-        type=_type(kind, int(described.get("length") or 0)),
-        refers_to=tuple(map(str, described.get("referenceTo") or ())),
-        relationship=described.get("relationshipName") or None,
-        children=children,
-    )
-
-
-def _type(kind: str, length: int) -> FieldType:
-    # Salesforce calls both textarea; only the long ones cannot be filtered.
-    if kind == "textarea" and length > _LONGEST_TEXT_AREA:
-        return "longtext"
-    name = _RENAMED.get(kind, kind)
-    return cast("FieldType", name) if name in get_args(FieldType) else "text"
-
-
-_LONGEST_TEXT_AREA = 255
-
-
-def _check_url(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme == "https" and parts.hostname:
-        return
-    if parts.scheme == "http" and parts.hostname and _is_this_machine(parts.hostname):
-        return
-    raise ConfigurationError(
-        f"{INSTANCE_URL} is {url!r}; expected https://... (http:// only for a server on this machine), "
-        "such as https://mydomain.my.salesforce.com"
-    )
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return TransportError(f"{instance} answered HTTP {status}: {said}", status_code=status)
