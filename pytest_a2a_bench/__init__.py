@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
     from pytest_a2a_bench.benchmarks.conversation import Conversation
-    from pytest_a2a_bench.benchmarks.player import Gold, Player
-    from pytest_a2a_bench.benchmarks.suite import Suite
+    from pytest_a2a_bench.benchmarks.registry import Gold, Player, Suite
     from pytest_a2a_bench.config.setting import About
     from pytest_a2a_bench.config.settings import Settings
     from pytest_a2a_bench.errors import (
@@ -56,16 +55,16 @@ _HOMES = {
     "ClientConfig": "a2a.config",
     "ConfigurationError": "errors",
     "Conversation": "benchmarks.conversation",
-    "Gold": "benchmarks.player",
+    "Gold": "benchmarks.registry",
     "InfrastructureError": "errors",
     "MissingExtraError": "errors",
     "Outcome": "benchmarks.base",
     "Part": "model",
-    "Player": "benchmarks.player",
+    "Player": "benchmarks.registry",
     "ProtocolMetrics": "model",
     "Reward": "model",
     "Settings": "config.settings",
-    "Suite": "benchmarks.suite",
+    "Suite": "benchmarks.registry",
     "ToolCall": "model",
     "ToolReturned": "model",
     "ToolSpec": "model",

@@ -17,7 +17,7 @@ from pytest_a2a_bench.adk.runs import Look, Runs
 from pytest_a2a_bench.assessor.request import url_problems
 from pytest_a2a_bench.assessor.terms import BUILTIN, known_domains
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.report import judge

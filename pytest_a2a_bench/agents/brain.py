@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.player import Player, match_call
+from pytest_a2a_bench.benchmarks.registry import Player, match_call
 from pytest_a2a_bench.dialects.base import DecodedRequest
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Usage, UserSaid
 

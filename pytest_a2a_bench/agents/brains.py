@@ -20,7 +20,7 @@ from pytest_a2a_bench.agents.brain import (
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.player import Gold
+from pytest_a2a_bench.benchmarks.registry import Gold
 from pytest_a2a_bench.config.settings import BUILTIN_AGENTS, Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_a2a_bench.agents.brain import BrainError, BrainReply, Conversation, find_player
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.benchmarks.player import match_call
+from pytest_a2a_bench.benchmarks.registry import match_call
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.language_models import cost_of, import_litellm
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid

@@ -25,7 +25,7 @@ from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.protocol import judge_protocol
 from pytest_a2a_bench.assessor.terms import Plan, Terms
-from pytest_a2a_bench.benchmarks import model_judge
+from pytest_a2a_bench.benchmarks import models
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.model import TrialKey, TrialResult
@@ -207,7 +207,7 @@ class Assessment:
         store = Store(self._directory)
         store.prepare()
         stopping.forget(self._directory)
-        for player, problem in model_judge.model_problems(target):
+        for player, problem in models.model_problems(target):
             raise AssessmentFailed(f"the assessment is not possible: the {player}: {problem}")
         with AgentConnection(self._config(target)) as connection:
             agent, interface = _read_card(connection, self._stop)

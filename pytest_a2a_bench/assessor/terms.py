@@ -14,7 +14,7 @@ from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
+from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.benchmarks.tau2.retrieval import BEST_OFFLINE, DOMAIN
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.config.shards import Shard

@@ -15,7 +15,7 @@ from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
-    from pytest_a2a_bench.benchmarks.native import NativeTurns
+    from pytest_a2a_bench.benchmarks.conversation import NativeTurns
 
 
 @dataclass

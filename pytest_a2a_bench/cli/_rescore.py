@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks import model_judge
+from pytest_a2a_bench.benchmarks import models
 from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cli._settings import load_settings, moved_places
@@ -32,7 +32,7 @@ def run(namespace: Namespace, directory: Path) -> int:
     # Who judges is said anew, because it costs.
     options = moved_places(load_settings(namespace), found.manifest.settings)
     settings = Settings(judge_llm=namespace.judge_llm, benchmark_options=options)
-    for _, problem in model_judge.model_problems(settings):
+    for _, problem in models.model_problems(settings):
         raise ConfigurationError(f"--judge-llm: {problem}")
     trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
     for trial in trials:

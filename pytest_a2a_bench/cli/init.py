@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.cli import _settings, _starter
 from pytest_a2a_bench.cli._meeting import TURNS, meet
 from pytest_a2a_bench.cli._served import served

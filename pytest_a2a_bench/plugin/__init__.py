@@ -13,7 +13,7 @@ import pytest
 from pytest_a2a_bench.plugin import options
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.suite import Suite
+    from pytest_a2a_bench.benchmarks.registry import Suite
 
 pytest.register_assert_rewrite("pytest_a2a_bench.suites")
 

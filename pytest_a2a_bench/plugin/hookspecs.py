@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.suite import Suite
+    from pytest_a2a_bench.benchmarks.registry import Suite
     from pytest_a2a_bench.model import TrialKey
 
 

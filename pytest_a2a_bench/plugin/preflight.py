@@ -12,7 +12,7 @@ import pytest
 
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface, parse_card
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.benchmarks import model_judge, participants
+from pytest_a2a_bench.benchmarks import models, participants
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings, without_query
@@ -66,7 +66,7 @@ def find_agent(run: BenchRun) -> None:
             run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
         if not run.plan.selection.only_conformance:
             participants.meet(run.settings, os.environ)
-            for player, problem in model_judge.model_problems(run.settings):
+            for player, problem in models.model_problems(run.settings):
                 option = "--a2a-judge-llm" if player == "judge" else "--a2a-user"
                 raise ConfigurationError(f"{option}: {problem}")
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results

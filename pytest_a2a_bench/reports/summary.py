@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.model import Cost, Party, TrialResult, Usage, dollars, percentile, sum_usage
 from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line

@@ -21,7 +21,7 @@ from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
-    from pytest_a2a_bench.benchmarks.native import NativeTurns
+    from pytest_a2a_bench.benchmarks.conversation import NativeTurns
     from pytest_a2a_bench.cassettes.tape import Tape
 
 

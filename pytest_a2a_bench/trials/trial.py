@@ -43,7 +43,7 @@ from pytest_a2a_bench.tracing import NO_SPAN, Span
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.session import AgentSession
-    from pytest_a2a_bench.benchmarks.native import NativeTurns
+    from pytest_a2a_bench.benchmarks.conversation import NativeTurns
     from pytest_a2a_bench.cassettes.tape import Tape
 
 TRACEBACK_LIMIT = 8_000
@@ -307,7 +307,7 @@ def _open_native(settings: Settings, session: AgentSession) -> NativeTurns | Non
     if settings.tools != "mcp":
         return None
     try:
-        from pytest_a2a_bench.benchmarks.native import NativeTurns
+        from pytest_a2a_bench.benchmarks.conversation import NativeTurns
         from pytest_a2a_bench.tool_door.server import open_desk  # needs the extra "mcp"
     except ImportError as error:
         raise MissingExtraError("the server of --a2a-tools mcp", "mcp", detail=str(error)) from error

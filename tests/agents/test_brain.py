@@ -14,7 +14,7 @@ from pytest_a2a_bench.agents.brain import (
 )
 from pytest_a2a_bench.agents.brains import FAREWELL, Oracle, make_brain, next_line
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.benchmarks.player import Gold
+from pytest_a2a_bench.benchmarks.registry import Gold
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.config.settings import Settings

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.a2a.turn import AgentReply
-from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.native import NativeTurns
+from pytest_a2a_bench.benchmarks.conversation import Conversation, NativeTurns
 from pytest_a2a_bench.errors import AgentOutcomeError, TransportError, TrialTimeoutError
 from pytest_a2a_bench.model import (
     AgentSaid,

@@ -24,7 +24,7 @@ from assessor_server import Program, program
 from fake_llm import FakeLLM, Step, say
 from harness import wait_for
 
-from pytest_a2a_bench.benchmarks.player import Gold
+from pytest_a2a_bench.benchmarks.registry import Gold
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario

@@ -17,7 +17,7 @@ from in_thread import served_in_thread
 from pytest_a2a_bench.agents import server
 from pytest_a2a_bench.agents.brains import Oracle
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.benchmarks.player import Gold
+from pytest_a2a_bench.benchmarks.registry import Gold
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failing-merge.md"
 _RUN = "pytest --a2a-endpoint $AGENT_URL --a2a-set tag-trials=on"

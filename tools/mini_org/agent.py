@@ -14,7 +14,7 @@ from pytest_a2a_bench.agents.brain import BrainReply, Conversation, number_calls
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE
 from pytest_a2a_bench.benchmarks.crmarena.player import respond
-from pytest_a2a_bench.benchmarks.player import match_call
+from pytest_a2a_bench.benchmarks.registry import match_call
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, UserSaid
 
 

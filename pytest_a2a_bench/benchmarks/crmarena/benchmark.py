@@ -41,7 +41,7 @@ from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
-from pytest_a2a_bench.benchmarks.model_user import ModelUser
+from pytest_a2a_bench.benchmarks.models import ModelUser
 from pytest_a2a_bench.benchmarks.participants import Colleagues
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.auto import NATIVE

@@ -22,7 +22,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, open_published, org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
+from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 

@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score, normalize
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_unanswered
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.model_judge import reach_of
+from pytest_a2a_bench.benchmarks.models import reach_of
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn

@@ -20,7 +20,7 @@ from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, DataSpec, p
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
+from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.language_models import describe_failure

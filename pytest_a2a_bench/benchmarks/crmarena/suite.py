@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, TOOL_STRATEGIES, CrmOptions, check_options
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
-from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
+from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 

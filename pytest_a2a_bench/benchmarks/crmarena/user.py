@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.benchmarks.model_user import BEGIN, STOP
+from pytest_a2a_bench.benchmarks.models import BEGIN, STOP
 from pytest_a2a_bench.benchmarks.participants import Seat, blamed, trouble
 from pytest_a2a_bench.model import Briefing, UserSaid
 from pytest_a2a_bench.model.messages import Bounds

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.model_judge import ModelJudge, enclose, reach_of
-from pytest_a2a_bench.benchmarks.model_user import ModelUser
+from pytest_a2a_bench.benchmarks.models import ModelJudge, ModelUser, enclose, reach_of, read_results
 from pytest_a2a_bench.benchmarks.scenario import tools
 from pytest_a2a_bench.benchmarks.scenario.suite import NAME, Scenario, get
 from pytest_a2a_bench.benchmarks.scenario.user import ScriptedUser, write_instructions
-from pytest_a2a_bench.benchmarks.verdicts import read_results
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,

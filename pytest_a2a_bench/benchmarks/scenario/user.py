@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_a2a_bench.benchmarks.model_user import STOP
+from pytest_a2a_bench.benchmarks.models import STOP
 from pytest_a2a_bench.benchmarks.scenario.suite import Scenario
 
 

@@ -15,9 +15,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.model_judge import Answer, ask_until_read, reach_of
+from pytest_a2a_bench.benchmarks.models import Answer, ask_until_read, reach_of, read_results
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
-from pytest_a2a_bench.benchmarks.verdicts import read_results
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
 from pytest_a2a_bench.language_models import failed
@@ -116,7 +115,7 @@ def user_arguments(settings: Settings) -> dict[str, Any]:
 def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
     """Let tau2's judge use a model, and refuse answers of the judge that do not answer.
 
-    Upstream asks and parses; between these its judge's answer is read by :mod:`pytest_a2a_bench.benchmarks.verdicts`.
+    Upstream asks and parses; between these its judge's answer is read by :mod:`pytest_a2a_bench.benchmarks.models`.
     Upstream itself takes the results that there are for all that were asked for, and ``{"results": []}`` for success.
     """
     module = tau2.nl_assertions_module

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.player import Gold, Player
+from pytest_a2a_bench.benchmarks.registry import Gold, Player
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
 from pytest_a2a_bench.config.settings import Settings

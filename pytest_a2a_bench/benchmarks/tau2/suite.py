@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
+from pytest_a2a_bench.benchmarks.registry import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, TRANSFER_TOOL, Tau2Settings
 from pytest_a2a_bench.config.settings import Settings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
+from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, ItemTrial

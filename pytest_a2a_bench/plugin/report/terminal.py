@@ -27,7 +27,7 @@ from pytest_a2a_bench.reports import diagnosis, reported, summary
 from pytest_a2a_bench.results.progress import Progress
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.suite import Suite
+    from pytest_a2a_bench.benchmarks.registry import Suite
     from pytest_a2a_bench.model import TrialResult
 
 # The user's own parameters come after the trial's, or before it: "[12-t0-fast]".

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.crmarena.user import ScriptedUser, asks_back, split_query, write_instructions
-from pytest_a2a_bench.benchmarks.model_user import STOP, ModelUser
+from pytest_a2a_bench.benchmarks.models import STOP, ModelUser
 from pytest_a2a_bench.errors import LLMError
 
 TASK = CrmTask(

@@ -12,8 +12,7 @@ from llm_agent import agents_model
 from trials import RunTrials
 
 from pytest_a2a_bench import extensions
-from pytest_a2a_bench.benchmarks.model_judge import ModelJudge
-from pytest_a2a_bench.benchmarks.model_user import ModelUser
+from pytest_a2a_bench.benchmarks.models import ModelJudge, ModelUser
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import OwnFunctionError

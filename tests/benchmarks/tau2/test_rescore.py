@@ -13,7 +13,7 @@ from finished_runs import write_run
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, UserFault

@@ -16,7 +16,7 @@ from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.official.tools import Connector, OfficialTools, use_tool
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.benchmarks.model_user import ModelUser
+from pytest_a2a_bench.benchmarks.models import ModelUser
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, Turn
 
 MAX_TURNS = 20

@@ -9,8 +9,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
-from pytest_a2a_bench.benchmarks.model_judge import ModelJudge, enclose
-from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError, read_object, read_text
+from pytest_a2a_bench.benchmarks.models import ModelJudge, UnusableAnswerError, enclose, read_object, read_text
 from pytest_a2a_bench.errors import EvaluatorError
 
 

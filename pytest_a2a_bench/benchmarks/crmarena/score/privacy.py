@@ -16,8 +16,7 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import ASK, RESPOND
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Twin
-from pytest_a2a_bench.benchmarks.model_judge import enclose
-from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError, read_bool, read_object, read_text
+from pytest_a2a_bench.benchmarks.models import UnusableAnswerError, enclose, read_bool, read_object, read_text
 from pytest_a2a_bench.errors import JudgeMissingError
 from pytest_a2a_bench.model import Turn
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from one_test import in_one_test
 
-from pytest_a2a_bench.benchmarks.verdicts import UnusableAnswerError, read_object, read_results
+from pytest_a2a_bench.benchmarks.models import UnusableAnswerError, read_object, read_results
 
 OUTCOMES = ("The agent tells the price.", 'It\'s said that "no" is final.', "2 bags are booked")
 
