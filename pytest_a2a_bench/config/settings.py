@@ -7,8 +7,6 @@ copy (``dataclasses.replace``) neither validates again nor reads the environment
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -453,18 +451,6 @@ class Settings:
     def user_endpoint(self) -> SecretUrl | None:
         """The URL of the A2A agent that plays the user, or None."""
         return SecretUrl(self.user.removeprefix(AGENT_PREFIX)) if self.user.startswith(AGENT_PREFIX) else None
-
-    def to_json(self) -> str:
-        """Return the settings as text, for a worker process."""
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Settings:
-        """Read what :meth:`to_json` wrote."""
-        data = json.loads(text)
-        for name in ("suite", "oauth_scopes", "ray_env"):
-            data[name] = tuple(data[name])
-        return cls(**data)
 
 
 GROUPS = {

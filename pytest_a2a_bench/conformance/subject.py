@@ -19,7 +19,7 @@ from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_c
 from pytest_a2a_bench.conformance.card.judge import SERVED
 from pytest_a2a_bench.conformance.catalogue import load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.engine import RawWire, check_all
-from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Exchange, Finding, Planned, Requirement
+from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Finding, Planned, Requirement
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.report import Report, card_results, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -195,22 +195,6 @@ class Subject:
             skipped = {e.id: self.problem for e in entries}
         return card_results(self.findings, entries, skipped)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "endpoint": self.endpoint,
-            "card": self.card,
-            "findings": [f.to_json() for f in self.findings],
-            "is_verified": self.is_verified,
-            "card_url": self.card_url,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Subject:
-        """Read what :meth:`to_json` wrote."""
-        findings = tuple(map(_finding, data["findings"]))
-        return cls(data["endpoint"], data["card"], findings, data["is_verified"], data["card_url"])
-
 
 def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None, **rules: Any) -> Subject:
     """Fetch an agent's card and judge it.
@@ -284,8 +268,3 @@ def _with_other_view(raw: Mapping[str, Any], other: Mapping[str, Any]) -> Mappin
     old = [{"url": e.get("url"), "protocolBinding": e.get("transport"), "protocolVersion": "0.3"} for e in entries]
     kept = {name: other[name] for name in _OLD_MEMBERS if name in other}
     return {**raw, **kept, "supportedInterfaces": [*as_objects(raw.get("supportedInterfaces")), *old]}
-
-
-def _finding(data: Mapping[str, Any]) -> Finding:
-    exchanges: Sequence[Mapping[str, Any]] = data["exchanges"]
-    return Finding(**{**data, "exchanges": tuple(Exchange(**{**e, "events": tuple(e["events"])}) for e in exchanges)})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -78,7 +79,7 @@ def configure(config: pytest.Config) -> None:
     options.add_markers(config, items.lines(registry.known()))
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
-        run = BenchRun(Plan.from_json(worker_input[WORKER_INPUT]), WorkerPart.of(worker_input))
+        run = BenchRun(pickle.loads(worker_input[WORKER_INPUT]), WorkerPart.of(worker_input))
         selection.take_arguments(config, run.settings)
     else:
         run = _start(config)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -306,4 +307,4 @@ def test_settings_survive_the_way_to_a_worker(resolved: Resolve) -> None:
     settings = resolved(
         {"a2a_suite": ["mock"], "a2a_user_llm_args": '{"a": [1]}', "a2a_endpoint": "builtin:noop"}
     ).settings
-    assert Settings.from_json(settings.to_json()) == settings
+    assert pickle.loads(pickle.dumps(settings)) == settings

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-import json
+import pickle
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_a_subject_survives_the_way_to_a_worker() -> None:
     with start_faulty("card-missing") as agent:
         found = look_at(ClientConfig(agent.url))
     assert found.findings[0].exchanges
-    assert Subject.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert pickle.loads(pickle.dumps(found)) == found
 
 
 def test_what_a_card_says(subject: Subject) -> None:

@@ -53,7 +53,6 @@ def limits(decoded: DecodedReply) -> list[str]:
 )
 def test_option_is_read(text: str, expected: dict[str, float]) -> None:
     assert read_reply_limits(text) == expected
-    assert Settings.from_json(Settings(reply_limits=expected).to_json()).reply_limits == expected
 
 
 @in_one_test(

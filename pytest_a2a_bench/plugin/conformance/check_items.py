@@ -127,7 +127,7 @@ def _plan(run: BenchRun, suite: str) -> list[Planned]:
     from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject
 
     # Without a card items are needed all the same, for --collect-only.
-    subject = Subject.from_json(run.plan.subject) if run.plan.subject is not None else Subject("", OFFLINE_CARD)
+    subject = run.plan.subject or Subject("", OFFLINE_CARD)
     if suite == "card":
         return [Planned(entry, "card") for entry in subject.card_plan()]
     if suite == "acts" and not subject.problem:
@@ -293,10 +293,9 @@ class Summary:
 
     def _levels(self, rows: list[CheckRow]) -> list[Compliance]:
         from pytest_a2a_bench.conformance.report import compliance
-        from pytest_a2a_bench.conformance.subject import Subject
 
         subject = self.run.plan.subject
-        planned = Subject.from_json(subject).planned if subject is not None else []
+        planned = subject.planned if subject is not None else []
         return compliance(rows, planned, self.run.settings.conformance_profile)
 
     def _lines(self) -> Iterator[str]:

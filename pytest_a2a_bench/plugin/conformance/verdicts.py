@@ -64,10 +64,10 @@ def check_files(run: BenchRun) -> None:
 def subject_of(run: BenchRun) -> Subject:
     """Return the agent that is judged; its card is fetched unless that has been done."""
     if run.plan.subject is not None:
-        return subject.Subject.from_json(run.plan.subject)
+        return run.plan.subject
     found = subject.look_at(_config(run), timeout=_seconds(run), jwks=_jwks(run))
     # Kept in the plan, so that workers do not fetch it again.
-    run.decide(subject=found.to_json())
+    run.decide(subject=found)
     return found
 
 

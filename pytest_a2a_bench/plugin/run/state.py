@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import time
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite
     from pytest_a2a_bench.conformance.engine import Judge
+    from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.conformance.waivers import Waiver
     from pytest_a2a_bench.model import BenchTask, TrialKey
     from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
@@ -108,7 +108,7 @@ class ItemTrial:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is asked to do. A worker gets it from its controller.
+    """What a run is asked to do. A worker gets it from its controller, pickled.
 
     :param settings: the settings as the user gave them.
     :param asked: whether the command line or the table (not only the environment) mentions us.
@@ -117,7 +117,7 @@ class Plan:
     :param endpoint: None until the preflight found the agent; of several, the first.
     :param agents: all of them by name, where they have names.
     :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
-    :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
+    :param subject: the agent's card and what is wrong with it; None until it was fetched.
     :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
     :param missed: the trials to run again; None for no such choice.
@@ -135,7 +135,7 @@ class Plan:
     endpoint: Endpoint | None = None
     agents: Mapping[str, Endpoint] = field(default_factory=dict)
     endpoint_problem: str | None = None
-    subject: Mapping[str, object] | None = None
+    subject: Subject | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
     quarantine: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
@@ -170,44 +170,6 @@ class Plan:
         if self.settings.agents:
             return " ".join(f"{name}={without_query(url, url)}" for name, url in self.settings.agents.items())
         return without_query(str(self.settings.endpoint or ""), self.settings.endpoint)
-
-    def to_json(self) -> str:
-        """Return the plan as text, for a worker process."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return json.dumps(
-            values
-            | {
-                "settings": self.settings.to_json(),
-                "results": str(self.results),
-                "selection": dataclasses.asdict(self.selection),
-                "endpoint": dataclasses.asdict(self.endpoint) if self.endpoint else None,
-                "agents": {name: dataclasses.asdict(found) for name, found in self.agents.items()},
-                "quarantine": [entry.to_json() for entry in self.quarantine],
-                "missed": [(m.key, m.nodeid) for m in self.missed] if self.missed is not None else None,
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """Read what :meth:`to_json` wrote."""
-        # A worker that has a plan takes part, so these are loaded in any case; the controller may not.
-        from pytest_a2a_bench.results.gates.files import Missed
-        from pytest_a2a_bench.results.gates.quarantine import Quarantined
-
-        data = json.loads(text)
-        chosen = data["selection"]
-        data |= {
-            "settings": Settings.from_json(data["settings"]),
-            "results": Path(data["results"]),
-            "problems": tuple(data["problems"]),
-            "selection": Selection(**chosen | {"ids": tuple(chosen["ids"]), "modules": tuple(chosen["modules"])}),
-            "endpoint": Endpoint(**data["endpoint"]) if data["endpoint"] else None,
-            "agents": {name: Endpoint(**found) for name, found in data["agents"].items()},
-            "quarantine": tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
-            # Only what selection needs; the rest of a miss is for the terminal.
-            "missed": tuple(Missed(*m) for m in data["missed"]) if data["missed"] is not None else None,
-        }
-        return cls(**data)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import pickle
 import time
 from collections.abc import Generator, Sequence
 from typing import Any
@@ -110,7 +111,7 @@ class Controller:
 
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker the run, its part of the items and the lifeline."""
-        node.workerinput[WORKER_INPUT] = self.run.plan.to_json()
+        node.workerinput[WORKER_INPUT] = pickle.dumps(self.run.plan)
         # Whole files, groups or all items: only one distribution takes back what it gave.
         node.workerinput[state.KEEPS] = node.config.getoption("dist") != "worksteal"
         self.workers = node.workerinput["workercount"]

@@ -149,16 +149,6 @@ class Quarantined:
         """Return whether its last day is over."""
         return is_over(self.expires, today)
 
-    def to_json(self) -> list[str]:
-        """Return it as texts."""
-        return [self.task, self.reason, self.expires.isoformat()]
-
-    @classmethod
-    def from_json(cls, data: Iterable[str]) -> Quarantined:
-        """Read what :meth:`to_json` wrote."""
-        task, reason, expires = data
-        return cls(task, reason, datetime.date.fromisoformat(expires))
-
 
 def entry_for(task_key: str, entries: Iterable[Quarantined], today: datetime.date) -> Quarantined | None:
     """Return the entry that quarantines a task today, or None."""
