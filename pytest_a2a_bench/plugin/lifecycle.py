@@ -7,7 +7,6 @@ it: what only a run needs that takes part is imported here, at its door.
 from __future__ import annotations
 
 import dataclasses
-import gc
 import os
 import pickle
 import signal
@@ -42,33 +41,6 @@ from pytest_a2a_bench.plugin.run.state import (
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
 _HANDLER = pytest.StashKey[Any]()
-
-
-class _Brevity:
-    """Keeps the end after SIGTERM short."""
-
-    def __init__(self, plugins: pytest.PytestPluginManager) -> None:
-        self._plugins = plugins
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let SIGTERM be noted only from now on: the summary is as short as what it could be cut to."""
-        state.of(session.config).services.is_ending = True
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Leave the source code out: pytest looks for it in every module, half a second of CPU that nobody reads."""
-        if isinstance(excinfo.value, Terminated):
-            shim.drop_unused_hypothesis(self._plugins)
-            excinfo.traceback = excinfo.traceback[-1:]
-            excinfo.getrepr = partial(excinfo.getrepr, style="native")  # type: ignore[method-assign]
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_unconfigure(self, config: pytest.Config) -> None:
-        """Leave garbage to the system: pytest collects it several times at its end, and the interpreter once more."""
-        # After the summary: what is frozen is not among the referrers of an object, which other plugins ask for.
-        if state.of(config).services.is_terminated:
-            gc.freeze()
 
 
 def configure(config: pytest.Config) -> None:
@@ -299,6 +271,8 @@ def conclude_collection(session: pytest.Session) -> None:
 def finish(session: pytest.Session) -> None:
     """Abort what still runs; finished trials are in their files already."""
     services = state.of(session.config).services
+    # From now on SIGTERM is only noted: the summary is as short as anything that it could be cut to.
+    services.is_ending = True
     if services.schedule is not None:
         services.schedule.close()
     if services.judge is not None:
@@ -322,4 +296,3 @@ def _catch_sigterm(config: pytest.Config) -> None:
             raise Terminated("interrupted by SIGTERM")
 
     config.stash[_HANDLER] = signal.signal(signal.SIGTERM, stop)
-    config.pluginmanager.register(_Brevity(config.pluginmanager), "a2a-bench-terminated")

@@ -6,7 +6,6 @@ import functools
 import importlib
 import importlib.util
 import operator
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -184,21 +183,6 @@ def watch_terminal(config: pytest.Config) -> None:
         writer._file = HidingStream(stream)
 
 
-def put_before_terminal(config: pytest.Config, make: Callable[[Any, Callable[[], int], Callable[[], int]], Any]) -> Any:
-    """Let everything that pytest writes to the terminal pass through another stream.
-
-    :param make: makes it of the stream that there is, and of what returns the column of the cursor and the width.
-    :return: that stream; None where pytest writes in a way that we do not know.
-    """
-    writer: Any = config.get_terminal_writer()
-    stream = getattr(writer, "_file", None)
-    if stream is None or not hasattr(type(writer), "width_of_current_line"):
-        return None
-    writer._file = make(stream, lambda: int(writer.width_of_current_line), lambda: int(writer.fullwidth))
-    config.add_cleanup(lambda: setattr(writer, "_file", stream))
-    return writer._file
-
-
 _KEPT = ("nodeid", "location", "keywords", "outcome", "when")
 """What tells reports apart: pytest and xdist find items by it."""
 
@@ -227,13 +211,3 @@ def conceal(value: Any, hide: Callable[[str], str]) -> Any:
         for name, inner in vars(value).items():
             setattr(value, name, conceal(inner, hide))
     return value
-
-
-def drop_unused_hypothesis(plugins: pytest.PytestPluginManager) -> None:
-    """Keep Hypothesis' plugin from a summary where no test of this process imported Hypothesis.
-
-    To look whether anything was observed it imports all of it: up to half a second of CPU, for who has to end soon.
-    """
-    name = "hypothesispytest"
-    if "hypothesis" not in sys.modules and plugins.has_plugin(name):
-        plugins.unregister(name=name)

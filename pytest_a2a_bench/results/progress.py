@@ -49,17 +49,6 @@ class Progress:
             yield f"about {duration(self.seconds_left)} left"
 
     @property
-    def more(self) -> Iterator[str]:
-        """What else there is to say where there is room: how fast it goes, and which trial ended last."""
-        if not self.done:
-            return
-        if self.seconds >= 1:
-            yield f"     {len(tuple(self._held())) / self.seconds * 60:.1f} trials a minute"
-        last = self.done[-1]
-        came = "passed" if last.get("success") else last.get("cause") or str(last.get("status")).replace("_", " ")
-        yield f"     last: {last.get('key')}: {'missed' if came == 'evaluated' else came}"
-
-    @property
     def cost(self) -> float | None:
         """Dollars spent in this run, estimated ones too, or None where none are known."""
         spent = [float(v["cost_usd"]) for v in self._held() if v.get("cost_usd") is not None]

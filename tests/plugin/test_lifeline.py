@@ -1,32 +1,23 @@
 from __future__ import annotations
 
-import socket
 import threading
+from pathlib import Path
 
-from pytest_a2a_bench.plugin.xdist.lifeline import Lifeline, hold
+from pytest_a2a_bench.plugin.xdist.sides import watch_controller
 
 
-def test_cutting_it_is_noticed_once() -> None:
-    line, cut, died = Lifeline("run-1"), threading.Semaphore(0), threading.Event()
-    hold(line.port, "run-1", cut.release, died.set)
-    assert not cut.acquire(timeout=0.5)
-    line.cut()
-    assert cut.acquire(timeout=60)
-    assert not cut.acquire(timeout=0.5)
+def test_the_end_of_the_controller_is_noticed_once(tmp_path: Path) -> None:
+    lifeline, stopped, died = tmp_path / "lifeline", threading.Semaphore(0), threading.Event()
+    lifeline.touch()
+    watch_controller(str(lifeline), stopped.release, died.set)
+    assert not stopped.acquire(timeout=0.5)
+    lifeline.unlink()
+    assert stopped.acquire(timeout=60)
+    assert not stopped.acquire(timeout=0.5)
     assert not died.is_set()
-    line.cut()
 
 
-def test_a_stranger_at_that_port_is_no_lifeline() -> None:
-    line, cut = Lifeline("run-1"), threading.Event()
-    hold(line.port, "run-2", cut.set, lambda: None)
-    line.cut()
-    assert not cut.wait(0.7)
-
-
-def test_nobody_at_that_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    cut = threading.Event()
-    hold(port, "run-1", cut.set, lambda: None)
-    assert not cut.wait(0.5)
+def test_a_controller_on_another_machine_never_stops() -> None:
+    stopped = threading.Event()
+    watch_controller(None, stopped.set, lambda: None)
+    assert not stopped.wait(0.5)

@@ -19,7 +19,7 @@ def test_a_replacement_runs_what_it_was_left() -> None:
 
 
 def test_nothing_is_promised_where_another_scheduler_decides() -> None:
-    assert WorkerPart.of({"workercount": 2, LIFELINE: 4}) == WorkerPart(lifeline=4, workers=2)
+    assert WorkerPart.of({"workercount": 2, LIFELINE: "x"}) == WorkerPart(lifeline="x", workers=2)
     assert WorkerPart().indices(10) == []
 
 

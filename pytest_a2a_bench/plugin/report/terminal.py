@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
 import sys
 import threading
 import time
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +19,7 @@ from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.run.modules import SuiteModuleSpec, all_modules
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
-from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below, put_before_terminal
+from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
 from pytest_a2a_bench.reports import diagnosis, reported, summary
 from pytest_a2a_bench.results.progress import Progress
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
 
 # The user's own parameters come after the trial's, or before it: "[12-t0-fast]".
 _TRIAL_ID = re.compile(r"\[.*-t\d+(?:-.*)?\](?:@[^\]]*)?$", re.DOTALL)
+_TICK = 0.5
 _MANY = 20
 """More misses than these nobody reads one by one."""
 
@@ -160,7 +159,6 @@ class Reporting:
     interval = 10.0
     interval_in_logs = 30.0
     interval_if_quiet = 60.0
-    interval_of_block = 0.5
 
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.config = config
@@ -172,7 +170,6 @@ class Reporting:
         self.began = time.monotonic()
         self.began_wall = time.time()
         self._last = self.began
-        self._block: Block | None = None
         self._over = threading.Event()
         self._showing = threading.Lock()
         self._reasons: tuple[int, list[diagnosis.Cluster]] | None = None
@@ -208,8 +205,6 @@ class Reporting:
         """Show no progress any more, and let junit, which writes its file after this, have one test case per trial."""
         with self._showing:
             self._over.set()
-            if self._block is not None:
-                self._block.hide()
         if self.repeated:
             drop_earlier_attempts(self.config)
 
@@ -236,13 +231,13 @@ class Reporting:
         """Show progress also while nothing is reported: for a process that only waits for its workers."""
 
         def tick() -> None:
-            while not self._over.wait(self.interval_of_block):
+            while not self._over.wait(_TICK):
                 self.tick()
 
         threading.Thread(target=tick, name="a2a-progress", daemon=True).start()
 
     def tick(self, in_flight: int | None = None) -> None:
-        """Show progress, if it is time to: in a block that changes on a terminal, elsewhere by lines."""
+        """Show a line of progress, if it is time to."""
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is None or self._over.is_set() or self.total < 2 or len(self.reported) >= self.total:
             return
@@ -260,17 +255,7 @@ class Reporting:
         """Return the seconds from one progress to the next; None where none is wanted."""
         if self.config.get_verbosity() < 0:
             return self.interval_if_quiet if self.config.get_verbosity() == -1 else None
-        if self._block is None and self._has_room(terminal):
-            self._block = put_before_terminal(self.config, Block)
-        if self._block is not None:
-            return self.interval_of_block
         return self.interval if terminal.isatty else self.interval_in_logs
-
-    def _has_room(self, terminal: Any) -> bool:
-        """Return whether lines can change in place: a terminal to which nobody else writes."""
-        captured = self.config.getoption("capture", "no") in ("fd", "sys")
-        alone = captured and not self.config.getoption("usepdb", False)
-        return alone and bool(terminal.isatty) and os.environ.get("TERM", "dumb") != "dumb"
 
     def _show(self, terminal: Any, progress: Progress) -> None:
         capture = self.config.pluginmanager.get_plugin("capturemanager")
@@ -278,10 +263,7 @@ class Reporting:
         with self._showing, aside:
             if self._over.is_set():
                 return
-            if self._block is None:
-                _write_on_own_line(terminal, progress.line)
-            else:
-                self._block.show([sanitise(line) for line in (progress.line, *progress.more)])
+            _write_on_own_line(terminal, progress.line)
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         """Write the summary section."""
@@ -355,100 +337,3 @@ def _write_on_own_line(terminal: Any, line: str) -> None:
     if terminal._tw.width_of_current_line:
         terminal._tw.line()
     say(terminal, line)
-
-
-# -- lines at the bottom of a terminal that change in place --
-
-_CLEAR = "\x1b[J"
-"""Erases from the cursor to the end of the screen. The cursor is always where pytest goes on, above the block."""
-
-
-class Block:
-    """A stream that takes the block away before anything else is written. Safe to use from several threads.
-
-    :param stream: what is written to.
-    :param column: returns how far the line has come that is being written.
-    :param width: returns how many columns there are.
-    """
-
-    def __init__(self, stream: TextIO, column: Callable[[], int], width: Callable[[], int]) -> None:
-        self._stream = stream
-        self._column = column
-        self._width = width
-        self._lines: Sequence[str] = ()
-        self._is_shown = False
-        self._lock = threading.RLock()
-
-    def write(self, text: str) -> int:
-        """Write what pytest writes; the block comes back when it is flushed."""
-        with self._lock:
-            self._clear()
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Send on what was written, and the block below it."""
-        with self._lock:
-            self._draw()
-            self._stream.flush()
-
-    def show(self, lines: Sequence[str]) -> None:
-        """Show these lines in the place of those before."""
-        with self._lock:
-            self._clear()
-            self._lines = lines
-            self.flush()
-
-    def hide(self) -> None:
-        """Take the block away."""
-        with self._lock:
-            self._clear()
-            self._lines = ()
-            self._stream.flush()
-
-    def _clear(self) -> None:
-        if self._is_shown:
-            self._is_shown = False
-            self._stream.write(_CLEAR)
-
-    def _draw(self) -> None:
-        if self._is_shown or not self._lines:
-            return
-        width, column = self._width(), self._column()
-        if column and column % width == 0:
-            # A cursor behind the last column cannot be put back there; the block comes with what is written next.
-            return
-        self._is_shown = True
-        # What pytest writes may be longer than a line.
-        column %= width
-        # A line break moves on where a cursor cannot: at the end of the screen.
-        below = "".join(f"\n{_fitted(line, width - 1)}" for line in self._lines)
-        right = f"\x1b[{column}C" if column else ""
-        self._stream.write(f"{below}\x1b[{len(self._lines)}A\r{right}")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def _fitted(line: str, columns: int) -> str:
-    """Return as much of a line as fits: one that a terminal continues below would move all that is counted by lines."""
-    if line.isascii() and line.isprintable():
-        return line[:columns]
-    kept = ""
-    for c in line:
-        columns -= _columns(c)
-        if columns < 0:
-            break
-        kept += " " if unicodedata.category(c) == "Cc" else c
-    return kept
-
-
-def _columns(c: str) -> int:
-    """Return how many columns a character takes at most; of the ambiguous ones, what they take in most places."""
-    if c == "\ufe0f":
-        return 1  # makes some characters before it wide
-    category = unicodedata.category(c)
-    if category in ("Mn", "Me", "Cf"):
-        return 0
-    # A character newer than Python's table may be one more emoji.
-    return 2 if unicodedata.east_asian_width(c) in "WF" or category == "Cn" else 1

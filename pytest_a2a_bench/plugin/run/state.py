@@ -327,7 +327,7 @@ class WorkerPart:
 
     :param slot: its place among ``slots`` workers; None where another scheduler decides.
     :param orphans: indices of the items that a crashed worker left, for the worker that replaces it.
-    :param lifeline: port of the controller's lifeline; None where it is on another machine.
+    :param lifeline: a file of the controller's that is there until it stops; None where it is on another machine.
     :param keeps: whether items that were sent to it stay with it, so that their conversations may begin.
     :param index: its number among ``workers``, to divide by what there is for all of them.
     """
@@ -335,7 +335,7 @@ class WorkerPart:
     slot: int | None = None
     slots: int = 1
     orphans: tuple[int, ...] | None = None
-    lifeline: int | None = None
+    lifeline: str | None = None
     keeps: bool = False
     index: int = 0
     workers: int = 1

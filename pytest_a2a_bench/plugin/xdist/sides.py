@@ -6,20 +6,20 @@ import contextlib
 import copy
 import os
 import pickle
+import tempfile
+import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import pytest
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
-from pytest_a2a_bench.plugin.xdist import lifeline
 from pytest_a2a_bench.plugin.xdist.scheduling import PartitionScheduling, inbox
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import Manifest
@@ -30,6 +30,7 @@ _GRACE = 2.0
 # After SIGTERM, for workers that judge or still start: what they clear away takes a second at most.
 _STOPPING = 1.2
 _LOST = "a2a_lost"
+_POLL = 0.2
 
 
 def join(config: pytest.Config, run: BenchRun) -> None:
@@ -62,8 +63,7 @@ class Worker:
             # _exit: nobody is there to report to, and threads of conversations would keep a normal exit waiting.
             os._exit(1)
 
-        port = self.run.worker.lifeline if self.run.worker is not None else None
-        lifeline.hold(port, self.run.plan.run_id, stop, leave)
+        watch_controller(self.run.worker.lifeline if self.run.worker is not None else None, stop, leave)
         keeps = self.run.worker is not None and self.run.worker.keeps
         self.run.services.certain = inbox(session.config, keeps=keeps)
 
@@ -87,11 +87,31 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell the controller whether anything used the agent, and what was left out."""
-        if session.shouldstop:
-            # The controller gives its workers little time to end, and nobody sees their summaries.
-            shim.drop_unused_hypothesis(session.config.pluginmanager)
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
         output.setdefault(WORKER_INPUT, {}).update(used=self.run.collected.used, left_out=self.run.collected.left_out)
+
+
+def watch_controller(lifeline: str | None, on_stop: Callable[[], None], on_death: Callable[[], None]) -> None:
+    """Watch the controller from a worker, in a thread: xdist tells a busy worker nothing until its item is over.
+
+    :param lifeline: a file that is there as long as the run goes on; None where the controller is on another machine.
+    :param on_stop: called once when the controller stops.
+    :param on_death: called once when the process that started this one is gone: its children get another parent.
+    """
+    parent = os.getppid()
+
+    def watch() -> None:
+        is_stopped = lifeline is None
+        while os.getppid() == parent:
+            if not is_stopped and not os.path.exists(lifeline or ""):
+                is_stopped = True
+                on_stop()
+            time.sleep(_POLL)
+        with contextlib.suppress(OSError):
+            os.unlink(lifeline or "")
+        on_death()
+
+    threading.Thread(target=watch, name="a2a-lifeline", daemon=True).start()
 
 
 class Controller:
@@ -100,7 +120,7 @@ class Controller:
     def __init__(self, run: BenchRun) -> None:
         self.run = run
         self.scheduler: PartitionScheduling | None = None
-        self.lifeline: lifeline.Lifeline | None = None
+        self._lifeline: Any = None
         self.free_slots: list[int] | None = None
         self.workers = 0
         self._collected = 0
@@ -117,11 +137,11 @@ class Controller:
         self.workers = node.workerinput["workercount"]
         if self._partitioned(node.config):
             self._assign(node)
-        # Only workers on this machine can reach a port of this one.
+        # Only workers on this machine can see a file of this one.
         if self.run.settings.endpoint and getattr(node.gateway.spec, "popen", False):
-            if self.lifeline is None:
-                self.lifeline = lifeline.Lifeline(self.run.plan.run_id)
-            node.workerinput[state.LIFELINE] = self.lifeline.port
+            if self._lifeline is None:
+                self._lifeline = tempfile.NamedTemporaryFile(prefix="a2a-run-")  # removed when it is closed
+            node.workerinput[state.LIFELINE] = self._lifeline.name
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PartitionScheduling | None:
         """Fix each worker's items beforehand where conversations run ahead."""
@@ -258,8 +278,8 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let workers that still run stop at once."""
-        if self.lifeline is not None:
-            self.lifeline.cut()
+        if self._lifeline is not None:
+            self._lifeline.close()
         nodes = getattr(session.config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
         # xdist waits ten seconds. Trials are held once all workers have collected, and their files are worth some time.
         if self.run.services.is_terminated and nodes is not None:
