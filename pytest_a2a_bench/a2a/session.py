@@ -43,6 +43,8 @@ _CANCEL_SECONDS = 5.0
 # What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
 _UNSUPPORTED = (-32601, -32004)
 
+_RECORD = ("_requests", "_tape", "listener", "history", "turn_seconds", "findings", "usage", "span", "tainted")
+
 
 class Connection(Protocol):
     """The connection to an agent that its sessions share (:class:`~pytest_a2a_bench.a2a.client.AgentConnection`)."""
@@ -83,6 +85,7 @@ class AgentSession:
         given up. A benchmark may overlook that; its trial is not evaluated all the same.
     :ivar party: the agent's name where it is not the one under test; its errors say so.
     :ivar listener: called by the conversation with each event as it happens.
+    :ivar has_moved: whether the agent's last answer named another contextId than the conversation's.
     """
 
     def __init__(
@@ -99,6 +102,8 @@ class AgentSession:
         self._last_task: Turn | None = None
         self._answered_at = 0.0
         self._turn_usage = Usage()
+        self._has_resumed = False
+        self.has_moved = False
         self.is_over = False
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None
@@ -162,6 +167,22 @@ class AgentSession:
         with suppress(Exception):
             if self._unfinished:
                 loop.run(self._cancel_task(), _CANCEL_SECONDS + 1)
+
+    @property
+    def has_ended_task(self) -> bool:
+        """Whether the task in which the agent took several messages has ended: the next message opens another one."""
+        return self._has_resumed and self._state in TERMINAL
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Keep what is sent inside the block out of the conversation's record: requests, history, usage, cassette."""
+        kept = {name: getattr(self, name) for name in _RECORD}
+        self._requests, self._tape, self.listener = Requests(self._config, self._connection.pace), None, None
+        self.history, self.turn_seconds, self.findings, self.usage, self.span = [], [], [], Usage(), NO_SPAN
+        try:
+            yield
+        finally:
+            vars(self).update(kept)
 
     # -- one turn --
 
@@ -271,6 +292,7 @@ class AgentSession:
     def _compose(self, parts: Sequence[Part]) -> OutMessage:
         # Only a task that waits takes a message (§3.4.3); after one that has ended (§3.1.1) the context begins another.
         resume = self._state in ("input-required", "auth-required")
+        self._has_resumed = self._has_resumed or resume
         return OutMessage(
             message_id=str(uuid.uuid4()),
             parts=tuple(parts),
@@ -359,7 +381,8 @@ class AgentSession:
     # -- what a turn leaves behind --
 
     def _remember(self, turn: Turn) -> None:
-        if turn.context_id and self.context_id and turn.context_id != self.context_id:
+        self.has_moved = bool(turn.context_id and self.context_id and turn.context_id != self.context_id)
+        if self.has_moved:
             note = f"the agent changed the contextId from {self.context_id!r} to {turn.context_id!r}; the first is kept"
             if note not in turn.notes:
                 turn.notes.append(note)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from pytest_a2a_bench.benchmarks.participants import Parties
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault
+from pytest_a2a_bench.model import DialectFinding, ExtraTurn, Reward, TrialKey, TrialResult, Turn, Usage, UserFault
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
@@ -61,6 +61,7 @@ class Outcome:
 
     :param category: what the task is about, where the benchmark has categories.
     :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
+    :param extra_turn: what one more turn of the agent came to; it is outside of the trial.
     :param blame: the party whose doing a miss was, where other agents took part; None for the agent under test.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     :param model_calls: what the models were asked that played the user or judged.
@@ -80,6 +81,7 @@ class Outcome:
     model_calls: Mapping[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     user_fault: UserFault | None = None
+    extra_turn: ExtraTurn | None = None
     blame: str | None = None
     duration: float | None = None
 

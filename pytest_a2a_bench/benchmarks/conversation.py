@@ -6,8 +6,9 @@ An agent may call its tools itself while a message is under way (:class:`NativeT
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -307,6 +308,21 @@ class Conversation:
         self.usage = self.usage + self._spent + ended
         self._spent = Usage()
         self._take_findings()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Keep what is said inside the block out of events, findings and usage; the conversation is over after it."""
+        kept, native = dict(vars(self)), self.native
+        counted = (native.desk.carried_out, native.desk.refused, len(native.exchanges)) if native is not None else None
+        self.events, self.findings, self.usage = list(self.events), [], Usage()
+        try:
+            yield
+        finally:
+            self.close()
+            vars(self).update(kept)
+            if native is not None and counted is not None:
+                native.desk.carried_out, native.desk.refused = counted[:2]
+                del native.exchanges[counted[2] :]
 
     def note(self, finding: DialectFinding) -> None:
         """Record something about the last reply that only the benchmark can know to be wrong."""

@@ -204,6 +204,10 @@ class Settings:
         str | None, _VARIABLE, About("Environment variable with the token of the agent that plays the user", "NAME")
     ] = None
     user_retry: Annotated[CountOrZero, About("Retries of a trial in which the simulated user was at fault", "N")] = 0
+    extra_turn: Annotated[
+        bool,
+        About("Where a model or agent as the user ended a trial that failed: ask the agent once more, for the blame"),
+    ] = True
     colleague: Annotated[
         dict[str, str],
         text(values.read_colleagues),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.model.keys import Finite, Seconds, TrialKey, to_plain
+from pytest_a2a_bench.model.keys import Count, Finite, Seconds, TrialKey, to_plain
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
 from pytest_a2a_bench.model.metrics import (
     Cost,
@@ -107,11 +107,9 @@ class Reward:
 
 
 USER_FAULTS: Mapping[str, str] = {
-    "stopped-early": "it stopped before it had what it wants",
-    "out-of-scope": "it took for out of scope what it could have answered",
-    "left-for-transfer": "it left as if it had been transferred",
-    "never-stopped": "it went on when all was done",
-    "invalid-message": "it sent what is no message",
+    "ended_before_the_write": "it ended the conversation before the agent could finish",
+    "never_stopped": "it went on when all was done",
+    "invalid_message": "it sent a message that tau2 refuses",
     "not_understood": "the script did not understand what the agent wanted of it",
 }
 """What a simulated user may have done wrong, in the words of reports."""
@@ -122,20 +120,55 @@ class UserFault:
     """Why it was the simulated user, and not the agent, that kept a conversation from a good end.
 
     :param kind: one of :data:`USER_FAULTS`; benchmarks may have others.
-    :param detail: what was open, what the agent said last and what the user made of it.
+    :param detail: the evidence.
+    :param turn: index of the user's turn in the transcript.
     """
 
     kind: str
     detail: str = ""
+    turn: Count | None = None
 
     @property
     def words(self) -> str:
         """What the user did, as a clause."""
         return USER_FAULTS.get(self.kind, self.kind)
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the trial would have succeeded with another user; a script may also have met nonsense."""
+        return self.kind != "not_understood"
 
-FURTHER = ("parties", "blame")
-"""Members that only files of trials have in which other agents took part."""
+
+@dataclass(frozen=True, slots=True)
+class ExtraTurn:
+    """The agent's answer to the user's last words without the token that ended the conversation (``extra-turn``).
+
+    It is outside of the trial: neither reward nor transcript, usage, cost or requests of the trial contain it.
+
+    :param reward: what the conversation is worth with it; None where that is not known.
+    :param note: why it is not known, or proves nothing about the agent.
+    :param transcript: what followed the user's words.
+    :param requests: requests to the agent.
+    :param agent_usage: what the agent reported of it; ``judge_usage`` what the judge cost.
+    """
+
+    reward: Finite | None = None
+    note: str = ""
+    transcript: tuple[Turn, ...] = ()
+    requests: Count = 0
+    agent_usage: Usage = field(default_factory=Usage)
+    judge_usage: Usage = field(default_factory=Usage)
+
+    @property
+    def verdict(self) -> str:
+        """``proven``, ``not reached`` or ``not provable``."""
+        if self.reward is not None and abs(self.reward - 1.0) <= REWARD_TOLERANCE:
+            return "proven"
+        return "not provable" if self.note else "not reached"
+
+
+FURTHER = ("parties", "blame", "extra_turn")
+"""Members that a trial's file has only where other agents took part, or the user ended it too early."""
 
 TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error", "not_run"]
 
@@ -160,6 +193,7 @@ class TrialResult:
         whether the agent had got a message. Their requests are in ``metrics``, and what they cost is in
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.
     :param user_fault: what the simulated user did wrong in it; it never changes the reward.
+    :param extra_turn: what one more turn of the agent would have come to, where the user ended a trial that missed.
     :param user_retries: what the user did wrong in conversations of this trial that were run again for it
         (``user-retry``); their requests and costs are kept like those of ``held_again``.
     :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
@@ -198,6 +232,7 @@ class TrialResult:
     fingerprint: str = ""
     held_again: tuple[str, ...] = ()
     user_fault: UserFault | None = None
+    extra_turn: ExtraTurn | None = None
     user_retries: tuple[UserFault, ...] = ()
     retry_error: str | None = None
     reused_from: str | None = None

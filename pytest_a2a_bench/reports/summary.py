@@ -153,6 +153,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         counted = ", ".join(f"{n}x {one_line(reason, 60)}" for reason, n in again.most_common())
         yield f"{what} run again, because a message may have arrived or not (redeliver): {counted}"
     yield from _user_faults(results)
+    yield from _extra_turns(results)
     yield from party_lines(results)
     yield from _cost(results)
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
@@ -220,6 +221,19 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
     if vain:
         kinds = ", ".join(f"{n}x {name}" for name, n in vain.most_common())
         yield f"{vain.total()} of them in vain ({kinds}): what was evaluated before it counts"
+
+
+def _extra_turns(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Yield what extra turns came to and cost, which is in no other number."""
+    extra = [r.extra_turn for r in results if r.extra_turn is not None]
+    if extra:
+        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in Counter(e.verdict for e in extra).most_common())
+        usage = sum_usage(spent for e in extra for spent in (e.agent_usage, e.judge_usage))
+        spent = [count(sum(e.requests for e in extra), "request")]
+        spent += [f"{usage.input_tokens or 0:,}/{usage.output_tokens or 0:,} tokens"] if usage.tokens is not None else []
+        spent += [dollars(usage.cost_usd)] if usage.cost_usd is not None else []
+        ended = count(len(extra), "trial")
+        yield f"extra turns: {ended} that the user ended ({verdicts}), {', '.join(spent)}; in no other number"
 
 
 _DOING = {

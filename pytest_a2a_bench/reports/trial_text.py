@@ -126,6 +126,9 @@ def user_lines(result: TrialResult) -> Iterator[str]:
     if result.user_fault is not None:
         yield f"the user was at fault ({result.user_fault.kind}): {result.user_fault.words}"
         yield f"  {one_line(result.user_fault.detail, 1_000)}"
+    elif result.extra_turn is not None:
+        note = f" ({one_line(result.extra_turn.note)})" if result.extra_turn.note else ""
+        yield f"one more turn after the user had ended the conversation: {result.extra_turn.verdict}{note}"
     for number, fault in enumerate(result.user_retries, 1):
         yield f"run again, as the user was at fault in conversation {number} ({fault.kind}): {one_line(fault.detail)}"
     if result.retry_error:

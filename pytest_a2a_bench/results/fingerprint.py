@@ -41,6 +41,7 @@ WITHOUT_EFFECT = frozenset(
         "endpoint",  # is in the agent's identity
         "acts_source",
         "endpoint_source",
+        "extra_turn",  # comes after the reward
         "env_file",  # how a model's provider is reached, as the rest of the environment
         "github",
         "html",

@@ -82,6 +82,7 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         fingerprint="" if _on_other_data(result.provenance, provenance) else result.fingerprint,
         # It is why there was no success.
         user_fault=None if reward.success else result.user_fault,
+        extra_turn=None if reward.success else result.extra_turn,
     )
     return Rescored(again, before)
 

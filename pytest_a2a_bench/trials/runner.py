@@ -372,7 +372,7 @@ def refuse_tainted(outcome: Outcome, *sessions: AgentSession) -> Outcome:
     if isinstance(outcome.error, InfrastructureError) and not isinstance(tainted, DeliveryUncertain):
         return outcome
     # Neither is there a finished conversation that could be evaluated later.
-    outcome.reward, outcome.simulation, outcome.user_fault = None, None, None
+    outcome.reward, outcome.simulation, outcome.user_fault, outcome.extra_turn = None, None, None, None
     outcome.error, outcome.termination_reason = tainted, "infrastructure_error"
     return outcome
 

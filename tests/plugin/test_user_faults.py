@@ -12,7 +12,9 @@ from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 
-AT_FAULT = "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x stopped-early"
+AT_FAULT = (
+    "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x ended_before_the_write"
+)
 AGAIN = "2 trials were run again, because the user was at fault (user-retry): "
 
 
@@ -32,8 +34,11 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
     told = AT_FAULT.format(2, 2)
     shown = result.stdout.str()
     assert f"{told}; --a2a-set user-retry=N holds such trials again" in shown
-    assert "reward 0 = DB 0, ended by user_stop, user at fault: stopped-early" in shown
-    assert "the user was at fault (stopped-early): it stopped before it had what it wants" in shown
+    assert "reward 0 = DB 0, ended by user_stop, user at fault: ended_before_the_write" in shown
+    assert (
+        "the user was at fault (ended_before_the_write): it ended the conversation before the agent could finish"
+        in shown
+    )
     assert "the agent asked whether to go on" in shown
     result.stdout.fnmatch_lines(["*domain*evaluated*reward*user faults*infra errors*", "*front*4*0.250*2*0*"])
     assert told[4:] in (pytester.path / "page.html").read_text()
@@ -41,7 +46,7 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
     assert "was at fault in 2 of 4 trials" in markdown
     assert "user at fault" in markdown
     told_by = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
-    assert told_by["test_desk[left-t0]"]["a2a.user_fault"] == "stopped-early"
+    assert told_by["test_desk[left-t0]"]["a2a.user_fault"] == "ended_before_the_write"
     assert "a2a.user_fault" not in told_by["test_desk[bad-t0]"]
     assert "a2a.user_retries" not in told_by["test_desk[left-t0]"]
     counted = trials_of(pytester)
@@ -58,8 +63,8 @@ def test_they_are_held_again_where_that_is_asked_for(
     shown = result.stdout.str()
     assert AT_FAULT.format(1, 1) in shown
     assert "holds such trials again" not in shown
-    assert AGAIN + "3x stopped-early" in shown
-    assert "run again, as the user was at fault in conversation 2 (stopped-early)" in shown
+    assert AGAIN + "3x ended_before_the_write" in shown
+    assert "run again, as the user was at fault in conversation 2 (ended_before_the_write)" in shown
     assert sorted(log_of(pytester)) == ["bad", "leaves", "leaves", "leaves", "left", "left", "ok"]
     assert AGAIN in (pytester.path / "page.html").read_text()
     again = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
@@ -70,7 +75,7 @@ def test_they_are_held_again_where_that_is_asked_for(
     counted = trials_of(pytester)
     assert (counted["missed"], counted["user_faults"], counted["user_retries"]) == (2, 1, 2)
     [left] = (pytester.path / "a2a-results" / "trials").glob("*left*")
-    assert [fault.kind for fault in load_trial(left).user_retries] == ["stopped-early"]
+    assert [fault.kind for fault in load_trial(left).user_retries] == ["ended_before_the_write"]
     # What was held before was paid for, too.
     assert load_trial(left).agent_usage.cost_usd == 0.5
 
@@ -82,7 +87,7 @@ def test_another_try_that_breaks_costs_no_result_and_is_told(
     result = desk("--a2a-set=user-retry=1", "--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=1)
     shown = result.stdout.str()
-    assert "1 trial was run again, because the user was at fault (user-retry): 1x stopped-early" in shown
+    assert "1 trial was run again, because the user was at fault (user-retry): 1x ended_before_the_write" in shown
     in_vain = "1 of them in vain (1x TransportError): what was evaluated before it counts"
     assert in_vain in shown
     broke = "run again in vain, so that the conversation before it counts: TransportError: connection reset by peer"
@@ -90,7 +95,7 @@ def test_another_try_that_breaks_costs_no_result_and_is_told(
     assert in_vain in (pytester.path / "page.html").read_text()
     assert "1 of them in vain" in (pytester.path / "run.md").read_text()
     told = junit_properties(junit_cases(Path("junit.xml"))["test_desk[vain-t0]"])
-    assert (told["a2a.status"], told["a2a.user_fault"]) == ("evaluated", "stopped-early")
+    assert (told["a2a.status"], told["a2a.user_fault"]) == ("evaluated", "ended_before_the_write")
     assert (told["a2a.user_retries"], told["a2a.retry_error"]) == ("1", "TransportError")
     # Both were paid for.
     assert told["a2a.cost_usd"] == "0.5"
@@ -99,7 +104,7 @@ def test_another_try_that_breaks_costs_no_result_and_is_told(
 def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
     result = desk("-q", "--a2a-set=user-retry=1")
     assert AT_FAULT.format(1, 1) in result.stdout.str()
-    assert AGAIN + "2x stopped-early" in result.stdout.str()
+    assert AGAIN + "2x ended_before_the_write" in result.stdout.str()
 
 
 def test_the_number_is_an_option_in_three_spellings(
@@ -123,12 +128,12 @@ def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
 
 
 def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) -> None:
-    reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "out-of-scope"},
+    reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "never_stopped"},
                 "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,
                                    "retry_error": "LLMError"}}  # fmt: skip
     results, _ = load_reported(pytester.path, "run", reported)
     told = "\n".join(summary.caveats(results))
-    assert "was at fault in 1 of 2 trials, which count as they came out: 1x out-of-scope" in told
+    assert "was at fault in 1 of 2 trials, which count as they came out: 1x never_stopped" in told
     assert "1 trial was run again, because the user was at fault" in told
     assert "1 of them in vain (1x LLMError)" in told
 

@@ -209,8 +209,8 @@ def test_what_comes_first_in_the_conversation_is_told() -> None:
         ({"status": "not_run"}, None),
         ({"status": "evaluated", "reward_info": Reward(1.0)}, None),
         (
-            {"status": "evaluated", "user_fault": UserFault("stopped-early", "x")},
-            Diagnosis("user", "stopped-early", "x"),
+            {"status": "evaluated", "user_fault": UserFault("ended_before_the_write", "x")},
+            Diagnosis("user", "ended_before_the_write", "x"),
         ),
         (
             {"status": "evaluated", "termination_reason": "max_steps"},

@@ -131,7 +131,7 @@ class Desk:
             return Outcome(error=TransportError("connection reset by peer"), agent_usage=Usage(10, 5, 0.25))
         if kind in ("leaves", "vain") or (kind == "left" and not (HERE / key.file_stem).exists()):
             (HERE / key.file_stem).touch()
-            fault = UserFault("stopped-early", "the agent asked \\x1b[31mwhether to go on")
+            fault = UserFault("ended_before_the_write", "the agent asked \\x1b[31mwhether to go on")
         value = 0.0 if kind == "bad" or fault or (kind == "odd" and key.trial % 2) else 1.0
         diff = () if value else ("db.x: expected 1, found 2",)
         checks = (RewardCheck("communicate", "the price is 42", value == 1.0),)

@@ -155,8 +155,8 @@ def properties() -> list[str]:
             category="c",
             blame="b",
             turn_latencies=(1.0,),
-            user_fault=UserFault("out-of-scope"),
-            user_retries=(UserFault("stopped-early"),),
+            user_fault=UserFault("never_stopped"),
+            user_retries=(UserFault("ended_before_the_write"),),
             retry_error="LLMError: x",
         )
         found |= {PREFIX + name for name in outcome.properties(result, "path")}

@@ -244,7 +244,7 @@ class Again(Fake):
     """Its user is at fault, and what is held for that comes to something else."""
 
     def __init__(self, then: Outcome | Exception, runner: list[Runner] | None = None) -> None:
-        super().__init__(Outcome(reward=Reward(0.0), user_fault=UserFault("stopped-early")))
+        super().__init__(Outcome(reward=Reward(0.0), user_fault=UserFault("ended_before_the_write")))
         self.then = then
         self.runner = runner or []
         self.given_up: list[TrialResult | None] = []
@@ -303,7 +303,7 @@ def test_an_evaluated_trial_is_not_lost_to_another_try(
     result = runner.run(KEY)
     assert len(fake.contexts) == len(connection.opened) == 2
     assert (result.status, result.error, result.reward_info) == ("evaluated", None, Reward(0.0))
-    assert result.user_fault == UserFault("stopped-early")
+    assert result.user_fault == UserFault("ended_before_the_write")
     assert result.retry_error is not None
     assert result.retry_error.startswith(told)
     assert result.seed == fake.contexts[0].seed != fake.contexts[1].seed
@@ -321,7 +321,7 @@ def test_an_evaluated_trial_is_kept_where_another_try_is_given_up(
     late = runner.run(KEY)
     [told] = fake.given_up
     assert told is not None
-    assert (told.status, told.reward, told.user_fault) == ("evaluated", 0.0, UserFault("stopped-early"))
+    assert (told.status, told.reward, told.user_fault) == ("evaluated", 0.0, UserFault("ended_before_the_write"))
     assert "its thread had still not come back" in str(told.retry_error)
     # What the thread brings then is dropped.
     assert late.retry_error is None

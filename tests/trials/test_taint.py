@@ -115,7 +115,7 @@ def test_what_was_abandoned_is_accounted_for() -> None:
     assert (abandoned.agent_usage, abandoned.user_usage.cost_usd) == (Usage(2, 4, 1.0), 0.5)
 
 
-FAULT = UserFault("stopped-early", "it left")
+FAULT = UserFault("ended_before_the_write", "it left")
 
 
 def for_its_user(held: int = 0, cancelled: bool = False, deadline: float | None = None, **options: Any) -> str:
@@ -128,7 +128,9 @@ def for_its_user(held: int = 0, cancelled: bool = False, deadline: float | None 
 
 def test_a_user_at_fault_is_another_reason_with_a_number_of_its_own() -> None:
     assert for_its_user() == ""
-    assert [for_its_user(n, user_retry=2, redeliver=0) for n in range(3)] == ["user at fault: stopped-early"] * 2 + [""]
+    assert [for_its_user(n, user_retry=2, redeliver=0) for n in range(3)] == [
+        "user at fault: ended_before_the_write"
+    ] * 2 + [""]
     abandoned = Abandoned()
     abandoned.add(Outcome(user_fault=FAULT, user_usage=Usage(3)), session(metrics=[]))
     assert (abandoned.reasons, abandoned.faults, abandoned.user_usage.input_tokens) == ((), (FAULT,), 3)

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
 from pytest_a2a_bench.benchmarks.participants import Relay, Seat
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, patches, retrieval
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, patches, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
@@ -26,9 +26,8 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     read_task,
     user_tools,
 )
-from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
-from pytest_a2a_bench.benchmarks.tau2.user.script import goal_of, make_scripted_user
+from pytest_a2a_bench.benchmarks.tau2.user.script import make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.user_agent import find_nonsense, make_agent_user
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
@@ -41,11 +40,9 @@ from pytest_a2a_bench.errors import (
     PartyError,
     PrerequisiteMissingError,
 )
-from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import Briefing, ExtraTurn, Reward, ToolCall, TrialResult, Turn, Usage, UserFault
 from pytest_a2a_bench.model.messages import Bounds
-
-_OF_THE_AGENT = ("agent_error", "too_many_errors")
-"""Ends that are the agent's, whatever its user understood."""
+from pytest_a2a_bench.redact import one_line
 
 
 class Tau2Benchmark:
@@ -224,7 +221,8 @@ class _Simulation:
             self.conversation.close()
             return self._unfinished(exc)
         self.duration = time.monotonic() - clock
-        self.conversation.close()
+        if not self._may_go_on(simulation):
+            self.conversation.close()
         if self.context.settings.user_kind == "a2a" and (error := self._nonsense(simulation)):
             return self._unfinished(error)
         return self._outcome(simulation, note)
@@ -238,35 +236,79 @@ class _Simulation:
         user = "user" if settings.user_endpoint else None
         return _turns(self.orchestrator.trajectory, self.handed_over, settings.transfer, user)
 
+    def _may_go_on(self, simulation: Any) -> bool:
+        """Return whether the user ended the conversation in a way that an extra turn may show to be too early."""
+        settings = self.context.settings
+        with_model = settings.extra_turn and settings.user_kind != "scripted" and not settings.replay
+        # Where another agent had taken over, it is not the one under test that would go on.
+        own = self.relay is None or self.relay.taken_over is None
+        return with_model and own and str(simulation.termination_reason.value) == "user_stop"
+
+    def _evaluate(self, simulation: Any, spent: list[Usage], calls: ModelCalls) -> Reward:
+        # A judge waits for its model; the collector must not be off so long.
+        waits = llm.needs_judge(self.tau2, self.task)
+        still = contextlib.nullcontext() if waits else paused_collector()
+        with llm.counting_judge(spent), keeping(calls), still:
+            return evaluate.evaluate(
+                self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
+            )
+
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
-            # A judge waits for its model; the collector must not be off so long.
-            waits = llm.needs_judge(self.tau2, self.task)
-            still = contextlib.nullcontext() if waits else paused_collector()
-            with llm.counting_judge(self.judge_spent), keeping(self.calls["judge"]), still:
-                reward = evaluate.evaluate(
-                    self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
-                )
+            reward = self._evaluate(simulation, self.judge_spent, self.calls["judge"])
         except (InfrastructureError, EvaluatorError) as exc:
+            self.conversation.close()
             # The conversation is over and paid for: kept, it can be evaluated again (a2a-bench gate --rescore).
             outcome = self._unfinished(exc)
             outcome.simulation = simulation.model_dump(mode="json")
             return outcome
         # Stored apart: the reward has a place of its own in our files.
         simulation.reward_info = None
+        extra = None if reward.success or not self._may_go_on(simulation) else self._take_extra_turn(simulation)
+        self.conversation.close()
         outcome = self._unfinished(None)
         outcome.reward = reward if not note else _with_note(reward, note)
         outcome.termination_reason = str(simulation.termination_reason.value)
         outcome.simulation = simulation.model_dump(mode="json")
+        outcome.extra_turn = extra
         # Where all came to a good end it makes no difference how the user behaved, or who had the last word.
         if not reward.success:
             taken_over = self.relay.taken_over if self.relay is not None else None
             outcome.blame = taken_over.name if taken_over is not None else None
-            tools = [tool.name for tool in user_tools(self.environment, self.task) or ()]
-            outcome.user_fault = find_fault(outcome.transcript, outcome.termination_reason, goal_of(self.task, tools))
-            if outcome.user_fault is None and outcome.termination_reason not in _OF_THE_AGENT:
-                outcome.user_fault = getattr(self.user, "fault", None)
+            outcome.user_fault = self._fault(simulation, outcome)
         return outcome
+
+    def _take_extra_turn(self, simulation: Any) -> ExtraTurn:
+        spent: list[Usage] = []
+        return extra_turn.take(
+            self.orchestrator,
+            simulation,
+            self.conversation,
+            self.context.session,
+            lambda longer: self._evaluate(longer, spent, ModelCalls()),
+            lambda messages: _turns(messages, None, None, None),
+            spent,
+        )
+
+    def _fault(self, simulation: Any, outcome: Outcome) -> UserFault | None:
+        """Return the user's fault in a trial without success, as far as a fact shows one."""
+        turns = outcome.transcript
+        if outcome.extra_turn is not None and (proven := extra_turn.fault_of(outcome.extra_turn, turns)):
+            return proven
+        match outcome.termination_reason:
+            case "user_error":
+                # tau2's orchestrator says this of nothing but the user's own messages.
+                return UserFault("invalid_message", one_line(f"tau2 refused {turns[-1].text!r}"), len(turns) - 1)
+            case "max_steps":
+                stop = self.tau2.termination_reason.USER_STOP
+                found = extra_turn.never_stopped(
+                    simulation, stop, turns, lambda ended: self._evaluate(ended, self.judge_spent, ModelCalls())
+                )
+                if found is not None:
+                    return found
+            case "agent_error" | "too_many_errors":
+                return None
+        return getattr(self.user, "fault", None)
 
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
         trajectory = self.orchestrator.trajectory

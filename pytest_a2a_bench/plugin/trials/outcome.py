@@ -99,6 +99,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "retries": wire.retries,
         "held_again": len(result.held_again),
         "user_fault": result.user_fault.kind if result.user_fault else None,
+        "extra_turn": result.extra_turn.verdict if result.extra_turn else None,
         "user_retries": len(result.user_retries) or None,
         "retry_error": result.retry_error.partition(":")[0] if result.retry_error else None,
         "duration_s": round(result.duration, 3),

@@ -63,7 +63,9 @@ def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
 
 def test_a_success_has_no_user_at_fault() -> None:
     """What the user did wrong is why there was no success; where an evaluator says otherwise, nothing was wrong."""
-    held = TrialResult(KEYS[0], "evaluated", "run", Reward(0.0), simulation={}, user_fault=UserFault("stopped-early"))
+    held = TrialResult(
+        KEYS[0], "evaluated", "run", Reward(0.0), simulation={}, user_fault=UserFault("ended_before_the_write")
+    )
     selected: Any = SimpleNamespace(results=[held])
     for reward, fault in ((Reward(1.0), None), (Reward(0.5), held.user_fault)):
         evaluate = Mock(return_value=(reward, {"benchmark": "tau2 2"}))

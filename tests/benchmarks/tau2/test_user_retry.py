@@ -59,7 +59,7 @@ def _count(request: dict[str, Any], role: str) -> int:
 
 
 EARLY = [say(OPENING), say("Yes, please! ###STOP###")]
-SCOPE = [say(OPENING), say("###OUT-OF-SCOPE###")]
+SCOPE = [say(OPENING), say("Yes, I think so. ###OUT-OF-SCOPE###")]
 GOOD = [say(OPENING), say("Yes, please go ahead."), say("Thank you! ###STOP###")]
 
 
@@ -67,18 +67,12 @@ def test_a_user_that_stops_at_the_question_is_at_fault_and_the_reward_stays(run_
     result, _ = hold(run_trials, [EARLY])
     assert (result.status, result.reward, result.termination_reason) == ("evaluated", 0.0, "user_stop")
     assert result.user_fault is not None
-    assert result.user_fault.kind == "stopped-early"
-    assert "create_task was still to do" in result.user_fault.detail
+    assert result.user_fault.kind == "ended_before_the_write"
+    assert "the agent called create_task" in result.user_fault.detail
     assert result.user_retries == ()
     assert "user_retry" not in result.provenance
     stored = load_trial(Path(str(result.path)))
     assert stored.user_fault == result.user_fault
-
-
-def test_a_user_out_of_scope_is_at_fault(run_trials: RunTrials) -> None:
-    result, _ = hold(run_trials, [SCOPE])
-    assert result.user_fault is not None
-    assert result.user_fault.kind == "out-of-scope"
 
 
 def test_a_user_that_plays_its_part_is_not(run_trials: RunTrials) -> None:
@@ -110,7 +104,7 @@ def test_it_is_held_again_in_another_context_with_another_seed(run_trials: RunTr
     result, llm = hold(run_trials, [EARLY, SCOPE, GOOD], user_retry=3)
     assert result.success, result.reward_info
     assert result.user_fault is None
-    assert [fault.kind for fault in result.user_retries] == ["stopped-early", "out-of-scope"]
+    assert [fault.kind for fault in result.user_retries] == ["ended_before_the_write", "ended_before_the_write"]
     assert result.held_again == ()
     assert result.provenance["user_retry"] == 3
     # What was paid for is counted, and nothing else of the earlier conversations is left.
@@ -128,8 +122,8 @@ def test_a_user_that_never_plays_its_part_is_told_of_in_the_end(run_trials: RunT
     result, llm = hold(run_trials, [EARLY, SCOPE], user_retry=1)
     assert (result.status, result.reward) == ("evaluated", 0.0)
     assert result.user_fault is not None
-    assert result.user_fault.kind == "out-of-scope"
-    assert [fault.kind for fault in result.user_retries] == ["stopped-early"]
+    assert result.user_fault.kind == "ended_before_the_write"
+    assert [fault.kind for fault in result.user_retries] == ["ended_before_the_write"]
     assert len(llm.requests) == 4
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
-from pytest_a2a_bench.benchmarks.tau2.user import decide, device, fault
+from pytest_a2a_bench.benchmarks.tau2.user import decide, device
 from pytest_a2a_bench.benchmarks.tau2.user.decide import SPOKEN, Verdict, Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Facts, Scenario, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.understand import (
@@ -355,18 +355,9 @@ def make_scripted_user(tau2: Tau2, task: Any, tools: Collection[str] = ()) -> An
 def make_script(task: Any, tools: Collection[str] = ()) -> Script:
     """Make the user's side of a conversation about a task of tau2's."""
     golds = list(_golds(task))
-    actions = [(gold.name, gold.arguments) for gold in golds if not gold.by_user]
-    own = [(gold.name, gold.arguments) for gold in golds if gold.by_user]
+    actions = [(name, arguments) for name, arguments, by_user in golds if not by_user]
+    own = [(name, arguments) for name, arguments, by_user in golds if by_user]
     return Script(Scenario.of(task.user_scenario.instructions), actions, _to_say(task), tools, own)
-
-
-def goal_of(task: Any, tools: Collection[str] = ()) -> fault.Goal:
-    """Return what the user of a task wants, for judging how it was played (:mod:`.fault`).
-
-    :param tools: names of the user's own tools in this task's environment.
-    """
-    said = tuple(map(str, _to_say(task)))
-    return fault.Goal(Scenario.of(task.user_scenario.instructions), tuple(_golds(task)), said, tools)
 
 
 def _to_say(task: Any) -> list[Any]:
@@ -375,18 +366,18 @@ def _to_say(task: Any) -> list[Any]:
     return (criteria.communicate_info if criteria else None) or []
 
 
-def _golds(task: Any) -> Iterator[fault.Deed]:
+def _golds(task: Any) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """Yield name and arguments of each gold, and whether it is the user's."""
     criteria = task.evaluation_criteria
     if criteria is None:
         return
     for action in criteria.actions or ():
-        compared = None if action.compare_args is None else tuple(action.compare_args)
         by_user = str(getattr(action.requestor, "value", action.requestor)) == "user"
-        yield fault.Deed(action.name, action.arguments, by_user, compared)
+        yield action.name, action.arguments, by_user
     if not criteria.actions:
         # A task may only say what must hold at the end: that is then what the user wants.
         for call in read_gold(task.model_dump(mode="json")).where_offered:
-            yield fault.Deed(call.name, call.arguments)
+            yield call.name, call.arguments, False
 
 
 class _ScriptedUser:
