@@ -230,7 +230,9 @@ def _extra_turns(results: Sequence[TrialResult]) -> Iterator[str]:
         verdicts = ", ".join(f"{n} {verdict}" for verdict, n in Counter(e.verdict for e in extra).most_common())
         usage = sum_usage(spent for e in extra for spent in (e.agent_usage, e.judge_usage))
         spent = [count(sum(e.requests for e in extra), "request")]
-        spent += [f"{usage.input_tokens or 0:,}/{usage.output_tokens or 0:,} tokens"] if usage.tokens is not None else []
+        spent += (
+            [f"{usage.input_tokens or 0:,}/{usage.output_tokens or 0:,} tokens"] if usage.tokens is not None else []
+        )
         spent += [dollars(usage.cost_usd)] if usage.cost_usd is not None else []
         ended = count(len(extra), "trial")
         yield f"extra turns: {ended} that the user ended ({verdicts}), {', '.join(spent)}; in no other number"

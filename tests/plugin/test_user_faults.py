@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from harness import Bench, junit_cases, junit_properties, log_of, verdict_of
 
-from pytest_a2a_bench.model import TrialKey, TrialResult, UserFault
+from pytest_a2a_bench.model import ExtraTurn, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
@@ -143,3 +144,21 @@ def test_a_kind_that_only_a_benchmark_knows_is_shown_as_it_is() -> None:
     assert fault.words == "fell-asleep"
     told = list(summary.caveats([TrialResult(TrialKey("x", "y", "z"), "evaluated", user_fault=fault)]))
     assert any("1x fell-asleep" in line for line in told)
+
+
+def test_extra_turns_have_a_line_and_no_place_in_other_numbers() -> None:
+    key = TrialKey("x", "y", "z")
+    none = TrialResult(key, "evaluated")
+    extra = [
+        ExtraTurn(1.0, requests=2, agent_usage=Usage(10, 2, 0.5)),
+        ExtraTurn(0.0, requests=1, judge_usage=Usage(1, 1)),
+        ExtraTurn(None, "the agent opened a new context", requests=1),
+    ]
+    results = [none, *(dataclasses.replace(none, extra_turn=each) for each in extra)]
+    told = list(summary.caveats(results))
+    assert (
+        "extra turns: 3 trials that the user ended (1 proven, 1 not reached, 1 not provable), 4 requests, 11/3 tokens, "
+        "$0.50; in no other number"
+    ) in told
+    assert not any(line.startswith(("cost", "extra")) for line in summary.caveats([none]))
+    assert sum(line.startswith("cost") for line in told) == 0

@@ -21,7 +21,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import main as cli
 from pytest_a2a_bench.config.setting import Setting
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault
+from pytest_a2a_bench.model import ExtraTurn, Reward, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.plugin import hookspecs
 from pytest_a2a_bench.plugin.collect import items
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
@@ -156,6 +156,7 @@ def properties() -> list[str]:
             blame="b",
             turn_latencies=(1.0,),
             user_fault=UserFault("never_stopped"),
+            extra_turn=ExtraTurn(1.0),
             user_retries=(UserFault("ended_before_the_write"),),
             retry_error="LLMError: x",
         )

@@ -17,7 +17,7 @@ from user_agents import Speaker, served_brain
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.agents.brain import BrainError, Conversation
-from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.agents.server import running
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
@@ -91,7 +91,7 @@ FAILING: dict[str, Say] = {
 }  # fmt: skip
 
 WIRES = [
-    pytest.param(AgentOptions("noop", transport=transport, reply=reply), streaming, id=f"{transport}-{streaming}")
+    pytest.param(parse_spec(f"noop?transport={transport}&reply={reply}"), streaming, id=f"{transport}-{streaming}")
     for transport in ("jsonrpc", "rest", "grpc")
     for streaming, reply in (("on", "task"), ("off", "message"))
 ]
@@ -255,7 +255,7 @@ def test_an_agent_plays_the_user_as_a_model_does(tmp_path: Path) -> None:
     lines = iter([OPENING, "Yes, please. ###STOP###"])
     with served_brain(Speaker(lambda conversation: next(lines))) as user, served_brain(Speaker(finisher)) as url:
         [result] = run_against(url, Settings(user=f"a2a:{user}"), [KEY], tmp_path)
-    assert (result.reward, result.user_fault.kind) == (0.0, "ended_before_the_write")
+    assert (result.reward, result.user_fault and result.user_fault.kind) == (0.0, "ended_before_the_write")
 
 
 def test_a_user_that_never_stops_is_at_fault_once_all_is_done(tmp_path: Path) -> None:

@@ -95,6 +95,11 @@ def bounded(text: str) -> str:
     return text if len(text) <= _READ else f"{text[: _READ // 2]}\n{text[-_READ // 2 :]}"
 
 
+def joined(text: str) -> str:
+    """Return a text with the entries of lists joined to the sentences before them."""
+    return _LIST_ENTRY.sub(", ", text)
+
+
 def asks(sentence: str) -> bool:
     """Return whether a sentence ends with a question mark."""
     return sentence.rstrip(" \"')").endswith("?")
