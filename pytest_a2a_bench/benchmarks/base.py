@@ -62,6 +62,7 @@ class Outcome:
     :param category: what the task is about, where the benchmark has categories.
     :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
     :param extra_turn: what one more turn of the agent came to; it is outside of the trial.
+    :param user_facts: what else a model or an agent as the user did that no user does.
     :param blame: the party whose doing a miss was, where other agents took part; None for the agent under test.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     :param model_calls: what the models were asked that played the user or judged.
@@ -82,6 +83,7 @@ class Outcome:
     error: Exception | None = None
     user_fault: UserFault | None = None
     extra_turn: ExtraTurn | None = None
+    user_facts: tuple[UserFault, ...] = ()
     blame: str | None = None
     duration: float | None = None
 

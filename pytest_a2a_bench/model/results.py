@@ -111,6 +111,13 @@ USER_FAULTS: Mapping[str, str] = {
     "never_stopped": "it went on when all was done",
     "invalid_message": "it sent a message that tau2 refuses",
     "not_understood": "the script did not understand what the agent wanted of it",
+    "unknown_id": "it named what nobody gave it",
+    "no_call": "it answered an instruction for its device in words and called no tool",
+    "spoke_as_agent": "it spoke as the agent",
+    "calls_as_text": "it wrote a tool call as text",
+    "misspelt_stop": "it misspelt the token that ends the conversation",
+    "empty": "its model returned nothing and was asked again",
+    "refusal": "its model refused to answer",
 }
 """What a simulated user may have done wrong, in the words of reports."""
 
@@ -167,7 +174,7 @@ class ExtraTurn:
         return "not provable" if self.note else "not reached"
 
 
-FURTHER = ("parties", "blame", "extra_turn")
+FURTHER = ("parties", "blame", "extra_turn", "user_facts")
 """Members that a trial's file has only where other agents took part, or the user ended it too early."""
 
 TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error", "not_run"]
@@ -194,6 +201,7 @@ class TrialResult:
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.
     :param user_fault: what the simulated user did wrong in it; it never changes the reward.
     :param extra_turn: what one more turn of the agent would have come to, where the user ended a trial that missed.
+    :param user_facts: what else a model or an agent as the user did that no user does; it proves nothing by itself.
     :param user_retries: what the user did wrong in conversations of this trial that were run again for it
         (``user-retry``); their requests and costs are kept like those of ``held_again``.
     :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
@@ -233,6 +241,7 @@ class TrialResult:
     held_again: tuple[str, ...] = ()
     user_fault: UserFault | None = None
     extra_turn: ExtraTurn | None = None
+    user_facts: tuple[UserFault, ...] = ()
     user_retries: tuple[UserFault, ...] = ()
     retry_error: str | None = None
     reused_from: str | None = None

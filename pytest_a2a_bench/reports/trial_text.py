@@ -129,6 +129,9 @@ def user_lines(result: TrialResult) -> Iterator[str]:
     elif result.extra_turn is not None:
         note = f" ({one_line(result.extra_turn.note)})" if result.extra_turn.note else ""
         yield f"one more turn after the user had ended the conversation: {result.extra_turn.verdict}{note}"
+    for fact in result.user_facts:
+        where = "" if fact.turn is None else f" (message {fact.turn + 1})"
+        yield f"of the user: {fact.words}{where}: {one_line(fact.detail, 160)}"
     for number, fault in enumerate(result.user_retries, 1):
         yield f"run again, as the user was at fault in conversation {number} ({fault.kind}): {one_line(fault.detail)}"
     if result.retry_error:

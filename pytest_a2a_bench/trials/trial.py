@@ -389,6 +389,7 @@ def make_result(trial: Trial, outcome: Outcome, *, run_id: str, data: Mapping[st
         held_again=abandoned.reasons,
         user_fault=outcome.user_fault,
         extra_turn=outcome.extra_turn,
+        user_facts=outcome.user_facts,
         user_retries=abandoned.faults,
         retry_error=retry_error,
         parties=spent,

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
@@ -26,6 +26,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     read_task,
     user_tools,
 )
+from pytest_a2a_bench.benchmarks.tau2.user import facts
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
 from pytest_a2a_bench.benchmarks.tau2.user.script import make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.user_agent import find_nonsense, make_agent_user
@@ -271,6 +272,7 @@ class _Simulation:
         outcome.termination_reason = str(simulation.termination_reason.value)
         outcome.simulation = simulation.model_dump(mode="json")
         outcome.extra_turn = extra
+        outcome.user_facts = tuple(self._facts(outcome.transcript))
         # Where all came to a good end it makes no difference how the user behaved, or who had the last word.
         if not reward.success:
             taken_over = self.relay.taken_over if self.relay is not None else None
@@ -289,6 +291,12 @@ class _Simulation:
             lambda messages: _turns(messages, None, None, None),
             spent,
         )
+
+    def _facts(self, turns: Sequence[Turn]) -> Iterator[UserFault]:
+        if self.context.settings.user_kind != "scripted":
+            yield from facts.of_model(self.calls["user"].calls, getattr(self.user, "empty", 0))
+            own = tool_specs(user_tools(self.environment, self.task) or ())
+            yield from facts.find(turns, str(self.task.user_scenario), own, self.conversation.briefing.tools)
 
     def _fault(self, simulation: Any, outcome: Outcome) -> UserFault | None:
         """Return the user's fault in a trial without success, as far as a fact shows one."""

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.tau2.user.facts import TOKENS
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import ExtraTurn, Reward, Turn, Usage, UserFault
 from pytest_a2a_bench.redact import one_line
-
-TOKENS = re.compile("###STOP###|###TRANSFER###|###OUT-OF-SCOPE###")
-"""What a user of tau2's ends a conversation with."""
 
 FAREWELLS = 3
 """How many texts in a row a user may say after everything was done before the missing stop is its fault."""

@@ -53,6 +53,7 @@ def _user_class(base: Any) -> Any:
         def __init__(self, before_turn: Callable[[], Any], **kwargs: Any) -> None:
             super().__init__(**kwargs)
             self._before_turn = before_turn
+            self.empty = 0
 
         def generate_next_message(self, message: Any, state: Any) -> Any:
             before, asked = len(state.messages), len(kept().calls)
@@ -61,6 +62,7 @@ def _user_class(base: Any) -> Any:
                 answer = self._generate(message, state)
                 if answer[0].is_tool_call() or answer[0].has_text_content():
                     return answer
+                self.empty += 1
                 # Without the empty answer, which the model would see as its own.
                 del state.messages[before:]
                 kept().keep_only(asked)

@@ -169,6 +169,8 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("known of the task", "; ".join(remarks_of(result))),
         ("run again", ", ".join(result.held_again)),
         ("user at fault", result.user_fault.words if result.user_fault else None),
+        ("extra turn", result.extra_turn.verdict if result.extra_turn else None),
+        ("of the user", "; ".join(f"{fact.words}: {fact.detail}" for fact in result.user_facts)),
         ("run again for its user", ", ".join(fault.kind for fault in result.user_retries)),
         ("run again in vain", result.retry_error),
         ("reused from", result.reused_from),
