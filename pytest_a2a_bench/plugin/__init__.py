@@ -39,11 +39,9 @@ def pytest_a2a_bench_suites() -> Sequence[Suite]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the settings and register what this process needs, now or when a test requests a fixture of ours."""
-    from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
-    from pytest_a2a_bench.plugin.trials import fixtures
+    from pytest_a2a_bench.plugin import fixtures
 
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
-    config.pluginmanager.register(conformance_fixtures, "a2a-bench-conformance-fixtures")
     if options.may_rest(config):
         options.rest(config, lambda: _configure(config))
     else:

@@ -97,10 +97,8 @@ def _start(config: pytest.Config) -> BenchRun:
     run = BenchRun(plan)
     takes_part = bool(plan.asked or settings.endpoint)
     if takes_part:
-        from pytest_a2a_bench.plugin.run import files
-
         explanation.conceal(config, run)
-        files.read_files(run, config.invocation_params.dir)
+        resolve.read_files(run, config.invocation_params.dir)
     if plan.asked and run.plan.problems:
         raise pytest.UsageError(resolve.usage_text(run.plan.problems))
     if takes_part:

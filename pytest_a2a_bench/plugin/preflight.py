@@ -19,7 +19,7 @@ from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.plugin.conformance import verdicts
 from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
-from pytest_a2a_bench.plugin.trials.connection import connect
+from pytest_a2a_bench.plugin.trials.schedule import connect
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.trials import stopping

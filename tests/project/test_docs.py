@@ -14,10 +14,8 @@ from one_test import in_one_test
 import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _protocol, main
-from pytest_a2a_bench.plugin import options
+from pytest_a2a_bench.plugin import fixtures, options
 from pytest_a2a_bench.plugin.collect import items
-from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
-from pytest_a2a_bench.plugin.trials import fixtures
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -46,7 +44,7 @@ def test_every_marker_and_fixture_is_in_the_reference() -> None:
     signatures = [line.partition(":")[0] for line in items.lines(registry.built_in()) if "(" in line.partition(":")[0]]
     assert len(signatures) == 4
     assert [s for s in signatures if f"`@pytest.mark.{s}`" not in text] == []
-    known = public_api._fixtures(fixtures) | public_api._fixtures(conformance_fixtures)
+    known = public_api._fixtures(fixtures)
     assert dict(re.findall(r"^\| `(\w+)` \| (function|session) \|", page, re.MULTILINE)) == known
 
 

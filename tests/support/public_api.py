@@ -22,11 +22,10 @@ from pytest_a2a_bench.cli import main as cli
 from pytest_a2a_bench.config.setting import Setting
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import ExtraTurn, Reward, TrialKey, TrialResult, Usage, UserFault
-from pytest_a2a_bench.plugin import hookspecs
+from pytest_a2a_bench.plugin import fixtures, hookspecs
 from pytest_a2a_bench.plugin.collect import items
-from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
-from pytest_a2a_bench.plugin.trials import fixtures, outcome
+from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +45,7 @@ def gather() -> dict[str, Any]:
         "commands": {name: _command(name) for name in cli.COMMANDS},
         "exit codes": {name: _exit_codes(name) for name in ("main", *cli.COMMANDS)},
         "markers": [line.partition(":")[0] for line in items.lines(registry.built_in())],
-        "fixtures": {**_fixtures(fixtures), **_fixtures(conformance_fixtures)},
+        "fixtures": _fixtures(fixtures),
         "hooks": _hooks(),
         "properties": properties(),
         "entry points": _entry_points(),

@@ -18,10 +18,9 @@ from pytest_a2a_bench.config.shards import read as read_shard
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.modules import judge_protocol
 from pytest_a2a_bench.plugin.run.resolve import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
-from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
+from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below, judge_protocol
 from pytest_a2a_bench.results import manifest, sharding
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.gates.early import draw_order

@@ -15,9 +15,18 @@ from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.plugin.run.modules import ACTS, CONFORMANCE, SuiteModuleSpec, all_modules, joins, judge_protocol
 from pytest_a2a_bench.plugin.run.state import BenchRun, Selection
-from pytest_a2a_bench.plugin.shim import SuiteModule, is_below, would_select
+from pytest_a2a_bench.plugin.shim import (
+    ACTS,
+    CONFORMANCE,
+    SuiteModule,
+    SuiteModuleSpec,
+    all_modules,
+    is_below,
+    joins,
+    judge_protocol,
+    would_select,
+)
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.gates.files import Missed

@@ -14,8 +14,8 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.explanation import say
-from pytest_a2a_bench.plugin.run.modules import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, BenchRun
+from pytest_a2a_bench.plugin.shim import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:

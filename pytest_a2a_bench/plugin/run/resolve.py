@@ -1,4 +1,4 @@
-"""Resolve the settings of a run from pytest's options, and report those that contradict each other."""
+"""Resolve the settings of a run from pytest's options, report contradictions, and read the files that options name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import extensions, own_models
+from pytest_a2a_bench import env_file, extensions, own_models
+from pytest_a2a_bench.a2a.config import connection_problems
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
@@ -23,8 +24,12 @@ from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin import shim
-from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.shim import CONFORMANCE_NAMES
 from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.results import remote, sharding
+from pytest_a2a_bench.results.gates import files
+from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import is_installed
 
@@ -347,3 +352,71 @@ def runtime_env(settings: Settings) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError('expected a JSON object such as {"working_dir": "."}')
     return found
+
+
+# --- files that options name, read on the controller before anything runs and is paid for ---
+
+
+def read_files(run: BenchRun, directory: Path) -> None:
+    """Read baseline, quarantine, the last run's misses and durations into the run; problems go into its plan.
+
+    :param directory: what relative names are relative to.
+    """
+    found = files.read(run.settings, directory, run.plan.results)
+    run.services.baseline = found.baseline
+    durations, wrong = read_durations(run.settings)
+    run.services.variables, unread = read_variables(run.settings)
+    if run.settings.endpoint_source == "cli" and not run.settings.replay:
+        # One that environment or table name matters once an item uses it, and is looked at then.
+        given = {**run.services.variables, **os.environ}
+        each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
+        wrong = (*wrong, *dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
+    run.decide(
+        quarantine=found.quarantine,
+        missed=found.missed,
+        durations=durations,
+        problems=(*run.plan.problems, *found.problems, *wrong, *unread),
+    )
+
+
+def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Read the environment variables of ``env-file``.
+
+    :return: the variables, and what is wrong with the file.
+    """
+    if settings.env_file is None:
+        return {}, ()
+    try:
+        return env_file.read(Path(settings.env_file)), ()
+    except ConfigurationError as error:
+        return {}, (f"--a2a-set env-file={error}",)
+
+
+def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Read how long trials took, to balance shards and begin with the longest: once, for all processes.
+
+    :return: the durations, and what is wrong with them.
+    """
+    if settings.durations is None:
+        return {}, ()
+    try:
+        found = durations_in(remote.located(settings.durations))
+    except A2ABenchError as error:
+        return {}, (f"--a2a-set durations={error}",)
+    return found, ()
+
+
+def durations_in(path: Path) -> dict[str, float]:
+    """Return the seconds of each trial by key: from a results directory, or from a JSON object.
+
+    :raises ConfigurationError: if there are none.
+    """
+    if path.is_dir():
+        found = {str(r.key): r.duration for r in Store(path).read_all() if r.status == "evaluated"}
+        if not found:
+            raise ConfigurationError(f"{path}: no evaluated trial is in {path}; expected a results directory")
+        return found
+    try:
+        return sharding.DURATIONS.read(path)
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: no such file or directory") from None

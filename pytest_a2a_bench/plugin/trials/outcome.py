@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import MISSED, PREFIX, STOPPED, add_explanation, set_properties, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.plugin.trials import schedule as schedules
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import trial_text
@@ -27,7 +25,7 @@ from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import PREFIX as EXCUSED
 from pytest_a2a_bench.results.gates.terms import is_counted, is_unsolved
-from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.trials.stopping import Opened
 
 RESULT = pytest.StashKey[TrialResult]()
@@ -155,50 +153,6 @@ def explain_failure(item: pytest.Item, report: pytest.TestReport) -> None:
         report.duration = result.duration
     elif report.when == "call" and report.failed:
         _explain(report, result, shown_path(result.path, item.config))
-
-
-def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
-    """Return the trials that this process may start at once, in order; none with one conversation at a time."""
-    if run.concurrency == 1:
-        return []
-    # A drawn order is what an early verdict counts on: the longest may not go first there.
-    durations = {} if run.plan.order else run.plan.durations
-    if run.worker is None:
-        return schedules.order_ahead(session.items, durations)
-
-    mine = run.worker.indices(len(session.items)) or run.services.certain()
-    return schedules.order_ahead((session.items[i] for i in mine), durations)
-
-
-def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKey]:
-    """Return the trials that may have been running when the worker crashed that this one replaces.
-
-    A worker runs its trials in order, so these are the first ones without a result.
-    """
-    if run.worker is None or run.worker.orphans is None:
-        return []
-    return list(islice((key for key in ahead if not _is_done(key, run, store)), run.concurrency))
-
-
-def _is_done(key: TrialKey, run: BenchRun, store: Store) -> bool:
-    try:
-        stored = store.read(key)
-    except StoreError:
-        return False
-    # Files of an earlier run say nothing about what this one finished.
-    return stored is not None and stored.run_id == run.plan.run_id
-
-
-def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
-    """Return what to call while an item waits: the progress line, in the process that has a terminal."""
-    reporting = config.pluginmanager.get_plugin("a2a-bench-reporting")
-    if reporting is None:
-        return lambda: None
-    return lambda: reporting.tick(run.services.schedule.in_flight if run.services.schedule else 0)
-
-
-def _said(result: TrialResult) -> str:
-    return f"its reward is {result.reward:g}" if result.status == "evaluated" else f"it ended as {result.status}"
 
 
 def _aftermath(item: pytest.Item, result: TrialResult, opened: Opened | None) -> str:
