@@ -28,6 +28,10 @@ EXCHANGE: Golds = [("exchange_delivered_order_items", {
     "payment_method_id": "credit_card_9991484"})]  # fmt: skip
 MOVE: Golds = [("modify_user_address", {"user_id": "mia_li_3668", **ADDRESS})]
 SEND: Golds = [("modify_pending_order_address", {"order_id": "#W5918442", **ADDRESS})]
+EXCHANGE_OTHER: Golds = [("modify_pending_order_items", {
+    "order_id": "#W4860251", "item_ids": ["1586641416"], "new_item_ids": ["5925362855"],
+    "payment_method_id": "credit_card_9991484"})]  # fmt: skip
+CANCEL_ORDER_OTHER: Golds = [("cancel_pending_order", {"order_id": "#W4860251", "reason": "no longer needed"})]
 
 
 def asked(golds: Golds, text: str) -> str:
@@ -65,6 +69,16 @@ def asked(golds: Golds, text: str) -> str:
          "Suite 129, Charlotte, NC 28202?"),
         (MOVE, "Shall I set your default address to the one from order #W4860251: 667 Highland Drive, Suite 129, "
          "Charlotte, NC, 28202?"),
+        (SEND, "Order #W4860251 carries the address 667 Highland Drive, Suite 129, Charlotte, NC 28202. I will copy it "
+         "into order #W5918442. Is this OK?"),
+        (SEND, "Can I confirm that #W5918442 goes to 667 Highland Drive, Suite 129, Charlotte, NC 28202, matching "
+         "#W4860251?"),
+        (MOVE, "In order #W4860251 there is this address: 667 Highland Drive, Suite 129, Charlotte, NC 28202, USA. Do "
+         "you want me to make it your default address?"),
+        (MOVE, "Charlotte address, as stored in order #W4860251: 667 Highland Drive, Suite 129, NC 28202. Update your "
+         "user profile with it?"),
+        (EXCHANGE, "Item 1586641416 of order #W5918442 can be exchanged for 5925362855, paid with credit_card_9991484. "
+         "Your other orders, like #W4860251, are not affected. Shall I?"),
         (
             CANCEL,
             "The reservation **IFOYYZ** is a basic economy ticket and has no travel insurance, so I am unable to "
@@ -94,7 +108,17 @@ def test_a_right_offer_is_taken_and_nothing_is_said_beside_it(golds: Golds, text
         (EXCHANGE, "Shall I exchange item 7751905257 of order #W5918442 for 5925362855?"),
         (SEND, "Shall I send order #W4860251 to 667 Highland Drive, Charlotte, NC 28202?"),
         (CANCEL, "You have NQNU5R and XEHM4B. Shall I cancel XEHM4B?"),
+        (SEND + EXCHANGE_OTHER, "I'll change the shipping address of order #W4860251 to 1 Main Street, Charlotte. OK?"),
+        (SEND + CANCEL_ORDER_OTHER, "667 Highland Drive, Charlotte, NC 28202 it is. Shall I cancel order #W5918442?"),
     ],
 )
 def test_a_wrong_offer_is_still_refused(golds: Golds, text: str) -> None:
     assert asked(golds, text).startswith("No")
+
+
+def test_what_an_offer_names_is_not_said_once_more() -> None:
+    text = (
+        "Booking: JFK to SEA, one way, 2024-05-20, HAT136, economy, passenger Mia Li, 3 bags, no insurance. Paid with "
+        "certificate_7504069 ($250) and credit_card_4421486 ($5). Shall I book it?"
+    )
+    assert asked(BOOK, text) == "Yes, please go ahead."

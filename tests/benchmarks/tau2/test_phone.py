@@ -79,10 +79,33 @@ def test_a_hand_that_never_saw_the_reader_is_understood_in_29_of_30() -> None:
         "Please review your bill.",
         "Have you already taken out the SIM and put it back in?",
         "Once I have refueled your data, I will ask you to restart the phone.",
+        "Restart the phone once I have refueled your data.",
+        "Please reboot as soon as we have received your payment.",
     ],
 )
 def test_looking_changes_nothing(said: str) -> None:
     assert changes(said, []) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "calls"),
+    [
+        ("Turn off Wi-Fi.", [], []),
+        ("Turn off Wi-Fi.", ["toggle_wifi"], ["toggle_wifi()"]),
+        ("Please turn airplane mode off.", [], []),
+        ("Switch mobile data off and on again.", [], ["toggle_data()", "toggle_data()"]),
+        (
+            "Make sure that roaming is off and mobile data is on.",
+            ["turn_data_off", "turn_roaming_off"],
+            ["toggle_data()"],
+        ),
+        ('Prefer "4G and 5G" as network mode.', [], ["set_network_mode_preference(mode='4g_5g_preferred')"]),
+    ],
+)
+def test_what_is_as_wanted_is_not_touched_and_nothing_is_done_twice(
+    said: str, before: list[str], calls: list[str]
+) -> None:
+    assert changes(said, before) == calls
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,9 @@ _AMOUNTS = {
     "gb_amount": r"(\d+(?:\.\d+)?) ?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
     "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)",
 }
-_ELSEWHERE = re.compile(r"\b(?:found|see|used|listed|taken|same as|from)\b[^.?!\n#]{0,40}#W\d{7}", re.I)
-"""Where an address was found."""
+_OWN_RECORD = re.compile(rf"\b(?:{_OWN_ADDRESS}|default|profile|account|on file)\b", re.I)
+"""What an address is changed of, where it is not an order."""
+_ITEMS = re.compile(rf"\b(?:item|product|option)|{IDENTIFIERS['item']}", re.I)
 _NOT_OFFERED = re.compile(
     rf"\b(?:{UNABLE}|not (?:be )?(?:{NOT_POSSIBLE})|(?:stay|remain)s?|unchanged|untouched)\b", re.I
 )
@@ -180,7 +181,11 @@ def kinds(text: str) -> tuple[tuple[str, str], ...]:
     text = re.sub(EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
     # What becomes of a difference in price follows from a change and is no offer of its own.
     text = _DIFFERENCE.sub(lambda sentence: re.sub(r"\brefund\w*", " ", sentence[0], flags=re.I), text)
-    return tuple((kind.tool, kind.refusal) for kind in _KINDS if kind.is_in(text))
+    found = [(kind.tool, kind.refusal) for kind in _KINDS if kind.is_in(text)]
+    if any("address" in tool for tool, _ in found) and not _ITEMS.search(text):
+        # What is changed of the order is its address.
+        found = [kind for kind in found if kind[0] != "modify_pending_order_items"]
+    return tuple(found)
 
 
 def _offered(text: str) -> str:
@@ -192,8 +197,7 @@ def _offered(text: str) -> str:
         left = [s for s in _PARTS.split(line) if "?" in s or not _NOT_OFFERED.search(s)]
         kept += [] if listing else [" ".join(left)]
         listing = listing or (line.rstrip().endswith(":") and not left)
-    rest = "\n".join(kept)
-    return _ELSEWHERE.sub(" ", rest) if "address" in text else rest
+    return "\n".join(kept)
 
 
 def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
@@ -202,11 +206,16 @@ def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
     text = rest if kinds(rest) else text
     spoken = kinds(text)
     named = mentioned(text)
-    asking = mentioned(" ".join(s for line in text.split("\n") for s in _PARTS.split(line) if _ASKS.search(s)))
+    question = " ".join(s for line in text.split("\n") for s in _PARTS.split(line) if _ASKS.search(s))
     # Where what is asked about is named, others of its kind are spoken of only.
-    named |= {kind: values for kind, values in asking.items() if kind in _MAIN}
-    alike = _alike(text, spoken, wanted)
-    if not any(tool.startswith(_STRONG) for tool, _ in spoken):
+    asked_about = {kind: values for kind, values in mentioned(question).items() if kind in _MAIN}
+    named |= asked_about
+    asked = tuple(kind for kind in kinds(question) if kind[0].startswith(_STRONG))
+    if asked and sum(map(len, asked_about.values())) == 1:
+        # "... Shall I cancel order #W1?" proposes just that, whatever was said before.
+        spoken = asked
+    alike = _alike(question if spoken is asked else text, spoken, wanted)
+    if not alike and not any(tool.startswith(_STRONG) for tool, _ in spoken):
         # An offer that only speaks of changing something may mean any change of what it names.
         pointed = [w for w in wanted if w not in alike and _points(named, w)]
         alike += [w for w in pointed if not w.tool.startswith(_STRONG) or not spoken or _is_all(text, named, w)]
@@ -281,6 +290,7 @@ def _named_alike(wish: Wish, text: str) -> bool:
 def _compare(text: str, named: Mapping[str, list[str]], wish: Wish) -> tuple[tuple[bool, int, float, int], Verdict]:
     """Return how well an offer fits a wish (faults first, then what they share), and the verdict if it is this one."""
     right = wish.values()
+    named = _acted_on(text, named, wish)
     faults = [f for kind in named if kind in right for f in _faults(kind, named[kind], right[kind])]
     faults += _amount_faults(text, wish)
     shared = sum(len(set(named.get(kind, ())) & set(values)) for kind, values in right.items())
@@ -290,6 +300,18 @@ def _compare(text: str, named: Mapping[str, list[str]], wish: Wish) -> tuple[tup
     # Among several wrong offers, the most similar one is meant.
     alike = sum(max(_likeness(v, r) for r in right[kind]) for kind in named if kind in right for v in named[kind])
     return (bool(faults), -shared, -alike, len(faults)), Verdict(wish, "; ".join(faults))
+
+
+def _acted_on(text: str, named: Mapping[str, list[str]], wish: Wish) -> Mapping[str, list[str]]:
+    """Return what an offer names, without orders that are only mentioned: where an address is from, what is left."""
+    mine, moves = wish.values(), "address1" in wish.arguments
+    if "order" not in named or not (moves or set(mine.get("item", ())) & set(named.get("item", ()))):
+        return named
+    own = [v for v in named["order"] if v in mine.get("order", ())]
+    if own:
+        return {**named, "order": own}
+    of_record = moves and "order" not in mine and _OWN_RECORD.search(text)
+    return {kind: values for kind, values in named.items() if kind != "order"} if of_record else named
 
 
 def _faults(kind: str, said: Sequence[str], right: Sequence[str]) -> list[str]:

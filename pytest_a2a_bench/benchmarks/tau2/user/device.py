@@ -10,7 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user.understand import SWITCHES, TELLS, Clause, Mood, clauses, normal
@@ -50,11 +50,13 @@ class Act:
     """A call of one of the user's tools.
 
     :param state: what a switch should show afterwards (``ON`` or ``OFF``), where the instruction says so.
+    :param first_look: a look at a switch before it is touched.
     """
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     state: str = ""
+    first_look: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,9 @@ _THINGS: tuple[_Thing, ...] = tuple(
         (_PAY, "make_payment", "check_payment_request"),
     )
 )
+# A status bar has no word for what is off.
+_SHOWS = {thing.change: thing.show for thing in _THINGS} | {"toggle_airplane_mode": "check_network_status"}
+_STATE = re.compile(r"\b(on|off|yes|no)\b", re.I)
 _STEPS = r"off|on|out|only|default|factory|re-?(?:set|stor|vert|seat|insert)\w*"
 _STEP_VERBS = (
     r"remov\w+|tak\w+|mak\w+|chang\w+|choos\w+|enabl\w+|disabl\w+|complet\w+|eject|pull|pop|set|switch|select|put"
@@ -207,7 +212,7 @@ def _read(
     """
     thing: _Thing | None = None
     looking = False
-    for clause in clauses(text):
+    for clause in (half for whole in clauses(text) for half in _halves(whole)):
         if clause.begins or clause.mood is not Mood.NAMES:
             # "Check what it is set to (4G, 5G)": what a sentence adds without a verb is looked at as well.
             looking = clause.mood is Mood.ASKS or (clause.mood is Mood.INSTRUCTS and _leaves(clause.body))
@@ -225,6 +230,14 @@ def _read(
             yield thing, clause, [a for a in _acts(thing, clause, text, looking=looking) if a.name != thing.show]
         elif clause.question and symptom and _WORKING.search(clause.body):
             yield None, clause, [Act(symptom)]
+
+
+def _halves(clause: Clause) -> list[Clause]:
+    """Return the halves of "roaming on and airplane mode off", or the clause."""
+    halves = re.split(r",? and ", clause.body)
+    switches = [t.words for t in _THINGS if t.is_switch]
+    stated = [(_ON.search(h) or _OFF.search(h)) and any(w.search(h) for w in switches) for h in halves]
+    return [replace(clause, body=h) for h in halves] if all(stated) and not _leaves(clause.body) else [clause]
 
 
 def _leaves(body: str) -> bool:
@@ -326,10 +339,26 @@ def _app(text: str) -> str:
     return named[1].lower() if named else "messaging"
 
 
-def contradicts(act: Act, result: str) -> bool:
-    """Return whether a switch ended up as nobody wanted it: it was as wanted before it was touched."""
-    shown = re.search(r"\bnow (ON|OFF)\b", result, re.I)
-    return bool(act.state and shown and shown[1].upper() != act.state)
+def with_looks(acts: Sequence[Act], tools: Collection[str]) -> list[Act]:
+    """Return acts with a look at each switch before it is touched, as it may be as wanted already.
+
+    :param tools: names of the user's tools.
+    """
+    found: list[Act] = []
+    for act in acts:
+        show = _SHOWS.get(act.name, "") if act.state else ""
+        seen = found and found[-1].name in (show, act.name)
+        found += [act] if seen or show not in tools else [Act(show, first_look=True), act]
+    return found
+
+
+def stands(act: Act, result: str) -> bool | None:
+    """Return whether a tool's result shows a switch as an act wants it; None where it does not show that switch."""
+    for line in result.split("\n") if act.state else ():
+        named = next((thing.change for thing in _THINGS if thing.words.search(line)), "")
+        if named == act.name and (state := _STATE.search(line)):
+            return (state[1].lower() in ("on", "yes")) == (act.state == "ON")
+    return None
 
 
 def symptom_check(reason: str) -> str:

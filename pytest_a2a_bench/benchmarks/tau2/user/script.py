@@ -142,9 +142,9 @@ class Script:
         offer = self._offer_in(fresh)
         reading = Reading(fresh, offer=offer is not None)
         asked = reading.facts
-        if reading.decision and offer is not None and self._answered.issuperset(asked):
-            # An agent that asks for a yes and names known facts does not ask for these.
-            asked = ()
+        if reading.decision and offer is not None:
+            # An agent that asks for a yes and names facts that it knows does not ask for these.
+            asked = tuple(slot for slot in asked if slot not in self._answered and not self._is_named(fresh, slot))
         if reading.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
         self._note_done(fresh)
@@ -156,7 +156,7 @@ class Script:
             self._moved = self._texts
             # Facts that are asked for beside it are said with what the device shows.
             self._report = [self._answer(fresh, slot) for slot in asked if self._facts.get(slot)]
-            self._deeds = list(acts)
+            self._deeds = device.with_looks(acts, self.tools)
             self._left_open = bool(self._simple) and device.left_open(fresh)
             if self._left_open:
                 self.not_understood = self.not_understood or text
@@ -168,6 +168,12 @@ class Script:
         """Return a text without what the user said itself: an agent that repeats it asks for nothing."""
         fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s) not in self._said)
         return text if len(fresh) >= len(text) - 1 else fresh
+
+    def _is_named(self, text: str, slot: str) -> bool:
+        """Return whether a text has the user's own answer to a question: it offers that and does not ask for it."""
+        said, answers = set(plain(text).split()), [plain(v).split() for v in self._facts.get(slot)]
+        # An address may be written without its country.
+        return bool(answers) and all(sum(word in said for word in each) * 3 >= len(each) * 2 for each in answers)
 
     def _offer_in(self, text: str) -> Verdict | None:
         offer = decide.judge(text, self._open or self._wishes)
@@ -190,10 +196,14 @@ class Script:
         done, self._doing = self._doing, None
         if done is not None:
             self._cured = device.cured(done.name, seen) if done.name == self._symptom else self._cured
-            if device.contradicts(done, seen):
+            if device.stands(done, seen) is False:
                 # It was as wanted before it was touched.
                 self._deeds.insert(0, device.Act(done.name))
-        self._report.append(seen)
+        tells = done is None or not done.first_look
+        if self._deeds and device.stands(self._deeds[0], seen):
+            del self._deeds[0]
+            tells = True
+        self._report += [seen] if tells else []
         if self._deeds:
             return self._next_deed()
         report = "\n".join(self._report)

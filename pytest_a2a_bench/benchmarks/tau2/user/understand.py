@@ -118,7 +118,7 @@ _CONJUNCTIONS = rf"because|for (?=(?:i|we)\b)|since|which|whether|whereas|unless
 _TIMES = r"when|once|if|after|before|as soon"
 _NO_CLAUSE = r"your|the|its?|an?|this|that|my|(?:then )?back|on|off|in|out|up|again|last|first|surname|zip|texts?"
 _THING = r"sms|storage|mobile|cellular|data|roaming|airplane|wi-?fi|vpn|apn|sim|internet|network|settings|phone|calls?"
-_AND = rf",?\s+(?:and then|and after(?:wards| that)|then|and|but|plus)\s+(?!(?:{_NO_CLAUSE}|{_THING})\b)"
+_AND = rf",?\s+(?:and then|and after(?:wards| that)|then|and|but|plus)\s+(?!(?:{_NO_CLAUSE}|{_THING}|\d\w*)\b)"
 _BREAK = re.compile(
     rf"\s*(?:[,:;](?=\s|$)|\s[-\u2013\u2014]+\s|\u2014|\(|\)|\s(?=(?:{_CONJUNCTIONS}|{_TIMES})\b))\s*|{_AND}", re.I
 )
@@ -158,7 +158,7 @@ _SUBORDINATING = r"if|when(?! you are ready)|once|while|because|since|as|after|b
 _SUBORDINATE = _any(
     _SUBORDINATING, r"which|who|whose|that|in case|in order|whereas|due to|given|so that", _SO, start=r"^\W*"
 )
-_AFTER_OWN_STEP = re.compile(rf"^\W*(?:{_TIMES}) (?:as )?(?:i|we)\b", re.I)
+_AFTER_OWN_STEP = re.compile(rf"^\W*(?!before)(?:{_TIMES}) (?:as )?(?:i|we)\b", re.I)
 _NOT_NEEDED = r"no need|without|not (?:necessary|need|have to)|rather than|instead of|avoid"
 _NOT = _any(r"(?:do|does|need|should|must)(?: \w+)? not(?! forget)", "never", _NOT_NEEDED)
 _LATER = re.compile(r"\b(?:later(?: on)?|(?:at )?any ?time|next time|in (?:the )?future)\W*$", re.I)
@@ -222,10 +222,13 @@ def clauses(text: str) -> Iterator[Clause]:
     for sentence in _SENTENCE.split(_LIST_NUMBER.sub("", _BULLET.sub("", text))):
         parts = [p for p in (part or "" for part in _BREAK.split(sentence)) if p.strip(" .,:;!?-")]
         last: Clause | None = None
-        for part in parts:
+        for part, after in zip(parts, (*parts, "")[1:], strict=True):
             before, last = last, _clause(part, question=asks(sentence))
             if before is not None:
                 last = _continued(before, last, part, joined=_joined(part, sentence))
+            if last.mood is Mood.INSTRUCTS and _AFTER_OWN_STEP.match(after) and not _WONDERS.search(last.body):
+                # "Restart it once I have done my part": not yet.
+                last = replace(last, mood=Mood.STATES)
             yield replace(last, begins=before is None)
 
 
@@ -466,6 +469,9 @@ class Reading:
             return False
         if clause.mood is Mood.NAMES:
             return not self._offer and not _PREPOSITION.match(body) and len(body.split()) <= 8 + 8 * clause.question
+        if clause.mood is Mood.INSTRUCTS and self._offer and not clause.addressed:
+            # "Three bookings, one way, no bags": what an offer lists without a verb is given.
+            return bool(_WANTED.search(body))
         return clause.mood is not Mood.STATES or bool(_NEEDS.search(body))
 
     def may_want(self, slots: Collection[str]) -> bool:
