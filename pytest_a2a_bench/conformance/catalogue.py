@@ -3,7 +3,8 @@
 A row says what the specification wants (id, group, section, level), where it holds (bindings), which profile checks it,
 and by which function of :mod:`.checks`: ``check`` is ``module.function``, or several of them; ``timed`` says that its
 verdict depends on time, ``vary`` what it is tried with beside its representative (:mod:`.variants`), ``stress`` names
-a check with data that tell one agent from another, and ``uncheckable`` says why no endpoint can show a requirement.
+a check with data that tell one agent from another, ``ask`` has the requests that a check sends (:mod:`.checks.asking`),
+and ``uncheckable`` says why no endpoint can show a requirement.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Planned, Requirement, Vary
+from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Ask, Planned, Requirement, Vary
 from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import ConfigurationError
@@ -72,8 +73,9 @@ def _catalogue(version: str) -> tuple[Requirement, ...]:
 
 def _requirement(row: dict[str, Any], version: str) -> Requirement:
     vary: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.pop("vary", {}).items()}
+    ask: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.pop("ask", {}).items()}
     bindings = tuple(row.pop("bindings", BINDINGS))
-    return Requirement(version=version, bindings=bindings, vary=Vary(**vary), **row)
+    return Requirement(version=version, bindings=bindings, vary=Vary(**vary), ask=Ask(**ask), **row)
 
 
 def requirement(id: str, version: str | None = None) -> Requirement:

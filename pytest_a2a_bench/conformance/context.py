@@ -241,14 +241,6 @@ class Context:
         # What is asked in place of something else is something else.
         return await self.session.shared.once(("shared", key, self.variant.operation), make)
 
-    def created(self, task_id: str) -> None:
-        """Remember a task, so that it is cancelled at the end should it still run (sent ones are remembered)."""
-        self.session.created_tasks[task_id] = False
-
-    def created_push_config(self, task_id: str, config_id: str) -> None:
-        """Remember a push configuration, so that it is deleted at the end."""
-        self.session.created_configs.add((task_id, config_id))
-
     # -- not applying --
 
     def skip(self, reason: str) -> NoReturn:
@@ -258,15 +250,27 @@ class Context:
         """
         raise SkipCheck(reason)
 
-    def require_capability(self, name: str) -> None:
-        """End the check unless the card declares a capability."""
-        if not self.target.declares(name):
-            self.skip(f"the card does not declare capabilities.{name}")
-
-    def forbid_capability(self, name: str) -> None:
-        """End the check if the card declares a capability."""
-        if self.target.declares(name):
-            self.skip(f"the card declares capabilities.{name}")
+    def require(self, needs: str) -> None:
+        """End the check unless the interface has what a requirement needs (:attr:`.Requirement.needs`)."""
+        for need in needs.split(", "):
+            kind, _, name = need.rpartition(" ")
+            if kind == "capability" and not self.target.declares(name):
+                self.skip(f"the card does not declare capabilities.{name}")
+            elif kind == "no capability" and self.target.declares(name):
+                self.skip(f"the card declares capabilities.{name}")
+            elif kind == "scenario":
+                self.prompt(name)
+            elif need == "no 0.3 interface" and (self.binding, "0.3") in self.target.interfaces:
+                self.skip("the card declares a 0.3 interface of this binding")
+            elif need == "declared security" and not self.target.wants_credentials:
+                self.skip("the card demands no credentials")
+            elif need == "required extension" and not self.target.required_extensions:
+                self.skip("the card declares no extension as required")
+            elif need == "limited inputModes":
+                modes = self.target.card.get("defaultInputModes")
+                # An agent that declares everything cannot be sent what it does not support.
+                if isinstance(modes, list) and any("*" in str(mode) for mode in modes):
+                    self.skip(f"the card declares the input modes {modes}")
 
     def prompt(self, key: str) -> str:
         """Return a scenario's prompt, or end the check with how to give one; ``default`` and ``task`` have one."""
@@ -290,7 +294,7 @@ class Context:
         self.skip_if_refused(reply)
         # Checks that 0.3 shares with 1.0 name the requirements of 1.0.
         if judge in ("", self.requirement.id) or (self.version == "0.3" and not judge.startswith("V03-")):
-            self.fail(f"{what}: {_without_result(reply)}", reply, expected="a result")
+            self.fail(f"{what}: {without_result(reply)}", reply, expected="a result")
         # Several checks may share what was asked here: the one that asked has the finding, and the others name it.
         self.skip(f"{what} did not work, which {judge or self.requirement.id} judges: {reply.describe()}")
 
@@ -357,7 +361,7 @@ class Context:
     def expect_ok(self, reply: WireReply, what: str = "") -> bool:
         """Fail unless there is a result; return whether there is."""
         if not reply.ok:
-            self.fail(_without_result(reply), reply, expected=what or "a result")
+            self.fail(without_result(reply), reply, expected=what or "a result")
         return reply.ok
 
     def expect_error(self, reply: WireReply, *names: str, what: str = "", old_names: Iterable[str] = ()) -> bool:
@@ -395,7 +399,7 @@ class Context:
 
     def report_breakdown(self, reply: WireReply) -> None:
         """Record an internal error: whatever the level of this requirement, no valid request may be answered so."""
-        self._record("error", _without_result(reply), "", "a result, as the request is valid", "", [reply])
+        self._record("error", without_result(reply), "", "a result, as the request is valid", "", [reply])
 
     def report_problems(self, problems: Sequence[StreamProblem], *replies: WireReply, fix: str = "") -> None:
         """Record each problem of a stream as a failure."""
@@ -403,7 +407,7 @@ class Context:
             self.fail(problem.found, *replies, pointer=problem.pointer, expected=problem.expected, fix=fix)
 
 
-def _without_result(reply: WireReply) -> str:
+def without_result(reply: WireReply) -> str:
     """Say what is wrong with an answer that was to be a result, before what came."""
     return reply.describe() if reply.is_null or reply.problem else f"no result: {reply.describe()}"
 

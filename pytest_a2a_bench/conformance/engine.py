@@ -264,6 +264,9 @@ def limit_of(requirement: Requirement) -> float:
 async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     reason = ""
     try:
+        # Those of others say what they need themselves.
+        if ctx.requirement.check:
+            ctx.require(ctx.requirement.needs)
         async with asyncio.timeout(limit_of(ctx.requirement)):
             await check_of(ctx.requirement)(ctx)
         if ctx.target.breadth == "full" and not ctx.findings:

@@ -89,12 +89,30 @@ class Vary(NamedTuple):
 REPRESENTATIVE_ALONE = Vary()
 
 
+class Ask(NamedTuple):
+    """Requests that a check sends one after the other, as data (:mod:`.checks.asking`).
+
+    :param errors: names of the errors with which they may be refused.
+    :param tolerated: names of errors that are a warning.
+    :param lenient: why it is a warning, and no failure, if they are accepted; empty where it is a failure.
+    """
+
+    requests: tuple[Mapping[str, Any], ...] = ()
+    errors: tuple[str, ...] = ()
+    tolerated: tuple[str, ...] = ()
+    lenient: str = ""
+
+
+ASKS_NOTHING = Ask()
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One entry of the catalogue.
 
     :param version: ``1.0`` or ``0.3``.
-    :param needs: what it takes to check it: a capability, a scenario, credentials; empty for nothing.
+    :param needs: what it takes to check it, separated by commas, such as a capability, a scenario or credentials: what
+        :meth:`.Context.require` knows is seen to before the check.
     :param bindings: the bindings that it applies to; ``("card",)`` for the card.
     :param profile: the narrowest profile that makes its check: ``safe`` for an agent in production, as it sends nothing
         malformed and leaves no webhook and no working task behind if it is stopped; ``standard``; or ``full``.
@@ -103,6 +121,7 @@ class Requirement:
     :param timed: whether the verdict depends on time (order, staleness, promptness, the end of a stream): a reference
         exchange is measured around the check, and it is repeated alone before it may fail.
     :param uncheckable: why no endpoint can show it.
+    :param ask: the requests that its check sends.
     """
 
     id: str
@@ -121,6 +140,7 @@ class Requirement:
     vary: Vary = REPRESENTATIVE_ALONE
     stress: str = ""
     uncheckable: str = ""
+    ask: Ask = field(default=ASKS_NOTHING, hash=False)
 
     @property
     def is_widened(self) -> bool:

@@ -191,7 +191,6 @@ async def stream_in(ctx: Context, state: str) -> WireReply:
 
 
 async def _stream(ctx: Context, state: str) -> WireReply:
-    ctx.require_capability("streaming")
     if state in ("working", "canceled"):
         task_id = str((await task_of(ctx, "working"))["id"])
         watching = await watch(ctx, task_id)

@@ -148,11 +148,11 @@ def _check_capability(step: Step, ctx: Context) -> None:
     if not isinstance(step, OperationStep) or step.expect_error is not None:
         return
     if step.a2a_operation in STREAMING:
-        ctx.require_capability("streaming")
+        ctx.require("capability streaming")
     if _PUSH in step.a2a_operation:
-        ctx.require_capability("pushNotifications")
+        ctx.require("capability pushNotifications")
     if step.a2a_operation == "GetExtendedAgentCard":
-        ctx.require_capability("extendedAgentCard")
+        ctx.require("capability extendedAgentCard")
 
 
 def _texts(value: Any, member: str) -> list[Any]:

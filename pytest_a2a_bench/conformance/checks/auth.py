@@ -21,12 +21,6 @@ from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STA
 GARBAGE = "not-a-credential-of-anybody"
 
 
-def demands_credentials(ctx: Context) -> None:
-    """Skip unless the card says that requests must be authenticated."""
-    if not ctx.target.wants_credentials:
-        ctx.skip("the card demands no credentials")
-
-
 def operations(ctx: Context) -> dict[str, dict[str, Any]]:
     """Return every operation that the card offers, with parameters that change nothing."""
     names = [n for n in OPERATIONS if n not in ("SendMessage", "GetExtendedAgentCard")]
@@ -41,7 +35,6 @@ def operations(ctx: Context) -> dict[str, dict[str, Any]]:
 
 async def refusal(ctx: Context) -> WireReply:
     """Return the answer to a message without credentials; skip where it is accepted."""
-    demands_credentials(ctx)
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
     if not reply.is_refused:
         ctx.skip("a request without credentials is not refused")
@@ -50,7 +43,6 @@ async def refusal(ctx: Context) -> WireReply:
 
 async def missing_credentials_are_refused(ctx: Context) -> None:
     """A message without credentials is refused."""
-    demands_credentials(ctx)
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
     if not reply.is_refused:
         ctx.fail(f"SendMessage without credentials: {reply.describe()}", reply, expected="a refusal")
@@ -58,7 +50,6 @@ async def missing_credentials_are_refused(ctx: Context) -> None:
 
 async def wrong_credentials_are_refused(ctx: Context) -> None:
     """A message with invalid credentials is refused."""
-    demands_credentials(ctx)
     other = credentials(ctx, GARBAGE)
     # A server that wants basic credentials reads user and password; without a colon they would be malformed instead of
     # wrong.
@@ -107,7 +98,6 @@ async def refusal_has_a_challenge(ctx: Context) -> None:
 
 async def refusal_has_its_status(ctx: Context) -> None:
     """The refusal uses the binding's own status."""
-    demands_credentials(ctx)
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
     error = reply.error
     # An error of the protocol's own shows that the credentials were not what it was about.
@@ -120,7 +110,6 @@ async def refusal_has_its_status(ctx: Context) -> None:
 
 async def every_operation_is_guarded(ctx: Context) -> None:
     """Every operation refuses requests without credentials."""
-    demands_credentials(ctx)
     for name, params in operations(ctx).items():
         reply = await ctx.call(name, params, auth=False)
         if not reply.is_refused:
@@ -197,7 +186,6 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     if not made.ok:
         return
     one = {"taskId": task_id, "id": made.result.get("id")}
-    ctx.created_push_config(task_id, str(one["id"]))
     hidden(ctx, await as_other(ctx, CREATE, {**one, "url": NEVER_CALLED}), f"another user's {CREATE}")
     hidden(ctx, await as_other(ctx, GET, one), f"another user's {GET}")
     deleted = await as_other(ctx, DELETE, one)
@@ -244,7 +232,6 @@ async def lists_are_private(ctx: Context) -> None:
 
 async def bindings_demand_the_same(ctx: Context) -> None:
     """What one binding refuses, the others refuse too."""
-    demands_credentials(ctx)
     here = await ctx.call("SendMessage", ctx.send_params(), auth=False)
     for other in ctx.siblings():
         there = await other.call("SendMessage", other.send_params(), auth=False)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance import fixtures
+from pytest_a2a_bench.conformance.catalogue import requirement
+from pytest_a2a_bench.conformance.checks.asking import ask, provoked
 from pytest_a2a_bench.conformance.checks.auth import operations
-from pytest_a2a_bench.conformance.checks.errors import invalid_send, unknown_task
+from pytest_a2a_bench.conformance.checks.errors import ordinary_errors
 from pytest_a2a_bench.conformance.checks.list_tasks import ids_on, tasks_of, walk
 from pytest_a2a_bench.conformance.checks.notifications import GET, created
 from pytest_a2a_bench.conformance.context import Context
@@ -44,7 +46,7 @@ async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
 async def rpc_media_type(ctx: Context) -> None:
     """Look at the media type of results and errors."""
     # Streams have a media type of their own, which STREAM-001 judges.
-    for reply in (*await fixtures.samples(ctx), await unknown_task(ctx)):
+    for reply in (*await fixtures.samples(ctx), await provoked(ctx, "GET-002")):
         if not reply.documents and reply.status is not None and reply.content_type != _JSON:
             ctx.fail(f"Content-Type {reply.content_type!r}", reply, pointer="/content-type")
             return
@@ -60,7 +62,7 @@ async def rpc_methods(ctx: Context) -> None:
 
 async def rpc_version(ctx: Context) -> None:
     """Look at jsonrpc in results, errors and events."""
-    for reply in (*await fixtures.samples(ctx), await unknown_task(ctx), await invalid_send(ctx)):
+    for reply in (*await fixtures.samples(ctx), *await ordinary_errors(ctx)):
         for document in reply.documents or (reply.document,):
             if isinstance(document, Mapping) and document.get("jsonrpc") != "2.0":
                 ctx.fail(f"jsonrpc is {document.get('jsonrpc')!r}", reply, pointer="/jsonrpc")
@@ -93,12 +95,6 @@ async def rest_media_type(ctx: Context) -> None:
         if not reply.documents and reply.ok and reply.content_type != _A2A_JSON:
             ctx.fail(f"Content-Type {reply.content_type!r}", reply, pointer="/content-type")
             return
-
-
-async def rest_plain_json(ctx: Context) -> None:
-    """Send a message as application/json."""
-    reply = await ctx.call("SendMessage", ctx.send_params(), headers={"content-type": _JSON})
-    ctx.expect_ok(reply, "application/json is accepted")
 
 
 async def rest_query_names(ctx: Context) -> None:
@@ -145,6 +141,7 @@ async def rest_percent_encoding(ctx: Context) -> None:
 
 async def ids_in_paths_are_decoded(ctx: Context) -> None:
     """A configuration whose id has a space and a slash is found by it."""
+    ctx.require("capability pushNotifications")
     made, reply = await _by_id(ctx, f"a b/{ctx.unknown_id()}")
     if reply.ok:
         return
@@ -176,26 +173,14 @@ async def grpc_service(ctx: Context) -> None:
             ctx.fail(f"{name}: {reply.describe()}", reply, expected="the method answers")
 
 
-async def grpc_metadata(ctx: Context) -> None:
-    """Give a version that does not exist in the metadata."""
-    reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
-    if reply.error is None or reply.error.may_be("TaskNotFoundError"):
-        found = f"a2a-version 99.0 in the metadata has no effect: {reply.describe()}"
-        ctx.fail(found, reply, expected="VersionNotSupportedError (-32009)")
-
-
 async def grpc_streaming(ctx: Context) -> None:
     """Read a stream."""
-    ctx.require_capability("streaming")
     reply = await ctx.call("SendStreamingMessage", ctx.send_params())
     if reply.problem or reply.error is not None or not reply.events or not reply.ended:
         ctx.fail(reply.describe(), reply, expected="a stream of events that the server ends")
 
 
 # -- equivalence --
-
-
-Mistake = Callable[[Context], Awaitable[WireReply]]
 
 
 def first(ctx: Context) -> Context:
@@ -261,36 +246,23 @@ def _timeless(value: Any) -> Any:
     return [_timeless(item) for item in value] if isinstance(value, list) else value
 
 
-async def _completed(ctx: Context, operation: str, **params: Any) -> WireReply:
-    # Mistakes are made on a task that is over: nothing can happen to it meanwhile.
-    task = await fixtures.completed_task(ctx)
-    return await ctx.call(operation, {"id": task["id"], **params})
-
-
-MISTAKES: Mapping[str, Mistake] = {
-    "GetTask of an unknown task": lambda ctx: ctx.get_task(ctx.unknown_id()),
-    "CancelTask of an unknown task": lambda ctx: ctx.call("CancelTask", {"id": ctx.unknown_id()}),
-    "CancelTask of a completed task": lambda ctx: _completed(ctx, "CancelTask"),
-    "GetTask with historyLength -1": lambda ctx: _completed(ctx, "GetTask", historyLength=-1),
-    # None of these depends on what the agent is for, so that every agent can be asked.
-    "a message to an unknown task": lambda ctx: ctx.send(task_id=ctx.unknown_id()),
-    "ListTasks with pageSize 0": lambda ctx: ctx.call("ListTasks", {"pageSize": 0}),
-    "a version that does not exist": lambda ctx: ctx.call("ListTasks", {"pageSize": 1}, version_header="99.0"),
-}
-MISTAKES_V03 = ("GetTask of an unknown task",)
-"""Those whose error 0.3 names for all bindings."""
+MISTAKES = ("GET-002", "CAN-003", "CAN-002", "GET-005", "SEND-008", "LIST-009", "VER-001")
+"""Requirements whose first request is a mistake that does not depend on what an agent is for."""
 
 
 async def errors_are_the_same(ctx: Context) -> None:
     """The same mistake gives the same error."""
     model = first(ctx)
-    for what, make in MISTAKES.items():
-        if ctx.version == "0.3" and what not in MISTAKES_V03:
-            continue
-        here, there = await asyncio.gather(make(ctx), make(model))
+    # 0.3 names one error only for all bindings.
+    for id in MISTAKES[:1] if ctx.version == "0.3" else MISTAKES:
+        request = requirement(id).ask.requests[0]
+        what = request["what"]
+        here, there = await asyncio.gather(ask(ctx, request), ask(model, request))
         ctx.skip_if_refused(here)
         if not _same_error(here, there):
-            found = f"{what}: {ctx.binding} {here.describe()[:200]}; {model.binding} {there.describe()[:200]}"
+            found = (
+                f"{what}: {ctx.binding} {here.describe()[:200]}; {model.binding} {there.describe()[:200]}"
+            )
             ctx.fail(found, here, there, expected="the same error on every binding")
 
 
@@ -308,7 +280,6 @@ def _same_error(one: WireReply, other: WireReply) -> bool:
 async def streams_are_the_same(ctx: Context) -> None:
     """Subscribers on different bindings get the same events."""
     model = first(ctx)
-    ctx.require_capability("streaming")
     task = await ctx.start_task(ctx.prompt("slow"))
     params = {"id": task["id"]}
     # Both subscribe to one running task, as events of two tasks cannot be compared.

@@ -79,7 +79,6 @@ SECRETS_RULE = "CARD-017"
 
 async def extended(ctx: Context) -> WireReply:
     """Return the extended card, fetched with the user's credentials; skip where there is none to be had."""
-    ctx.require_capability("extendedAgentCard")
     # Shared: the card of a paid agent may be behind a rate limit.
     reply = await ctx.shared("extended-card", lambda: ctx.call(OPERATION, {}))
     if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
@@ -95,13 +94,6 @@ def judged(ctx: Context, reply: WireReply) -> list[Finding]:
     return check_card(ctx.needed(reply, OPERATION, "XCARD-002").result, url=ctx.target.url)
 
 
-async def refused_without_the_capability(ctx: Context) -> None:
-    """Without the capability the operation is not supported."""
-    ctx.forbid_capability("extendedAgentCard")
-    reply = await ctx.call(OPERATION, {})
-    ctx.expect_error(reply, "UnsupportedOperationError", what=f"{OPERATION} without the capability")
-
-
 async def card_or_not_configured(ctx: Context) -> None:
     """With the capability there is a card, or the error that says that none is configured."""
     reply = await extended(ctx)
@@ -111,7 +103,6 @@ async def card_or_not_configured(ctx: Context) -> None:
 
 async def credentials_are_needed(ctx: Context) -> None:
     """The extended card is refused to strangers."""
-    ctx.require_capability("extendedAgentCard")
     reply = await ctx.call(OPERATION, {}, auth=False)
     if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance import fixtures
-from pytest_a2a_bench.conformance.checks.send import odd_media_type
-from pytest_a2a_bench.conformance.context import Context, instead
+from pytest_a2a_bench.conformance.checks.asking import provoked
+from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import state_of, task_in
 from pytest_a2a_bench.conformance.wire.reply import (
     BAD_REQUEST,
@@ -29,76 +29,17 @@ _LARGE = 10_000_000
 _CRASH_STATES = ("failed", "rejected")
 
 
-# -- provoking each error --
-
-
-async def unknown_task(ctx: Context) -> WireReply:
-    """Ask for a task that does not exist, once for all checks."""
-    return await ctx.shared("unknown task", lambda: ctx.call("GetTask", {"id": ctx.unknown_id()}))
-
-
-async def invalid_send(ctx: Context) -> WireReply:
-    """Send nothing, once for all checks."""
-    reply = await ctx.shared("invalid send", lambda: ctx.call("SendMessage", {}))
-    ctx.excuse(reply)
-    return reply
-
-
-async def _not_cancelable(ctx: Context) -> WireReply:
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.call("CancelTask", {"id": task.get("id")})
-    # Here only the number of the error is looked at.
-    if reply.ok:
-        ctx.skip("cancelling a finished task is answered with the task, which CAN-002 judges")
-    return reply
-
-
-async def _no_push(ctx: Context) -> WireReply:
-    ctx.forbid_capability("pushNotifications")
-    # Never called: without the capability the configuration must be refused.
-    params = {"taskId": ctx.unknown_id(), "url": "https://example.com/hook"}
-    return await ctx.call("CreateTaskPushNotificationConfig", params)
-
-
-async def _unsupported(ctx: Context) -> WireReply:
-    task = await fixtures.completed_task(ctx)
-    return await ctx.send(task_id=str(task.get("id")), context_id=str(task.get("contextId") or ""))
-
-
-async def _no_extended_card(ctx: Context) -> WireReply:
-    ctx.require_capability("extendedAgentCard")
-    reply = await ctx.call("GetExtendedAgentCard")
-    if reply.ok:
-        ctx.skip("the agent has an extended card")
-    error = reply.error
-    # A stranger to whom the card is refused cannot learn whether there is one.
-    if error is not None and (error.http_status in (401, 403) or error.grpc_status.startswith(("UNAUTH", "PERM"))):
-        ctx.skip("the extended card needs credentials")
-    return reply
-
-
-async def _no_extension(ctx: Context) -> WireReply:
-    if not ctx.target.required_extensions:
-        ctx.skip("the card declares no extension that is required")
-    # Empty, to win over the header that every other request carries for such an agent.
-    return await ctx.call("SendMessage", ctx.send_params(), headers={"A2A-Extensions": ""})
-
-
-async def _no_version(ctx: Context) -> WireReply:
-    return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
-
-
-PROVOKE: Mapping[str, tuple[Callable[[Context], Awaitable[WireReply]], str]] = {
-    "TaskNotFound": (unknown_task, "GET-002"),
-    "TaskNotCancelable": (_not_cancelable, "CAN-002"),
-    "PushNotificationNotSupported": (_no_push, "PUSH-008"),
-    "UnsupportedOperation": (_unsupported, "SEND-007"),
-    "ContentTypeNotSupported": (odd_media_type, "SEND-009"),
-    "ExtendedAgentCardNotConfigured": (_no_extended_card, "XCARD-002"),
-    "ExtensionSupportRequired": (_no_extension, "EXT-001"),
-    "VersionNotSupported": (_no_version, "VER-001"),
+PROVOKED_BY: Mapping[str, str] = {
+    "TaskNotFound": "GET-002",
+    "TaskNotCancelable": "CAN-002",
+    "PushNotificationNotSupported": "PUSH-008",
+    "UnsupportedOperation": "SEND-007",
+    "ContentTypeNotSupported": "SEND-009",
+    "ExtendedAgentCardNotConfigured": "XCARD-002",
+    "ExtensionSupportRequired": "EXT-001",
+    "VersionNotSupported": "VER-001",
 }
-"""Error -> what provokes it, and the requirement that is broken where it does not come at all."""
+"""Error -> the requirement whose request provokes it, and which is broken where it does not come at all."""
 
 
 async def error_table(ctx: Context) -> None:
@@ -106,8 +47,8 @@ async def error_table(ctx: Context) -> None:
     # Ids of the table's checks are put together from binding and error, so that one function judges all of them.
     _, place, name = ctx.requirement.id.split("-")
     row = ERRORS[f"{name}Error"]
-    provoke, judge = PROVOKE[name]
-    reply = await provoke(ctx)
+    judge = PROVOKED_BY[name]
+    reply = await provoked(ctx, judge)
     error = reply.error
     if reply.problem:
         ctx.fail(reply.problem, reply)
@@ -115,6 +56,8 @@ async def error_table(ctx: Context) -> None:
     # A server that ignores the version answers the question itself; VER checks judge that.
     if error is None or (error.may_be("TaskNotFoundError") and name == "VersionNotSupported"):
         ctx.skip(f"the error was not provoked, which {judge} judges")
+    if reply.has_auth_status and name == "ExtendedAgentCardNotConfigured":
+        ctx.skip("the extended card needs credentials, and a stranger cannot learn whether there is one")
     found, wanted, old = _numbers(place, row, error)
     if found == wanted:
         return
@@ -136,13 +79,14 @@ def _numbers(place: str, row: ErrorRow, error: ReplyError) -> tuple[Any, Any, An
 # -- the shape of errors --
 
 
-async def _rpc_errors(ctx: Context) -> list[WireReply]:
-    return [await unknown_task(ctx), await invalid_send(ctx)]
+async def ordinary_errors(ctx: Context) -> list[WireReply]:
+    """Return an error about a task, and one about a message that is not there."""
+    return [await provoked(ctx, "GET-002"), await provoked(ctx, "VAL-001")]
 
 
 async def rpc_error_shape(ctx: Context) -> None:
     """Look at code and message."""
-    for reply in await _rpc_errors(ctx):
+    for reply in await ordinary_errors(ctx):
         raw = reply.error.raw if reply.error is not None else None
         if raw is None:
             # No error at all is for the checks of that operation.
@@ -156,7 +100,7 @@ async def rpc_error_shape(ctx: Context) -> None:
 
 async def rpc_error_data(ctx: Context) -> None:
     """Look at data."""
-    for reply in await _rpc_errors(ctx):
+    for reply in await ordinary_errors(ctx):
         raw = reply.error.raw if reply.error is not None else None
         data = raw.get("data") if isinstance(raw, Mapping) else None
         good = isinstance(data, list) and all(isinstance(d, Mapping) and isinstance(d.get("@type"), str) for d in data)
@@ -166,7 +110,7 @@ async def rpc_error_data(ctx: Context) -> None:
 
 async def error_info(ctx: Context) -> None:
     """Look at ErrorInfo of TaskNotFoundError."""
-    reply = await unknown_task(ctx)
+    reply = await provoked(ctx, "GET-002")
     if reply.error is None:
         ctx.fail(reply.describe(), reply, expected="TaskNotFoundError")
         return
@@ -180,10 +124,10 @@ async def error_info(ctx: Context) -> None:
 
 async def every_error_has_its_reason(ctx: Context) -> None:
     """Every error of the protocol's has its own reason, spelled as the specification does, without a suffix."""
-    for name, (provoke, _) in PROVOKE.items():
+    for name, judge in PROVOKED_BY.items():
         row = ERRORS[f"{name}Error"]
         try:
-            reply = await provoke(ctx)
+            reply = await provoked(ctx, judge)
         except SkipCheck:
             continue
         error = reply.error
@@ -204,7 +148,7 @@ def _has_status(ctx: Context, error: Any, row: Any) -> bool:
 
 async def rest_error_shape(ctx: Context) -> None:
     """Look at the members of an error; problem+json is in examples of the specification, hence only a warning."""
-    for reply in (await unknown_task(ctx), await invalid_send(ctx)):
+    for reply in await ordinary_errors(ctx):
         if reply.error is None:
             ctx.fail(reply.describe(), reply, expected="an error")
             continue
@@ -237,7 +181,7 @@ def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> Non
 
 async def field_violations(ctx: Context) -> None:
     """Look for BadRequest in a validation error."""
-    reply = await invalid_send(ctx)
+    reply = await provoked(ctx, "VAL-001")
     if reply.error is None:
         ctx.skip("an empty request is not refused, which VAL-001 judges")
     detail = reply.error.detail(BAD_REQUEST)
@@ -249,38 +193,8 @@ async def field_violations(ctx: Context) -> None:
 # -- JSON-RPC itself --
 
 
-# None takes a member away, as what is missing is one of the mistakes.
-def _request(**changes: Any) -> dict[str, Any]:
-    request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": "none"}, **changes}
-    return {k: v for k, v in request.items() if v is not None}
-
-
-_RAW: Mapping[str, tuple[Any, str, str]] = {
-    # Cut off in the middle: nothing but a parser can refuse it.
-    "ERR-008": ('{"jsonrpc": "2.0", "id": 1, "method": "GetTask", ', "ParseError", "a body cut off in the middle"),
-    "ERR-009": (_request(jsonrpc="1.0"), "InvalidRequestError", 'a request with "jsonrpc": "1.0"'),
-    "ERR-010": (_request(method=None), "InvalidRequestError", "a request without method"),
-    # A text is valid JSON and no request object.
-    "ERR-011": ('"x"', "InvalidRequestError", "a text in place of a request"),
-    "ERR-012": (_request(method="NoSuchMethod"), "MethodNotFoundError", "the method NoSuchMethod"),
-    "ERR-014": (_request(params=["none"]), "InvalidParamsError", "params that are an array"),
-}
-
-
-async def broken_request(ctx: Context) -> None:
-    """Send what is no proper JSON-RPC request."""
-    body, name, what = _RAW[ctx.requirement.id]
-    reply = await ctx.call("GetTask", body=body)
-    # JSON-RPC 2.0 fixes these numbers itself, so there is no tolerance.
-    code = reply.error.code if reply.error is not None else None
-    if code != ERRORS[name].code:
-        ctx.fail(f"{what}: {instead(reply)}", reply, expected=f"{name} ({ERRORS[name].code})")
-
-
 async def old_method_name(ctx: Context) -> None:
     """Call a method of 0.3 where only 1.0 is declared."""
-    if (ctx.binding, "0.3") in ctx.target.interfaces:
-        ctx.skip("the card declares a 0.3 interface of this binding")
     # A whole message of 0.3, so that only its name can be wrong for a server of 1.0.
     message = {"kind": "message", "messageId": "a2a-bench", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
     reply = await ctx.call("message/send", {"message": message})

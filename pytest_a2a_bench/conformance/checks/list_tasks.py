@@ -248,19 +248,6 @@ async def page_size_is_a_bound(ctx: Context) -> None:
         ctx.fail(f"pageSize 1 gives {len(tasks_of(reply))} tasks", reply, pointer="/tasks", expected="at most one task")
 
 
-async def page_size_has_limits(ctx: Context) -> None:
-    """A pageSize outside of 1 to 100 is refused; a warning where a page of another size is given."""
-    await listed(ctx)
-    for size in (0, -1, 101):
-        reply = await ctx.call("ListTasks", {"pageSize": size})
-        if reply.ok:
-            # AIP-158, which section 10 leans on, has servers coerce what is above their maximum.
-            found = f"pageSize {size}: {len(tasks_of(reply))} tasks, with pageSize {member(reply, 'pageSize')}"
-            ctx.warn(found, reply, expected="InvalidParamsError (-32602)")
-        else:
-            ctx.expect_error(reply, "InvalidParamsError", what=f"pageSize {size}")
-
-
 async def context_filters(ctx: Context) -> None:
     """A contextId selects that context's tasks, and all of them."""
     context_id, ids = await own(ctx)
@@ -343,21 +330,6 @@ async def time_filters(ctx: Context) -> None:
 
 def _stamps(pages: Iterable[WireReply]) -> list[Any]:
     return [task.get("status", {}).get("timestamp") for page in pages for task in tasks_of(page)]
-
-
-async def unknown_status_is_refused(ctx: Context) -> None:
-    # A list that works must come first: otherwise any error would pass for the right one.
-    """A state that does not exist is refused."""
-    await listed(ctx)
-    reply = await ctx.call("ListTasks", {"status": "TASK_STATE_RUNNING"})
-    ctx.expect_error(reply, "InvalidParamsError", what="status TASK_STATE_RUNNING, which does not exist")
-
-
-async def bad_page_token_is_refused(ctx: Context) -> None:
-    """A token that the server never gave is refused."""
-    await listed(ctx)
-    reply = await ctx.call("ListTasks", {"pageToken": "no such token %%%"})
-    ctx.expect_error(reply, "InvalidParamsError", what="a pageToken that was never given out")
 
 
 async def history_is_limited(ctx: Context) -> None:

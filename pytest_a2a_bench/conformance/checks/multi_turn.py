@@ -10,7 +10,6 @@ from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import read_event
-from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 
 
 async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
@@ -73,19 +72,6 @@ async def context_is_inferred(ctx: Context) -> None:
         ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected="the task's contextId")
 
 
-async def mismatching_context_is_refused(ctx: Context) -> None:
-    """A contextId that is not the task's is refused."""
-    try:
-        task = await waiting_task(ctx)
-    # Without a waiting task the refusal is tested on one that is over, which gives an error in any case of a correct
-    # agent.
-    except SkipCheck:
-        task = await fixtures.completed_task(ctx)
-    other = str(uuid.uuid4())
-    reply = await ctx.send(ctx.prompt("default"), taskId=task["id"], contextId=other)
-    ctx.expect_refusal(reply, "a message with the taskId of another context")
-
-
 async def waiting_task_goes_on(ctx: Context) -> None:
     """A follow-up continues the waiting task, with the same ids."""
     task = await waiting_task(ctx)
@@ -112,14 +98,6 @@ async def context_alone_starts_a_task(ctx: Context) -> None:
         ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected=f"context {task.get('contextId')!r}")
     if event.kind == "task" and event.task_id == task["id"]:
         ctx.fail("the finished task was used again", reply, pointer="/task/id", expected="a new task")
-
-
-async def references_are_accepted(ctx: Context) -> None:
-    """Given referenceTaskIds are accepted."""
-    task = await fixtures.completed_task(ctx)
-    context_id = str(task.get("contextId") or "")
-    reply = await ctx.send(ctx.prompt("default"), context_id=context_id, referenceTaskIds=[task["id"]])
-    ctx.needed(reply, "a message with referenceTaskIds")
 
 
 async def authorization_is_explained(ctx: Context) -> None:

@@ -94,7 +94,6 @@ async def deliver(
     :param judge: the requirement that is broken where such a message gives no result.
     :param members: of the configuration, in place of its authentication.
     """
-    ctx.require_capability("pushNotifications")
     config = members or {"authentication": {"scheme": scheme, "credentials": SECRET}}
     seen: Delivered = await ctx.shared(("delivered", text, scheme), lambda: _deliver(ctx, text, config))
     ctx.task_of(seen.reply, "a message with a push notification config", judge)
@@ -136,12 +135,10 @@ async def create(ctx: Context, task_id: str, **members: Any) -> WireReply:
 
 async def created(ctx: Context, **members: Any) -> tuple[str, Mapping[str, Any], WireReply]:
     """Return a task's id and a new config of it; skip where creating does not work."""
-    ctx.require_capability("pushNotifications")
     task = await fixtures.completed_task(ctx)
     reply = ctx.needed(await create(ctx, str(task["id"]), **members), CREATE, "PUSH-001")
     if not isinstance(reply.result, Mapping) or not reply.result.get("id"):
         ctx.skip(f"{CREATE} returned no id")
-    ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
     return str(task["id"]), reply.result, reply
 
 
@@ -170,7 +167,6 @@ async def several(ctx: Context) -> Several:
                 # Ids that begin with each other, as with tasks.
                 params = {"taskId": task_id, "id": f"hook{'-1' * len(made)}", "url": hook.url, "authentication": auth}
                 made.append(ctx.needed(await ctx.call(CREATE, params), CREATE, "PUSH-001"))
-                ctx.created_push_config(task_id, str(made[-1].result.get("id")))
             await ctx.call(DELETE, {"taskId": task_id, "id": made[-1].result.get("id")})
             # Only then is there something to tell each of them; a busy machine may take too long for that.
             if state_of(ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001").result) in TERMINAL:
@@ -184,5 +180,4 @@ async def several(ctx: Context) -> Several:
             await asyncio.sleep(IN_FLIGHT_SECONDS)
             return Several(mine, tuple(made), tuple(got), stored)
 
-    ctx.require_capability("pushNotifications")
     return await ctx.shared("several hooks", make)

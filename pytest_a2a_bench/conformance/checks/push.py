@@ -47,7 +47,6 @@ from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
 async def create_returns_the_config(ctx: Context) -> None:
     """Create returns the config with id, url and taskId."""
-    ctx.require_capability("pushNotifications")
     task = await fixtures.completed_task(ctx)
     more = {"authentication": {"scheme": "Bearer", "credentials": SECRET}, "token": SECRET, "id": ctx.unknown_id()}
     for members in ({}, more):
@@ -57,9 +56,7 @@ async def create_returns_the_config(ctx: Context) -> None:
             found = f"{CREATE}{' with ' + ', '.join(members) if members else ''}: {reply.describe()}"
             ctx.fail(found, reply, expected="the config with its id")
             return
-        if reply.result.get("id"):
-            ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
-        else:
+        if not reply.result.get("id"):
             ctx.fail("the config has no id", reply, pointer="/id", expected="an id made by the agent")
         for name in ("url", "taskId"):
             if reply.result.get(name) != params[name]:
@@ -91,13 +88,6 @@ async def each_config_is_its_own(ctx: Context) -> None:
         if result.get("url") != made.result.get("url"):
             found = f"of several configurations {made.result.get('id')!r} has url {result.get('url')!r}"
             ctx.fail(found, made, got, pointer="/url", expected=repr(made.result.get("url")))
-
-
-async def unknown_config_is_not_found(ctx: Context) -> None:
-    """Getting an unknown config fails."""
-    task_id, _, _ = await created(ctx)
-    reply = await ctx.call(GET, {"taskId": task_id, "id": ctx.unknown_id()})
-    ctx.expect_error(reply, "TaskNotFoundError", what="getting an unknown config")
 
 
 async def config_is_the_whole_id(ctx: Context) -> None:
@@ -193,12 +183,10 @@ async def delete_is_idempotent(ctx: Context) -> None:
 
 async def config_stays(ctx: Context) -> None:
     """A config stays until the task ends or it is deleted."""
-    ctx.require_capability("pushNotifications")
     text = ctx.prompt("slow")
     seconds = await ctx.slow_seconds()
     task_id = str((await ctx.start_task(text))["id"])
     made = ctx.needed(await create(ctx, task_id), CREATE, "PUSH-001")
-    ctx.created_push_config(task_id, str(made.result.get("id")))
     # Time for events, which must not use the config up.
     # A third of its time: in between, and still before its end.
     await asyncio.sleep(seconds / 3)
@@ -208,42 +196,11 @@ async def config_stays(ctx: Context) -> None:
     _same_config(ctx, made.result, kept, made)
 
 
-async def refused_without_the_capability(ctx: Context) -> None:
-    """Without the capability all four operations are refused; 0.3 says so of setting a configuration only."""
-    ctx.forbid_capability("pushNotifications")
-    task = await fixtures.completed_task(ctx)
-    one = {"taskId": task["id"], "id": "any"}
-    calls = {CREATE: {**one, "url": NEVER_CALLED}, GET: one, LIST: {"taskId": task["id"]}, DELETE: one}
-    for name in [CREATE] if ctx.version == "0.3" else calls:
-        reply = await ctx.call(name, calls[name])
-        ctx.expect_error(reply, "PushNotificationNotSupportedError", what=f"{name} without the capability")
-
-
-async def unknown_task_is_not_found(ctx: Context) -> None:
-    """Create and List for an unknown task fail."""
-    ctx.require_capability("pushNotifications")
-    task_id = ctx.unknown_id()
-    ctx.expect_error(await create(ctx, task_id), "TaskNotFoundError", what=f"{CREATE} for an unknown task")
-    reply = await ctx.call(LIST, {"taskId": task_id})
-    ctx.expect_error(reply, "TaskNotFoundError", what=f"{LIST} for an unknown task")
-
-
-async def url_is_required(ctx: Context) -> None:
-    """A config without a url is refused."""
-    ctx.require_capability("pushNotifications")
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.call(CREATE, {"taskId": task["id"], "id": ctx.unknown_id()})
-    if reply.ok and isinstance(reply.result, Mapping) and reply.result.get("id"):
-        ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
-    ctx.expect_error(reply, "InvalidParamsError", what="a config without url")
-
-
 # -- deliveries to the webhook --
 
 
 async def something_is_delivered(ctx: Context) -> None:
     """A webhook gets at least one notification."""
-    ctx.require_capability("pushNotifications")
     text = ctx.prompt("slow")
     async with receiver(ctx) as hooks:
         # The task may be over before it is configured; then it is tried with another one.
@@ -251,7 +208,6 @@ async def something_is_delivered(ctx: Context) -> None:
             task_id = str((await ctx.start_task(text))["id"])
             hook = hooks.hook()
             made = ctx.needed(await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE, "PUSH-001")
-            ctx.created_push_config(task_id, str(made.result.get("id")))
             if state_of((await ctx.get_task(task_id)).result) not in TERMINAL:
                 break
         else:
@@ -365,14 +321,12 @@ async def nothing_comes_after_the_end(ctx: Context) -> None:
 
 async def private_addresses_are_refused(ctx: Context) -> None:
     """Link-local and private webhook addresses are refused."""
-    ctx.require_capability("pushNotifications")
     task = await fixtures.completed_task(ctx)
     # The address of cloud machines' metadata, and one of a private network that does not answer.
     for url in ("http://169.254.169.254/latest/meta-data/", "http://10.255.255.1/hook"):
         reply = await create(ctx, str(task["id"]), url=url)
         ctx.excuse(reply)
         if reply.ok and isinstance(reply.result, Mapping):
-            ctx.created_push_config(str(task["id"]), str(reply.result.get("id")))
             found = f"a webhook at {url} was accepted"
             expected = "an error, so that nobody can use the agent to reach its private network"
             ctx.fail(found, reply, pointer="/url", expected=expected)
@@ -380,7 +334,6 @@ async def private_addresses_are_refused(ctx: Context) -> None:
 
 async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
     """A webhook that answers late, with an error, does not hold up the task."""
-    ctx.require_capability("pushNotifications")
     text = ctx.prompt("task")
     usual = await ctx.send(text)
     ctx.task_of(usual, "the scenario task")

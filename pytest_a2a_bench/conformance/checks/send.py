@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +17,6 @@ from pytest_a2a_bench.conformance.fixtures import reply_in
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
 from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.wire.reply import WireReply
-from pytest_a2a_bench.redact import one_line
 
 _FOLLOW_SECONDS = 15.0
 # What takes no longer may be over before an answer can be given that it goes on; on a busy machine, no longer than this
@@ -27,7 +25,6 @@ _TELLING_SECONDS = 0.1
 _TELLING_SHARE = 0.3
 # Each mode costs a message of its own.
 _MODES = 3
-_ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
 
 
 async def ordinary(ctx: Context) -> WireReply:
@@ -137,47 +134,6 @@ async def return_immediately_and_messages(ctx: Context) -> None:
         ctx.fail("with returnImmediately the answer is no longer a message", reply, expected="the message")
 
 
-async def terminal_task(ctx: Context) -> None:
-    """Continue a task that has ended."""
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.send(task_id=str(task.get("id")), context_id=str(task.get("contextId") or ""))
-    if ctx.version == "0.3":  # it names no error for that
-        ctx.expect_refusal(reply, "a message to a completed task")
-    else:
-        ctx.expect_error(reply, "UnsupportedOperationError")
-
-
-async def unknown_task(ctx: Context) -> None:
-    """Continue a task that does not exist."""
-    ctx.expect_error(await ctx.send(task_id=ctx.unknown_id()), "TaskNotFoundError")
-
-
-async def odd_media_type(ctx: Context) -> WireReply:
-    """Send a file of a media type that no agent supports, once for all checks."""
-    modes = ctx.target.card.get("defaultInputModes")
-    # An agent that declares everything cannot be sent what it does not support.
-    if isinstance(modes, list) and any("*" in str(m) for m in modes):
-        ctx.skip(f"the card declares the input modes {modes}")
-    # Three bytes: large enough to be a file, small enough for every limit.
-    parts = [{"text": ctx.target.scenarios.get("task")}, {"raw": "AAEC", "mediaType": _ODD_MEDIA_TYPE}]
-    return await ctx.shared("odd media type", lambda: ctx.send(parts=parts))
-
-
-async def unsupported_media_type(ctx: Context) -> None:
-    """Send a media type outside the declared modes; agents may support more than they declare, hence the warning."""
-    reply = await odd_media_type(ctx)
-    if reply.ok:
-        ctx.warn(
-            f"a part of the media type {_ODD_MEDIA_TYPE} was accepted, which the card does not declare (a warning: "
-            "agents may know more than they declare)",
-            reply,
-            expected="ContentTypeNotSupportedError (-32005)",
-            fix="refuse media types that the agent ignores",
-        )
-        return
-    ctx.expect_error(reply, "ContentTypeNotSupportedError")
-
-
 async def history_length(ctx: Context) -> None:
     """Ask for no history, or for one message."""
     most = 0 if ctx.requirement.id == "SEND-010" else 1
@@ -272,16 +228,6 @@ async def agent_role(ctx: Context) -> None:
             return
 
 
-async def unknown_fields(ctx: Context) -> None:
-    """Send members that the protocol does not know."""
-    params: dict[str, Any] = copy.deepcopy(ctx.send_params(configuration={"futureOption": True}))
-    params["futureMember"] = {"a": 1}
-    params["message"]["futureMember"] = "x"
-    params["message"]["parts"][0]["futureMember"] = ["x"]
-    # Section 5.7: receivers ignore what they do not know.
-    ctx.expect_ok(await ctx.call("SendMessage", params), "unknown members are ignored")
-
-
 async def repeated_message_id(ctx: Context) -> None:
     """Send the same message twice."""
     params = ctx.send_params()
@@ -294,78 +240,4 @@ async def repeated_message_id(ctx: Context) -> None:
             return
 
 
-async def metadata_is_accepted(ctx: Context) -> None:
-    """Send metadata with a message, and with a request."""
-    known = {"https://example.org/trace": "a2a-bench", "attempt": 1}
-    for what, params in (
-        ("message", ctx.send_params(metadata=known)),
-        ("request", {**ctx.send_params(), "metadata": known}),
-    ):
-        reply = await ctx.call("SendMessage", params)
-        if not ctx.expect_ok(reply, f"metadata of a {what} is accepted"):
-            return
-
-
 # -- invalid messages --
-
-
-def _without(name: str) -> dict[str, Any]:
-    return {name: None}
-
-
-_TEXT = "x"
-# What is wrong with the message: members replaced, or taken away where the value is None.
-_BROKEN: Mapping[str, Mapping[str, Any]] = {
-    "VAL-002": _without("messageId"),
-    "VAL-003": _without("role"),
-    "VAL-004": _without("parts"),
-    "VAL-005": {"parts": []},
-    "VAL-006": {"parts": [{}]},
-    "VAL-007": {"parts": [{"text": _TEXT, "url": "https://example.com/x.txt"}]},
-    "VAL-008": {"parts": _TEXT},
-    "VAL-009": {"role": "ROLE_BOGUS"},
-    "VAL-010": {"parts": [{"text": _TEXT}, {"raw": "%%%", "mediaType": "text/plain"}]},
-}
-
-
-async def invalid_message(ctx: Context) -> None:
-    """Send a message with one thing wrong."""
-    if ctx.binding == "GRPC" and ctx.requirement.id == "VAL-010":
-        ctx.skip("gRPC carries bytes, so that there is no base64 to be wrong")
-    message = {k: v for k, v in ctx.message(**_BROKEN[ctx.requirement.id]).items() if v is not None}
-    await _refused(ctx, {"message": message}, f"a message {_named(_BROKEN[ctx.requirement.id])}")
-
-
-async def no_message(ctx: Context) -> None:
-    """Send no message at all."""
-    await _refused(ctx, {}, "no message at all")
-
-
-async def negative_history_length(ctx: Context) -> None:
-    """Ask for a negative number of messages."""
-    await _refused(ctx, ctx.send_params(configuration={"historyLength": -1}), "historyLength -1")
-
-
-_REQUIRED = frozenset({"VAL-001", "VAL-002", "VAL-003", "VAL-004", "VAL-005"})
-_INVALID = "InvalidParamsError (-32602)"
-_CONTRADICTION = (
-    "the specification contradicts itself, so that this is a warning: servers MUST validate all input (§3.3.2), and "
-    "SHOULD reject messages without required members (§5.7)"
-)
-
-
-def _named(members: Mapping[str, Any]) -> str:
-    return " and ".join(
-        f"without {name}" if value is None else f"with {name} {one_line(json.dumps(value), 80)}"
-        for name, value in members.items()
-    )
-
-
-async def _refused(ctx: Context, params: Mapping[str, Any], what: str) -> None:
-    reply = await ctx.call("SendMessage", params)
-    # Section 5.7 speaks of members that are required: of the others section 3.3.2 alone, which demands it.
-    if reply.ok and ctx.requirement.id in _REQUIRED:
-        ctx.warn(f"{what}: it was accepted; {_CONTRADICTION}: {reply.describe()}", reply, expected=_INVALID)
-        return
-    # That number says, too, that the request is at fault; it is the wrong one and no silence.
-    ctx.expect_error(reply, "InvalidParamsError", what=what, old_names=("InvalidRequestError",))

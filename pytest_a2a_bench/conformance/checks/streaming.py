@@ -33,7 +33,6 @@ END_SECONDS = 1.0
 
 async def ordinary(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks."""
-    ctx.require_capability("streaming")
     if ctx.state:
         return await stream_in(ctx, ctx.state)
     # Shared by most checks here: one stream shows all that they look at.
@@ -48,7 +47,6 @@ async def readable(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
 
 async def chunked(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
     """Return the stream of the scenario ``chunks``."""
-    ctx.require_capability("streaming")
     text = ctx.prompt("chunks")
     reply = await ctx.shared("stream-chunks", lambda: ctx.stream(text))
     return reply, ctx.events_of(reply, "the stream of the scenario chunks")
@@ -71,7 +69,6 @@ async def starts_with_task_or_message(ctx: Context) -> None:
 
 async def message_stream_is_one_event(ctx: Context) -> None:
     """A Message stands alone in its stream."""
-    ctx.require_capability("streaming")
     text = ctx.prompt("message")
     reply = await ctx.shared("stream-message", lambda: ctx.stream(text))
     events = ctx.events_of(reply, "the stream of the scenario message")
@@ -119,7 +116,6 @@ async def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
 
 async def ends_after_the_answer(ctx: Context) -> None:
     """A stream that is still open while the task waits for the user ends with the task."""
-    ctx.require_capability("streaming")
     params = ctx.send_params(ctx.prompt("input"))
     named: list[str] = []
     waits = asyncio.Event()
@@ -222,16 +218,8 @@ def _task_id(ctx: Context, events: Sequence[StreamEvent]) -> str:
     return events[0].task_id
 
 
-async def refused_without_the_capability(ctx: Context) -> None:
-    """Without the capability streaming is refused."""
-    ctx.forbid_capability("streaming")
-    reply = await ctx.stream(ctx.prompt("default"))
-    ctx.expect_error(reply, "UnsupportedOperationError", what="SendStreamingMessage without the capability")
-
-
 async def feedback_is_immediate(ctx: Context) -> None:
     """The first event comes before the work is done."""
-    ctx.require_capability("streaming")
     reply = await ctx.stream(ctx.prompt("slow"))
     ctx.events_of(reply, "the stream of the scenario slow")
     # Below this a delay may be the machine's own.
@@ -240,13 +228,6 @@ async def feedback_is_immediate(ctx: Context) -> None:
     if reply.times[0] > reply.times[-1] / 2 + ctx.session.pace.slowest:
         found = f"the first event came after {reply.times[0]:.2f} s of {reply.times[-1]:.2f} s"
         ctx.fail(found, reply, expected="the Task at once, and updates while it works")
-
-
-async def errors_are_errors(ctx: Context) -> None:
-    """A message to an unknown task gives an error, not a stream."""
-    ctx.require_capability("streaming")
-    reply = await ctx.stream(ctx.prompt("default"), taskId=ctx.unknown_id())
-    ctx.expect_error(reply, "TaskNotFoundError", what="streaming to an unknown task")
 
 
 async def terminal_is_final(ctx: Context) -> None:
@@ -264,7 +245,6 @@ async def streamed_equals_stored(ctx: Context) -> None:
 
 async def task_outlives_its_stream(ctx: Context) -> None:
     """Closing the stream does not stop the task."""
-    ctx.require_capability("streaming")
     params = ctx.send_params(ctx.prompt("slow"))
     # The connection is closed after the first event, while the task works.
     # Closing the connection is what a browser does whose tab is closed.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
-from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
@@ -37,7 +36,6 @@ class Watched:
 
 async def watched(ctx: Context) -> Watched:
     """Watch a slow task, once for all checks."""
-    ctx.require_capability("streaming")
     text = ctx.prompt("slow")
     seen: Watched = await ctx.shared("watched", lambda: _watch(ctx, text))
     return seen
@@ -134,31 +132,6 @@ def _end(reply: WireReply) -> str:
     return "ended" if reply.ended else f"did not end ({reply.problem or 'the time was up'})"
 
 
-async def terminal_task_is_refused(ctx: Context) -> None:
-    """A terminal task cannot be subscribed to."""
-    ctx.require_capability("streaming")
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
-    ctx.expect_error(reply, "UnsupportedOperationError", what="subscribing to a completed task")
-
-
-async def unknown_task_is_not_found(ctx: Context) -> None:
-    """An unknown task is not found."""
-    ctx.require_capability("streaming")
-    reply = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()})
-    ctx.expect_error(reply, "TaskNotFoundError", what="subscribing to an unknown task")
-
-
-async def refused_without_the_capability(ctx: Context) -> None:
-    """Without the capability subscribing is refused."""
-    ctx.forbid_capability("streaming")
-    # A task that is over would be refused with the same error by an agent that does stream.
-    slow = ctx.target.scenarios.get("slow")
-    task = await ctx.start_task(slow) if slow is not None else await fixtures.completed_task(ctx)
-    reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
-    ctx.expect_error(reply, "UnsupportedOperationError", what="SubscribeToTask without the capability")
-
-
 async def no_gap(ctx: Context) -> None:
     """The first Task and the later events make the final task."""
     seen = await readable(ctx)
@@ -210,7 +183,6 @@ def _status(task: Any) -> Any:
 
 async def rest_subscribe_is_reachable(ctx: Context) -> None:
     """POST and GET are both written in the specification: one of them has to work."""
-    ctx.require_capability("streaming")
     # An unknown task: either verb then gives an error that shows that the path exists.
     post = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()}, http_method="POST")
     get = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()}, http_method="GET")

@@ -45,11 +45,6 @@ async def returns_the_task(ctx: Context) -> None:
         )
 
 
-async def unknown_task_is_not_found(ctx: Context) -> None:
-    """An unknown task is not found."""
-    ctx.expect_error(await ctx.get_task(ctx.unknown_id()), "TaskNotFoundError", what="an unknown task")
-
-
 async def no_history_when_none_is_wanted(ctx: Context) -> None:
     """A historyLength of 0 leaves the history out."""
     task = await fixtures.completed_task(ctx)
@@ -81,20 +76,6 @@ async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
     task = ctx.task_of(await ctx.send(asked), "sending the prompt of the scenario input")
     answer = ctx.target.scenarios.get("input_answer") or "yes"
     return ctx.task_of(await ctx.send(answer, taskId=task["id"]), "answering the agent's question", "MT-006")
-
-
-async def negative_history_is_refused(ctx: Context) -> None:
-    """A negative historyLength is refused."""
-    task = await fixtures.completed_task(ctx)
-    reply = await ctx.get_task(task["id"], historyLength=-1)
-    ctx.expect_error(reply, "InvalidParamsError", what="historyLength -1")
-
-
-async def missing_id_is_refused(ctx: Context) -> None:
-    """A request without an id is refused."""
-    if ctx.binding == "HTTP+JSON":
-        ctx.skip("with HTTP+JSON the id is part of the path: without it this is another operation")
-    ctx.expect_error(await ctx.call("GetTask", {}), "InvalidParamsError", what="GetTask without id")
 
 
 async def repeated_calls_agree(ctx: Context) -> None:
@@ -203,22 +184,6 @@ async def running_task_is_cancelled(ctx: Context) -> None:
         ctx.fail(found, seen.first, seen.later, pointer="/status/state", expected="TASK_STATE_CANCELED")
 
 
-async def terminal_task_is_refused(ctx: Context) -> None:
-    """A terminal task cannot be cancelled."""
-    task = await fixtures.completed_task(ctx)
-    for more in ({}, {"metadata": {"reason": "not needed any more"}}):
-        reply = await ctx.call("CancelTask", {"id": task["id"], **more})
-        what = f"cancelling a completed task{' with metadata' if more else ''}"
-        if not ctx.expect_error(reply, "TaskNotCancelableError", what=what):
-            return
-
-
-async def unknown_task_to_cancel_is_not_found(ctx: Context) -> None:
-    """An unknown task is not found."""
-    reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
-    ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
-
-
 async def cancelling_twice_changes_nothing(ctx: Context) -> None:
     """A second cancel has no further effect; it may be refused."""
     seen = await accepted(ctx)
@@ -242,7 +207,6 @@ async def cancelled_task_stays_cancelled(ctx: Context) -> None:
 
 async def streams_see_the_end(ctx: Context) -> None:
     """Open streams get the state CANCELED and end."""
-    ctx.require_capability("streaming")
     seen = await accepted(ctx)
     if not seen.at_once or seen.stream is None:
         ctx.skip("the task was not cancelled at once")
@@ -251,10 +215,3 @@ async def streams_see_the_end(ctx: Context) -> None:
     if state not in TERMINAL or not stream.ended:
         found = f"the open stream saw {state or 'no state'} last and {'ended' if stream.ended else 'stayed open'}"
         ctx.fail(found, seen.first, stream, expected="TASK_STATE_CANCELED in every open stream, then its end")
-
-
-async def missing_id_to_cancel_is_refused(ctx: Context) -> None:
-    """A request without an id is refused."""
-    if ctx.binding == "HTTP+JSON":
-        ctx.skip("with HTTP+JSON the id is part of the path")
-    ctx.expect_error(await ctx.call("CancelTask", {}), "InvalidParamsError", what="CancelTask without id")

@@ -81,7 +81,6 @@ async def last_update_is_final(ctx: Context) -> None:
 
 async def resubscribing_goes_on(ctx: Context) -> None:
     """tasks/resubscribe gives the rest of a running task's events."""
-    ctx.require_capability("streaming")
     for _ in range(ATTEMPTS):
         task = await ctx.start_task(ctx.prompt("slow"))
         reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
@@ -105,12 +104,6 @@ async def extended_card_needs_credentials(ctx: Context) -> None:
         ctx.fail(f"the extended card without credentials: {reply.describe()}", reply, expected="a refusal")
 
 
-async def no_version_header_is_needed(ctx: Context) -> None:
-    """A request without A2A-Version is served."""
-    reply = await ctx.call("SendMessage", ctx.send_params(), version_header=None)
-    ctx.needed(reply, "a message without A2A-Version")
-
-
 # -- push notifications --
 
 
@@ -122,7 +115,6 @@ def inner(reply: WireReply) -> Mapping[str, Any]:
 
 async def configs_are_kept(ctx: Context) -> None:
     """A config that was set can be got, listed and deleted."""
-    ctx.require_capability("pushNotifications")
     task = await fixtures.completed_task(ctx)
     one = {"taskId": task["id"], "id": ctx.unknown_id()}
     made = await ctx.call(CREATE, {**one, "url": NEVER_CALLED})
@@ -130,7 +122,6 @@ async def configs_are_kept(ctx: Context) -> None:
         found = f"setting a config: {made.describe()}"
         ctx.fail(found, made, pointer="/pushNotificationConfig/url", expected="the config")
         return
-    ctx.created_push_config(task["id"], one["id"])
     got = await ctx.call(GET, one)
     if inner(got).get("url") != NEVER_CALLED:
         ctx.fail(f"getting it: {got.describe()}", made, got, expected="the config")
@@ -153,7 +144,6 @@ async def several_configs_are_kept(ctx: Context) -> None:
     ids = [ctx.unknown_id() for _ in range(2)]
     for config_id in ids:
         made = await ctx.call(CREATE, {"taskId": task_id, "id": config_id, "url": NEVER_CALLED})
-        ctx.created_push_config(task_id, config_id)
         result = as_object(made.result)
         if ctx.binding == "JSONRPC" and result.get("taskId") != task_id:
             ctx.fail(f"taskId is {result.get('taskId')!r}", made, pointer="/taskId", expected=f"taskId {task_id!r}")
@@ -246,34 +236,6 @@ async def envelopes_are_right(ctx: Context) -> None:
     elif document["id"] is not None:
         found = f"to a request that is no JSON the id is {document['id']!r}"
         ctx.fail(found, broken, pointer="/id", expected="id null")
-
-
-async def standard_errors_have_their_codes(ctx: Context) -> None:
-    """Bad requests give the codes of JSON-RPC."""
-    # 0.3 describes each method's whole request as one object, so that wrong params make an invalid request, too.
-    requests: tuple[tuple[str, Any, tuple[int, ...]], ...] = (
-        ("a body that is no JSON", '{"jsonrpc": "2.0", ', (-32700,)),
-        ("a request without a method", {"jsonrpc": "2.0", "id": 1, "params": {}}, (-32600,)),
-        ("an unknown method", {"jsonrpc": "2.0", "id": 1, "method": "tasks/dance", "params": {}}, (-32601,)),
-        ("tasks/get without an id", {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {}}, (-32602, -32600)),
-    )
-    for what, body, codes in requests:
-        reply = await ctx.call("GetTask", body=body)
-        code = reply.error.code if reply.error is not None else None
-        if code not in codes:
-            ctx.fail(f"{what}: {reply.describe()}", reply, pointer="/error/code", expected=" or ".join(map(str, codes)))
-
-
-async def requests_that_are_none(ctx: Context) -> None:
-    """Another version of JSON-RPC, and a message that is missing."""
-    if ctx.binding != "JSONRPC":
-        return
-    request = {"jsonrpc": "1.0", "id": 1, "method": "tasks/get", "params": {"id": ctx.unknown_id()}}
-    reply = await ctx.call("GetTask", body=request)
-    ctx.expect_error(reply, "InvalidRequestError", what='jsonrpc "1.0"')
-    reply = await ctx.call("SendMessage", {})
-    # 0.3 describes each method's whole request as one object, so that wrong params make an invalid request, too.
-    ctx.expect_error(reply, "InvalidParamsError", "InvalidRequestError", what="message/send without a message")
 
 
 async def paths_start_with_v1(ctx: Context) -> None:

@@ -7,68 +7,45 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance import fixtures
+from pytest_a2a_bench.conformance.checks.asking import ask, requests
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.payloads import message_in, task_in
+from pytest_a2a_bench.conformance.protocol.payloads import message_in, spelled_state, task_in
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply
 
 
-async def _ask(ctx: Context, version: str | None, **options: Any) -> WireReply:
-    """Ask for an unknown task: it changes nothing, and whether the version or the task is refused shows."""
-    return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header=version, **options)
+async def refused(ctx: Context) -> None:
+    """Ask for an unknown task in versions that do not exist: whether the version or the task is refused shows."""
+    for request in requests(ctx):
+        reply = await ask(ctx, request)
+        if reply.error is None or reply.error.may_be("TaskNotFoundError"):
+            found = f"{request['what']} was accepted: {reply.describe()}"
+            ctx.fail(found, reply, expected="VersionNotSupportedError (-32009)")
+        else:
+            await _skip_if_usual(ctx, reply)
+            ctx.expect_error(reply, *ctx.requirement.ask.errors)
+
+
+async def served(ctx: Context) -> None:
+    """Ask for an unknown task in other spellings of the version."""
+    for request in requests(ctx):
+        reply = await ask(ctx, request)
+        if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
+            await _skip_if_usual(ctx, reply)
+            found = f"{request['what']}: {reply.describe()}"
+            ctx.fail(found, reply, expected="the request is answered as one of 1.0")
 
 
 async def _skip_if_usual(ctx: Context, reply: WireReply) -> None:
     """Skip where the right version is refused with the same error, unless that is about the version."""
     if reply.error is not None and reply.error.may_be("VersionNotSupportedError"):
         return
-    usual = await _ask(ctx, ctx.version)
+    usual = await ctx.get_task(ctx.unknown_id())
     if usual.error is not None and reply.error is not None and _kind(usual.error) == _kind(reply.error):
         ctx.skip(f"in {ctx.version}, too, the answer is {usual.describe()}")
 
 
 def _kind(error: ReplyError) -> tuple[object, ...]:
     return error.name, error.code, error.http_status, error.grpc_status
-
-
-async def _refused(ctx: Context, reply: WireReply, version: str | None) -> None:
-    said = "no A2A-Version" if version is None else f"A2A-Version {version!r}"
-    if reply.error is None or reply.error.may_be("TaskNotFoundError"):
-        wanted = "VersionNotSupportedError (-32009)"
-        ctx.fail(f"{said} was accepted: {reply.describe()}", reply, expected=wanted)
-    else:
-        await _skip_if_usual(ctx, reply)
-        ctx.expect_error(reply, "VersionNotSupportedError")
-
-
-async def _accepted(ctx: Context, reply: WireReply, what: str) -> None:
-    if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
-        await _skip_if_usual(ctx, reply)
-        ctx.fail(f"{what}: {reply.describe()}", reply, expected="the request is answered as one of 1.0")
-
-
-async def unsupported_version(ctx: Context) -> None:
-    """Ask in versions that do not exist."""
-    for version in ("99.0", "0.5"):
-        await _refused(ctx, await _ask(ctx, version), version)
-
-
-async def no_version(ctx: Context) -> None:
-    """Ask without a version where 0.3 is not served."""
-    if (ctx.binding, "0.3") in ctx.target.interfaces:
-        ctx.skip("the card declares a 0.3 interface of this binding, so that no version is right there")
-    await _refused(ctx, await _ask(ctx, None), None)
-    if ctx.binding != "GRPC":
-        await _refused(ctx, await _ask(ctx, ""), "")
-
-
-async def patch_version(ctx: Context) -> None:
-    """Ask in 1.0.1."""
-    await _accepted(ctx, await _ask(ctx, "1.0.1"), "A2A-Version '1.0.1'")
-
-
-async def minor_version(ctx: Context) -> None:
-    """Ask in 1.5."""
-    await _refused(ctx, await _ask(ctx, "1.5"), "1.5")
 
 
 async def semantics_of_the_version(ctx: Context) -> None:
@@ -82,37 +59,17 @@ async def semantics_of_the_version(ctx: Context) -> None:
     value = task_in(reply.result) or message_in(reply.result)
     if value is None or (ctx.binding == "JSONRPC" and value.get("kind") not in ("task", "message")):
         ctx.fail(f"a 0.3 request gave {reply.result!r:.200}", reply, expected="a result in the form of 0.3")
-    elif ctx.binding == "JSONRPC" and _state(value).startswith("TASK_STATE"):
-        ctx.fail(f"a 0.3 request gave the state {_state(value)!r}", reply, expected="a state of 0.3")
-
-
-def _state(value: Mapping[str, Any]) -> str:
-    status = value.get("status")
-    return str(status.get("state")) if isinstance(status, Mapping) else ""
+    elif ctx.binding == "JSONRPC" and spelled_state(value).startswith("TASK_STATE"):
+        ctx.fail(f"a 0.3 request gave the state {spelled_state(value)!r}", reply, expected="a state of 0.3")
 
 
 async def version_in_query(ctx: Context) -> None:
     """Give the version in the query only, which agents may accept."""
-    reply = await _ask(ctx, None, query={"A2A-Version": "1.0"})
+    reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header=None, query={"A2A-Version": "1.0"})
     if reply.problem or (reply.error is not None and reply.error.may_be("InternalError")):
         ctx.fail(f"A2A-Version in the query: {reply.describe()}", reply, expected="an answer")
     elif reply.error is None or not reply.error.may_be("TaskNotFoundError"):
         ctx.skip("the agent does not take the version from the query, as it may")
-
-
-async def malformed_version(ctx: Context) -> None:
-    """Ask in a version that is none."""
-    reply = await _ask(ctx, "abc")
-    if reply.error is None or reply.error.may_be("TaskNotFoundError"):
-        ctx.fail(f"A2A-Version 'abc' was accepted: {reply.describe()}", reply, expected="an error")
-    else:
-        ctx.expect_error(reply, "VersionNotSupportedError", "InvalidParamsError", "InvalidRequestError")
-
-
-async def header_case(ctx: Context) -> None:
-    """Spell the header's name in small and in large letters."""
-    for name in ("a2a-version", "A2A-VERSION"):
-        await _accepted(ctx, await _ask(ctx, None, headers={name: ctx.version}), f"the header {name}")
 
 
 async def declared_pairs_work(ctx: Context) -> None:
@@ -139,12 +96,6 @@ def declared(ctx: Context) -> list[str]:
     return [str(item["uri"]) for item in items if isinstance(item, Mapping) and item.get("uri")]
 
 
-def required(ctx: Context) -> list[str]:
-    """Return the URIs of the extensions that every client must support; skip where there is none."""
-    found = list(ctx.target.required_extensions)
-    return found or ctx.skip("the card declares no extension as required")
-
-
 def activated(reply: WireReply) -> list[str]:
     """Return the extensions that the answer says were used."""
     return [uri.strip() for uri in reply.headers.get(HEADER.lower(), "").split(",") if uri.strip()]
@@ -157,21 +108,6 @@ async def send(ctx: Context, *uris: str) -> WireReply:
     reply = await ctx.call("SendMessage", ctx.send_params(), headers={name: ", ".join(wanted)})
     ctx.skip_if_refused(reply)
     return reply
-
-
-async def required_extension_is_demanded(ctx: Context) -> None:
-    """A client that does not declare a required extension is refused."""
-    required(ctx)
-    reply = await ctx.call("SendMessage", ctx.send_params(), headers={HEADER: ""})
-    what = "a message without the required extension"
-    ctx.expect_error(reply, "ExtensionSupportRequiredError", what=what)
-
-
-async def required_extension_is_enough(ctx: Context) -> None:
-    """A client that declares the required extensions is served."""
-    required(ctx)
-    reply = await send(ctx)
-    ctx.needed(reply, "a message with every required extension")
 
 
 async def unknown_extensions_are_ignored(ctx: Context) -> None:

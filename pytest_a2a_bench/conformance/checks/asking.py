@@ -1,0 +1,139 @@
+"""Requests that must be refused, or served, as the catalogue writes them in its column ``ask``.
+
+A request has ``what`` it is, for findings, its ``operation`` (SendMessage where none is named) and ``params``; where it
+sends a message, ``message`` has the members that are not as in an ordinary one (null: left out; a null in place of all:
+no message is sent). ``headers``, ``version`` and ``body`` are those of :meth:`.Context.call`, ``bindings`` the only
+ones that it is sent on. Words in braces (:data:`_GIVEN`) stand for what is known only when an agent is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance import fixtures
+from pytest_a2a_bench.conformance.catalogue import requirement
+from pytest_a2a_bench.conformance.checks.multi_turn import waiting_task
+from pytest_a2a_bench.conformance.context import Context, instead, without_result
+from pytest_a2a_bench.conformance.protocol.operations import SENDING
+from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
+
+
+async def _task(ctx: Context) -> str:
+    return str((await fixtures.completed_task(ctx)).get("id"))
+
+
+async def _context(ctx: Context) -> str:
+    return str((await fixtures.completed_task(ctx)).get("contextId") or "")
+
+
+async def _waiting(ctx: Context) -> str:
+    """Return the id of a task that waits for the user; of one that is over, which gives an error too, if none does."""
+    try:
+        return str((await waiting_task(ctx))["id"])
+    except SkipCheck:
+        return await _task(ctx)
+
+
+async def _running(ctx: Context) -> str:
+    """Return the id of a task that works, if there is a prompt for one, as one that is over may be refused anyway."""
+    slow = ctx.target.scenarios.get("slow")
+    return str((await ctx.start_task(slow))["id"]) if slow is not None else await _task(ctx)
+
+
+async def _unknown(ctx: Context) -> str:
+    return ctx.unknown_id()
+
+
+async def _text(ctx: Context) -> str:
+    return str(ctx.target.scenarios.get("task"))
+
+
+_GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
+    "{task}": _task,
+    "{context}": _context,
+    "{waiting}": _waiting,
+    "{running}": _running,
+    "{unknown}": _unknown,
+    "{text}": _text,
+}
+
+
+async def _filled(ctx: Context, value: Any) -> Any:
+    if isinstance(value, str) and value in _GIVEN:
+        return await _GIVEN[value](ctx)
+    if isinstance(value, Mapping):
+        return {name: await _filled(ctx, inner) for name, inner in value.items()}
+    return [await _filled(ctx, inner) for inner in value] if isinstance(value, list) else value
+
+
+def requests(ctx: Context) -> list[Mapping[str, Any]]:
+    """Return the requests of the requirement that is checked, as far as they are sent on this binding."""
+    return [r for r in ctx.requirement.ask.requests if ctx.binding in r.get("bindings", (ctx.binding,))]
+
+
+async def ask(ctx: Context, request: Mapping[str, Any]) -> WireReply:
+    """Send a request of the catalogue, and return the answer."""
+    operation = request.get("operation", "SendMessage")
+    params = await _filled(ctx, request.get("params", {}))
+    message = request.get("message", {})
+    if operation in SENDING and message is not None:
+        # An agent may give no contextId, and then none is named.
+        fields = {name: value for name, value in (await _filled(ctx, message)).items() if value != ""}
+        sent = ctx.send_params(**fields)
+        params = {**sent, **params, "message": {k: v for k, v in sent["message"].items() if v is not None}}
+    options = {} if "version" not in request else {"version_header": request["version"]}
+    body = request.get("body", UNSET)
+    return await ctx.call(operation, params, headers=request.get("headers"), body=body, **options)
+
+
+async def provoked(ctx: Context, id: str) -> WireReply:
+    """Return the answer to the first request of a requirement, asked once for all checks that only look at its form.
+
+    Ends the check where the interface does not have what the requirement needs.
+    """
+    entry = requirement(id)
+    ctx.require(entry.needs)
+    reply = await ctx.shared(("asked", id), lambda: ask(ctx, entry.ask.requests[0]))
+    # Whether it is refused at all is for the requirement's own check.
+    ctx.excuse(reply)
+    return reply
+
+
+async def refused(ctx: Context) -> None:
+    """Each request is refused with one of the errors; where none is named, with any error of the client's."""
+    failed = set()
+    for request in requests(ctx):
+        what, key = request["what"], (request.get("operation"), repr(request.get("body")))
+        # Asked with more beside, an operation that has failed would fail once more.
+        if key in failed:
+            continue
+        reply = await ask(ctx, request)
+        errors = request.get("errors", ctx.requirement.ask.errors)
+        if not errors:
+            ctx.expect_refusal(reply, what)
+        elif reply.ok and ctx.requirement.ask.lenient:
+            found = f"{what}: it was accepted; {ctx.requirement.ask.lenient}: {reply.describe()}"
+            ctx.warn(found, reply, expected=" or ".join(f"{name} ({ERRORS[name].code})" for name in errors))
+        elif "body" in request:
+            _expect_code(ctx, reply, what, errors)
+        elif not ctx.expect_error(reply, *errors, what=what, old_names=ctx.requirement.ask.tolerated):
+            failed.add(key)
+
+
+def _expect_code(ctx: Context, reply: WireReply, what: str, errors: list[str]) -> None:
+    # JSON-RPC 2.0 fixes these numbers itself, so that a status of HTTP does not do instead.
+    codes = [ERRORS[name].code for name in errors]
+    if reply.error is None or reply.error.code not in codes:
+        expected = " or ".join(f"{name} ({code})" for name, code in zip(errors, codes, strict=True))
+        ctx.fail(f"{what}: {instead(reply)}", reply, expected=expected)
+
+
+async def served(ctx: Context) -> None:
+    """Each request is answered with a result."""
+    for request in requests(ctx):
+        reply = await ask(ctx, request)
+        ctx.skip_if_refused(reply)
+        if not reply.ok:
+            ctx.fail(f"{request['what']}: {without_result(reply)}", reply, expected="a result")
+            return
