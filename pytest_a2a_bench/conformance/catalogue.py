@@ -72,10 +72,18 @@ def _catalogue(version: str) -> tuple[Requirement, ...]:
 
 
 def _requirement(row: dict[str, Any], version: str) -> Requirement:
-    vary: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.pop("vary", {}).items()}
-    ask: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.pop("ask", {}).items()}
-    bindings = tuple(row.pop("bindings", BINDINGS))
-    return Requirement(version=version, bindings=bindings, vary=Vary(**vary), ask=Ask(**ask), **row)
+    vary, ask = Vary(**_with_tuples(row.pop("vary", {}))), Ask(**_with_tuples(row.pop("ask", {})))
+    return Requirement(version=version, vary=vary, ask=ask, **_with_tuples(row))
+
+
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+
+
+@cache
+def rule_ids(version: str) -> Mapping[str, str]:
+    """Return the ids in one version's catalogue of the rules of a card that both versions have, by their names."""
+    return {name: entry.id for entry in _catalogue(version) for name in entry.rules}
 
 
 def requirement(id: str, version: str | None = None) -> Requirement:

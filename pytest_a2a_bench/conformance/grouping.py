@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.finding import ACTS, CARD, FOUND, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.session.health import CARD_RULES
 from pytest_a2a_bench.model.keys import json_object
 
 Key = tuple[Any, ...]
@@ -33,8 +34,7 @@ _SHORTENED = re.compile(r"\.\.\. \(\d+ more characters\)$")
 _METHOD_URL = re.compile(r'the URL "([^"]+)" is the path of one method')
 _METHOD_PATH = re.compile(r"(.*?/message:(?:send|stream))(?:/|$)")
 _LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
-_UNTRUE = ("CARD-007", "V03-CARD-022")
-"""Requirements that a card breaks whose interface is not as it says."""
+_UNTRUE = tuple(CARD_RULES.values())
 
 
 class _Kind(NamedTuple):

@@ -16,7 +16,6 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import BindAddress
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
-from pytest_a2a_bench.conformance.card.judge import SERVED
 from pytest_a2a_bench.conformance.catalogue import load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.engine import RawWire, check_all
 from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Finding, Planned, Requirement
@@ -49,15 +48,8 @@ _UNREADABLE = Requirement(
     profile="safe",
 )
 
-ONLINE = (
-    *("CARD-007", "AUTH-001", "STREAM-001", "STREAM-012", "PUSH-001", "PUSH-008", "XCARD-001", "XCARD-003"),
-    *("V03-CARD-022", "V03-AUTH-001", "V03-STREAM-001", "V03-STREAM-004", "V03-PUSH-001", "V03-XCARD-001"),
-)
-"""Requirements of the protocol that say whether a card is true."""
-
 _MOST_ASKED = 12
 _OLD_MEMBERS = ("url", "preferredTransport", "protocolVersion", "supportsAuthenticatedExtendedCard")
-_NEED_KEYS = ("SIGN-004", "SIGN-005", "SIGN-006", "V03-SIGN-003")
 _NO_KEYS = "no keys to verify the signatures with; set card-jwks"
 
 
@@ -188,9 +180,9 @@ class Subject:
             skipped = {e.id: "the card has no signatures" for e in entries if e.group == "signatures"}
         else:
             # Without keys form can be judged, and truth cannot.
-            skipped = {} if self.is_verified else dict.fromkeys(_NEED_KEYS, _NO_KEYS)
+            skipped = {} if self.is_verified else {e.id: _NO_KEYS for e in entries if "key" in e.needs}
         if not served:
-            skipped |= dict.fromkeys(SERVED, "how a card is served cannot be seen in a file")
+            skipped |= {e.id: "how a card is served cannot be seen in a file" for e in entries if "served" in e.tags}
         if not isinstance(self.card, Mapping):
             skipped = {e.id: self.problem for e in entries}
         return card_results(self.findings, entries, skipped)
@@ -223,11 +215,11 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None, **
 
 
 def check_online(subject: Subject, config: ClientConfig, timeout: float, left: list[str]) -> list[CheckResult]:
-    """Ask every interface that a card declares whether the card is true: the checks of :data:`ONLINE`.
+    """Ask every interface that a card declares whether the card is true: the checks with the tag ``online``.
 
     :param left: gets what may still be on the agent in the end.
     """
-    planned = [p for p in subject.plan() if p.requirement.id in ONLINE]
+    planned = [p for p in subject.plan() if "online" in p.requirement.tags]
     return list(check_all(subject.targets(config, Scenarios(), timeout), planned, left=left).values())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -206,52 +205,6 @@ STREAM_BY_HAND = """
                 params: {message: {messageId: m, role: ROLE_USER, parts: [{text: hi}]}}
             expect_stream: {min_count: 1}
 """
-NOTIFIED = """
-      - id: MINE-NOTIFIED
-        name: A webhook hears how a task ends
-        level: must
-        requires_behaviors: [tck-complete-task]
-        runner_requirements: [webhook_endpoint]
-        steps:
-          - id: send
-            operation: send_message
-            params:
-              message: {role: ROLE_USER, parts: [{text: tck-complete-task}]}
-              configuration:
-                taskPushNotificationConfig:
-                  url: "{{webhookUrl}}"
-                  token: mine
-            capture: {taskId: task.id}
-          - id: heard
-            expect_webhook:
-              task_id: "{{send.taskId}}"
-              timeout_ms: 60000
-              headers: {X-A2A-Notification-Token: mine}
-              token: {type: string}
-              final_event: {status: {state: TASK_STATE_COMPLETED}}
-"""
-AT_ONCE = """
-      - id: MINE-AT-ONCE
-        name: One stream goes on when another is hung up
-        level: must
-        requires_behaviors: [tck-stream-chunked]
-        runner_requirements: [concurrent_streams, stream_disconnect]
-        steps:
-          - id: both
-            operation: send_streaming_message
-            params:
-              message: {role: ROLE_USER, parts: [{text: tck-stream-chunked}]}
-            expect_stream:
-              min_count: 3
-              ordering: monotonic_state
-              events:
-                - {task: {id: {type: string}}}
-                - {match: any_position, artifact_update: {artifact: {parts: {count: 1}}}}
-              final_event: {status: {state: TASK_STATE_COMPLETED}}
-              streams:
-                - {description: hangs up, disconnect_after: 1}
-                - {description: goes on, min_count: 4}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -394,34 +347,6 @@ def test_waivers_and_ids_know_them(url: str, files: Path) -> None:
 def test_a_verdict_of_their_own(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judged(url, files, UNKNOWN)
     assert "A2A 1.0 by ACTS: fully conformant: MUST 3/3\n" in capsys.readouterr().out
-
-
-def test_a_webhook_and_streams_at_once(url: str, files: Path) -> None:
-    found = judged(url, files, NOTIFIED + AT_ONCE, "--set", f"acts-behaviors={files}/known.yaml")
-    assert set(statuses(found).values()) == {"passed"}
-    assert len(found) == 6
-
-
-def test_what_a_webhook_or_one_of_the_streams_is_not(url: str, files: Path) -> None:
-    at_once = AT_ONCE.replace("min_count: 4", "min_count: 99")
-    # Of a stream that is hung up after one event there is no second.
-    at_once = at_once.replace(
-        "disconnect_after: 1", "disconnect_after: 1, events: [{index: 1, taskId: {exists: true}}]"
-    )
-    tests = at_once + NOTIFIED.replace("Token: mine", "Token: yours").replace("MINE-NOTIFIED", "MINE-HEADER")
-    # Nobody sends as many, however long one waits.
-    tests += NOTIFIED.replace("timeout_ms: 60000", "timeout_ms: 100\n              min_count: 99")
-    found = judged(url, files, tests, "--set", f"acts-behaviors={files}/known.yaml", "--binding", "JSONRPC")
-    few = found["MINE-NOTIFIED JSONRPC"]["findings"][0]
-    assert few["expected"].startswith("at least 99 (")
-    assert re.fullmatch(
-        r"step heard: notifications of the task is \d+, of \d+ that came within [0-9.]+ s", few["found"]
-    )
-    told = found["MINE-HEADER JSONRPC"]["findings"][0]["found"]
-    assert told == "step heard: notification 0: the header X-A2A-Notification-Token is 'mine'"
-    cut, whole = (f["found"] for f in found["MINE-AT-ONCE JSONRPC"]["findings"])
-    assert cut.startswith("step both: stream 0: event 1")
-    assert re.fullmatch(r"step both: stream 1: the stream is \d+ events", whole)
 
 
 @pytest.mark.slow

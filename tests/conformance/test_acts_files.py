@@ -167,37 +167,6 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
             "steps.0.raw: is no key of",
         ),
         ("level: must", "level: must\n        level: may", ':10: it is not YAML: found duplicate key "level"'),
-        (
-            "operation: get_task",
-            "expect_webhook: {task_id: t, min_count: 0}",
-            "expect_webhook.min_count: should be greater than or equal to 1",
-        ),
-        (
-            "- id: get\n",
-            "- id: get\n            expect_webhook: {task_id: t}\n",
-            "0.expect_webhook: is no key of",
-        ),
-        (
-            ERROR,
-            "expect_stream: {streams: [{disconnect_after: 0}]}",
-            "streams.0.disconnect_after: should be greater",
-        ),
-        (
-            ERROR,
-            "expect_stream: {streams: [{}, {disconnect_after: 1, min_count: 2}]}",
-            "streams.1: min_count: 2 events cannot come where 1 are read",
-        ),
-        (
-            ERROR,
-            "expect_stream: {streams: [{disconnect_after: 1, max_count: 2}]}",
-            "streams.0: max_count: says nothing about a stream that is closed",
-        ),
-        (
-            ERROR,
-            "expect_stream: {streams: [{}, {}]}\n            capture: {a: b}",
-            "nothing is captured or repeated of",
-        ),
-        (ERROR, "expect_stream: {streams: [{timeout_ms: 5}]}", "streams.0.timeout_ms: is no key of the format"),
         ("name: Mine", "name: [Mine", "it is not YAML"),
         ("name: Mine", "name: &a [*a]", "suites.0.name: should be a valid string"),
         ('"1.0"\nsuites', '"9.9"\nsuites', "spec_version: should be '1.0', found '9.9'"),
@@ -332,15 +301,6 @@ def test_what_a_test_waits_is_not_time_of_the_agent(tmp_path: Path, step: str, s
     limit = limit_of(suite.requirements[0])
     ADDED.clear()
     assert limit == CHECK_SECONDS + seconds
-
-
-def test_what_is_waited_for_at_a_webhook_is_not_time_of_the_agent(tmp_path: Path) -> None:
-    heard = "expect_webhook: {task_id: t, timeout_ms: 7000}"
-    step = TEST.replace("operation: get_task", heard).replace("params: {id: nobody}", "").replace(ERROR, "")
-    suite = load_acts(write(tmp_path, step))
-    limit, is_timed = limit_of(suite.requirements[0]), ADDED["MINE-001", "1.0"].is_timed
-    ADDED.clear()
-    assert (limit, is_timed) == (CHECK_SECONDS + 7.0, True)
 
 
 @pytest.mark.parametrize("backoff", ["none", "linear", "exponential"])

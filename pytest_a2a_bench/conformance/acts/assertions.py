@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.document import NamedAssertion, StreamAssertions
+from pytest_a2a_bench.conformance.acts.document import ExpectStream, NamedAssertion
 from pytest_a2a_bench.conformance.acts.values import MISSING, at, every_at
 from pytest_a2a_bench.redact import one_line
 
@@ -197,7 +197,7 @@ def view(event: Any) -> Any:
     return event
 
 
-def stream_mismatches(expect: StreamAssertions, views: Sequence[Any]) -> list[Mismatch]:
+def stream_mismatches(expect: ExpectStream, views: Sequence[Any]) -> list[Mismatch]:
     """Return the mismatches of a stream's events, as :func:`view` returns them."""
     found: list[Mismatch] = []
     count = len(views)
@@ -216,13 +216,6 @@ def stream_mismatches(expect: StreamAssertions, views: Sequence[Any]) -> list[Mi
         for number, seen in enumerate(views[1:], 1):
             found += _one(expect.each_event, [seen], f"event {number}")
     return found
-
-
-def of_cut(expect: StreamAssertions, cut: int) -> StreamAssertions:
-    """Return the assertions about a stream that the client closes after ``cut`` events: those about events it reads."""
-    placed = [{"index": number, **event} for number, event in enumerate(expect.events)]
-    read = [event for event in placed if event.get("match") != "any_position" and event["index"] in range(cut)]
-    return expect.model_copy(update={"events": read, "final_event": None, "min_count": None})
 
 
 def _one(assertion: Mapping[str, Any], views: Sequence[Any], where: str) -> list[Mismatch]:

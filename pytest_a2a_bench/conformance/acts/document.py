@@ -1,4 +1,4 @@
-"""The ACTS file format (A2A pull requests 1882, Appendix A, and 2227) as pydantic models (pure).
+"""The ACTS file format (A2A pull request 1882, Appendix A) as pydantic models (pure).
 
 Assertions stay plain data: only the value that ``{type: array, count: 1}`` is compared with tells whether ``type`` is a
 member or an operator (:mod:`.assertions`).
@@ -233,62 +233,16 @@ class ExpectError(Form):
     details: Members | None = None
 
 
-class StreamAssertions(Form):
-    """Assertions about the events of one stream."""
+class ExpectStream(Form):
+    """Assertions about the events of a stream."""
 
+    timeout_ms: int | None = None
     min_count: int | None = None
     max_count: int | None = None
     ordering: Literal["monotonic_state"] | None = None
     events: list[Members] = []
     final_event: Members | None = None
     each_event: Members | None = None
-
-
-class OneOfStreams(StreamAssertions):
-    """One of several streams of a step, with its own assertions (pull request 2227).
-
-    :param disconnect_after: the client closes the stream after so many events.
-    """
-
-    description: str = ""
-    disconnect_after: Annotated[int, Field(ge=1)] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        cut = self.disconnect_after
-        if cut is not None and self.max_count is not None:
-            raise ValueError(f"max_count: says nothing about a stream that is closed after {cut} events")
-        if cut is not None and (self.min_count or 0) > cut:
-            raise ValueError(f"min_count: {self.min_count} events cannot come where {cut} are read")
-        return self
-
-
-class ExpectStream(StreamAssertions):
-    """Assertions about a stream, or about each of several that a step opens at once.
-
-    :param timeout_ms: for the whole step.
-    :param streams: one entry for each stream that is opened with the step's request (pull request 2227); empty for one.
-    """
-
-    timeout_ms: int | None = None
-    streams: list[OneOfStreams] = []
-
-
-class ExpectWebhook(Form):
-    """Assertions about what is delivered to ``{{webhookUrl}}`` about a task (pull request 2227).
-
-    :param each_event: holds for every notification so far, as ``headers`` and ``token`` do.
-    :param final_event: holds for the last one.
-    :param token: the header X-A2A-Notification-Token.
-    """
-
-    task_id: str
-    min_count: Annotated[int, Field(ge=1)] = 1
-    timeout_ms: int = 10_000
-    each_event: Members | None = None
-    final_event: Members | None = None
-    headers: Members = {}
-    token: Assertion = None
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -310,18 +264,11 @@ class AskingStep(_Step):
     assertions: list[NamedAssertion] = []
     repeat: Repeat | None = None
 
-    @property
-    def streams(self) -> list[OneOfStreams]:
-        """The streams that it opens at once; empty where it opens one, or none."""
-        return self.expect_stream.streams if self.expect_stream is not None else []
-
     @model_validator(mode="after")
     def _check(self) -> Self:
         has_body = self.expect is not None and self.expect.body is not None
         if self.expect_error is not None and (self.expect_stream is not None or has_body):
             raise ValueError("an answer and an error are both expected")
-        if self.streams and (self.capture or self.repeat is not None):
-            raise ValueError("expect_stream.streams: nothing is captured or repeated of several streams")
         return self
 
 
@@ -352,19 +299,13 @@ class ClientStep(_Step):
     expect_parsed: dict[str, Any]
 
 
-class WebhookStep(_Step):
-    """Wait for push notifications."""
-
-    expect_webhook: ExpectWebhook
-
-
 class AssertionStep(_Step):
     """Assert something about an earlier answer."""
 
     assertion: NamedAssertion
 
 
-_KINDS = ("operation", "raw", "client_response", "expect_webhook", "assertion")
+_KINDS = ("operation", "raw", "client_response", "assertion")
 
 
 def _kind(step: Any) -> str:
@@ -432,7 +373,6 @@ Step = Annotated[
     Annotated[OperationStep, Tag("<operation>")]
     | Annotated[RawStep, Tag("<raw>")]
     | Annotated[ClientStep, Tag("<client_response>")]
-    | Annotated[WebhookStep, Tag("<expect_webhook>")]
     | Annotated[AssertionStep, Tag("<assertion>")],
     Discriminator(_kind),
     BeforeValidator(_modernised),

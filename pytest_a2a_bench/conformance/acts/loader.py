@@ -227,9 +227,7 @@ def _problems(test: Test) -> Iterator[tuple[Place, str]]:
         place: Place = ("steps", number)
         if step.id in known:
             yield (*place, "id"), f"{step.id!r} is the id of an earlier step, too"
-        # Nothing is captured of several streams.
-        is_answered = isinstance(step, AskingStep) and not step.streams
-        known[step.id] = {*getattr(step, "capture", ()), "response"} if is_answered else set()
+        known[step.id] = {*step.capture, "response"} if isinstance(step, AskingStep) else set()
         assertions = step.assertions if isinstance(step, AskingStep) else []
         assertions = [step.assertion] if isinstance(step, AssertionStep) else assertions
         yield from ((place, text) for text in _reference_problems(step, assertions, known))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import itertools
 import json
 import os
 import re
@@ -19,7 +17,6 @@ from pytest_a2a_bench.conformance.acts.assertions import (
     Mismatch,
     mismatches,
     named_mismatches,
-    of_cut,
     shown,
     stream_mismatches,
     view,
@@ -33,27 +30,22 @@ from pytest_a2a_bench.conformance.acts.document import (
     ClientStep,
     Expect,
     ExpectError,
-    ExpectWebhook,
+    ExpectStream,
     NamedAssertion,
     OperationStep,
     Raw,
     RawStep,
     Repeat,
     Step,
-    StreamAssertions,
-    WebhookStep,
 )
 from pytest_a2a_bench.conformance.acts.loader import Case
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at
 from pytest_a2a_bench.conformance.card.fetch import find_card
-from pytest_a2a_bench.conformance.checks.notifications import receiver
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, SENDING, STREAMING
-from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, UNSET, NoAnswer, ReplyError, WireReply
-from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
@@ -66,9 +58,8 @@ _PUSH = "TaskPushNotificationConfig"
 _SECRET_NAME = re.compile(r"token|secret|passw|credential|key", re.IGNORECASE)
 # The tag of tests about credentials: their raw steps send exactly the credentials that they write.
 _ABOUT_CREDENTIALS = "auth"
-_TOKEN = "X-A2A-Notification-Token"
 _BASE_URLS = ("SUT_BASE_URL", "baseUrl")
-_PROVIDED = {"header_inspection", "webhook_endpoint", "concurrent_streams", "stream_disconnect"}
+_PROVIDED = {"header_inspection"}
 _MESSAGE_MEMBERS = ("taskId", "contextId")
 # ACTS has HTTP statuses for every binding; these are AIP-193's for gRPC's.
 _HTTP = {
@@ -260,17 +251,11 @@ def _or_missing(value: Any) -> Any:
 class _Run:
     def __init__(self, case: Case, ctx: Context, prompts: Prompts) -> None:
         self._case, self._ctx, self._prompts = case, ctx, prompts
-        self._hook: Hook | None = None
         self._scope = Scope(case.variables, self._given, self._environment, prompts.texts)
 
     async def run(self) -> None:
         try:
-            if not any(isinstance(step, WebhookStep) for step in self._case.test.steps):
-                await self._steps()
-                return
-            async with receiver(self._ctx) as hooks:
-                self._hook = hooks.hook()
-                await self._steps()
+            await self._steps()
         except Unresolved as error:
             self._ctx.skip(f"{error}; give it in the environment, under that name")
 
@@ -279,16 +264,12 @@ class _Run:
         for step in test.steps:
             if step.delay_ms:
                 await asyncio.sleep(step.delay_ms / 1000)
-            answers: list[Answer] = []
             if isinstance(step, AssertionStep):
                 found = self._named(step.assertion)
-            elif isinstance(step, WebhookStep):
-                found = await self._notified(self._scope.fill_form(step.expect_webhook))
             else:
                 assert isinstance(step, AskingStep)
-                found = await self._ask(step, answers)
-            if answers:
-                replies = [answer.reply for answer in answers]
+                answer, found = await self._ask(step)
+                replies = [answer.reply]
             if found:
                 # Later steps build on this one, and would report the same once more.
                 self._report(f"step {step.id}", found, replies, step)
@@ -297,33 +278,23 @@ class _Run:
             if found := self._named(assertion):
                 self._report(f"assertion {assertion.id or assertion.source}", found, replies)
 
-    async def _ask(self, step: AskingStep, answers: list[Answer]) -> list[Mismatch]:
-        """Ask a step, add its answers to ``answers``, and return its mismatches."""
-        cuts = [stream.disconnect_after for stream in step.streams] or [None]
-        answers += await asyncio.gather(*(self._asked(step, cut) for cut in cuts))
-        for answer in answers:
-            if answer.status is None and not (answer.events or is_late(answer.reply.exchange)):
-                raise NoAnswer(f"step {step.id}: {answer.reply.describe()}", answer.reply)
+    async def _ask(self, step: AskingStep) -> tuple[Answer, list[Mismatch]]:
+        """Ask a step, and return its answer with its mismatches."""
+        answer = await self._asked(step)
+        if answer.status is None and not (answer.events or is_late(answer.reply.exchange)):
+            raise NoAnswer(f"step {step.id}: {answer.reply.describe()}", answer.reply)
         if step.repeat is not None:
-            answers[0], gave_up = await self._until(step.repeat, step, answers[0])
+            answer, gave_up = await self._until(step.repeat, step, answer)
             if gave_up is not None:
-                return [gave_up]
-        for answer, cut in zip(answers, cuts, strict=True):
-            if cut is None:
-                self._prompts.check(step, answer.reply, self._ctx, is_stream=answer.events is not None)
-        wrong = self._wrong_streams(step, answers) if step.streams else self._wrong(step, answers[0])
-        wrong = wrong or self._capture(step, answers[0])
-        return wrong or [m for assertion in step.assertions for m in self._named(assertion)]
+                return answer, [gave_up]
+        self._prompts.check(step, answer.reply, self._ctx, is_stream=answer.events is not None)
+        wrong = self._wrong(step, answer) or self._capture(step, answer)
+        return answer, wrong or [m for assertion in step.assertions for m in self._named(assertion)]
 
-    async def _asked(self, step: AskingStep, cut: int | None = None) -> Answer:
-        """Ask a step once.
-
-        :param cut: after how many events a stream is closed; None to read it to its end.
-        """
-        stream, read = step.expect_stream, itertools.count(1)
+    async def _asked(self, step: AskingStep) -> Answer:
+        stream = step.expect_stream
         seconds = stream.timeout_ms / 1000 if stream is not None and stream.timeout_ms is not None else STREAM_SECONDS
-        until = (lambda _: next(read) >= cut) if cut is not None else None
-        reading = {"stream": True, "timeout": seconds, "until": until}
+        reading = {"stream": True, "timeout": seconds}
         if isinstance(step, OperationStep):
             return await _call(self._ctx, step, self._scope.fill(step.params), reading)
         assert isinstance(step, RawStep)
@@ -357,52 +328,6 @@ class _Run:
             found += _wrong_answer(self._scope.fill_form(step.expect), answer)
         return found
 
-    def _wrong_streams(self, step: AskingStep, answers: list[Answer]) -> list[Mismatch]:
-        """Return the mismatches of each of several streams, by the assertions about all and about each."""
-        assert step.expect_stream is not None
-        found: list[Mismatch] = []
-        for number, (stream, answer) in enumerate(zip(step.streams, answers, strict=True)):
-            cut, every = stream.disconnect_after, self._scope.fill_form(step.expect_stream)
-            wrong = _wrong_stream(every if cut is None else of_cut(every, cut), answer)
-            wrong = wrong or _wrong_stream(self._scope.fill_form(stream), answer)
-            if step.expect is not None and not wrong:
-                wrong = _wrong_answer(self._scope.fill_form(step.expect), answer)
-            found += [dataclasses.replace(one, path=f"stream {number}: {one.path or 'the answer'}") for one in wrong]
-        return found
-
-    async def _notified(self, expect: ExpectWebhook) -> list[Mismatch]:
-        """Wait for notifications about a task, and return their mismatches."""
-        assert self._hook is not None
-        wanted = expect.final_event
-
-        def about(deliveries: list[Delivery]) -> list[Delivery]:
-            return [one for one in deliveries if read_event(one.json).task_id == expect.task_id]
-
-        def enough(deliveries: list[Delivery]) -> bool:
-            came = about(deliveries)
-            # There may be enough of them while the final one is still on its way.
-            ends = wanted is None or bool(came and not mismatches(wanted, view(came[-1].json)))
-            return len(came) >= expect.min_count and ends
-
-        seconds = await self._ctx.allow(expect.timeout_ms / 1000)
-        await self._hook.wait(enough, timeout=seconds)
-        came, everything = about(self._hook.deliveries), len(self._hook.deliveries)
-        if len(came) < expect.min_count:
-            there = f"{len(came)}, of {everything} that came within {seconds:.1f} s"
-            return [Mismatch("notifications of the task", f"at least {expect.min_count}", there)]
-        # The specification has no such header; a test that wants it says so.
-        headers = [*expect.headers.items(), *([(_TOKEN, expect.token)] if expect.token is not None else [])]
-        found: list[Mismatch] = []
-        for number, one in enumerate(came):
-            where = f"notification {number}"
-            if expect.each_event is not None:
-                found += mismatches(expect.each_event, view(one.json), where)
-            for name, assertion in headers:
-                found += mismatches(assertion, one.headers.get(name.lower(), MISSING), f"{where}: the header {name}")
-        if wanted is not None:
-            found += mismatches(wanted, view(came[-1].json), "the last notification")
-        return found
-
     def _capture(self, step: AskingStep, answer: Answer) -> list[Mismatch]:
         self._scope.add(step.id, "response", answer.source)
         for name, path in step.capture.items():
@@ -427,11 +352,7 @@ class _Run:
             record(f"{where}: {mismatch}{f'; but {why}' if why else ''}", *replies, expected=expected)
 
     def _given(self, name: str) -> str | None:
-        if name in _BASE_URLS:
-            return self._ctx.target.url
-        if name != "webhookUrl":
-            return None
-        return self._hook.url if self._hook is not None else NEVER_CALLED
+        return self._ctx.target.url if name in _BASE_URLS else NEVER_CALLED if name == "webhookUrl" else None
 
     def _environment(self, name: str) -> str | None:
         value = os.environ.get(name)
@@ -452,7 +373,7 @@ def _wrong_answer(expect: Expect, answer: Answer) -> list[Mismatch]:
     return found
 
 
-def _wrong_stream(expect: StreamAssertions, answer: Answer) -> list[Mismatch]:
+def _wrong_stream(expect: ExpectStream, answer: Answer) -> list[Mismatch]:
     reply = answer.reply
     if reply.error is not None and not answer.events:
         return [Mismatch("", "a stream", reply.describe())]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.document import AskingStep, OperationStep, RawStep, Step, Test, WebhookStep
+from pytest_a2a_bench.conformance.acts.document import AskingStep, OperationStep, RawStep, Step, Test
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.steps import TRANSPORTS, run_case
 from pytest_a2a_bench.conformance.catalogue import ADDED, UNDECLARED, Added, load_requirements
@@ -99,14 +99,12 @@ def _is_slow(test: Test) -> bool:
 
 def _is_timed(step: Step) -> bool:
     streams = isinstance(step, AskingStep) and (step.repeat or step.expect_stream) is not None
-    return streams or step.delay_ms > 0 or isinstance(step, WebhookStep)
+    return streams or step.delay_ms > 0
 
 
 def _waits(step: Step) -> float:
     """Return how many seconds a step may wait, whatever the agent does."""
     milliseconds, repeated = [step.delay_ms], 0.0
-    if isinstance(step, WebhookStep):
-        milliseconds.append(step.expect_webhook.timeout_ms)
     if isinstance(step, AskingStep):
         milliseconds.append((step.expect_stream.timeout_ms or 0) if step.expect_stream is not None else 0)
         repeated = step.repeat.seconds if step.repeat is not None else 0.0

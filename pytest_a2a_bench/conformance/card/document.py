@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import parse_json
-from pytest_a2a_bench.conformance.catalogue import requirement
+from pytest_a2a_bench.conformance.catalogue import requirement, rule_ids
 from pytest_a2a_bench.conformance.finding import Exchange, Finding, Level, Severity
 from pytest_a2a_bench.errors import ProtocolError
 
@@ -27,31 +27,6 @@ _USERINFO = re.compile(r"(?<=://)[^/?#\s\"]*@")
 _SECRET_VALUE = re.compile(r"([?&][a-z_\-]*(?:key|token|secret|passw(?:or)?d|sig)=)[^&#\s\"]+", re.IGNORECASE)
 
 Path = tuple[str | int, ...]
-
-# The rules that both versions have, under the id of each.
-_IDS: Mapping[str, tuple[str, str]] = {
-    "place": ("CARD-001", "V03-CARD-001"),
-    "content": ("CARD-002", "V03-CARD-021"),
-    "text": ("CARD-003", "V03-CARD-002"),
-    "skill text": ("CARD-005", "V03-CARD-002"),
-    "url": ("CARD-009", "V03-CARD-013"),
-    "binding": ("CARD-011", "V03-CARD-019"),
-    "spelling": ("CARD-012", "V03-CARD-023"),
-    "secret": ("CARD-017", "V03-CARD-017"),
-    "scheme": ("CARD-018", "V03-CARD-006"),
-    "requirement": ("CARD-019", "V03-CARD-007"),
-    "skill id": ("CARD-020", "V03-CARD-014"),
-    "mode": ("CARD-021", "V03-CARD-015"),
-    "extension": ("CARD-023", "V03-CARD-016"),
-    "extended card": ("CARD-027", "V03-CARD-008"),
-    "null": ("CARD-028", "V03-CARD-009"),
-    "type": ("CARD-029", "V03-CARD-010"),
-    "duplicate": ("CARD-030", "V03-CARD-020"),
-    "web url": ("CARD-031", "V03-CARD-018"),
-    "signature": ("SIGN-001", "V03-SIGN-001"),
-    "algorithm": ("SIGN-008", "V03-SIGN-002"),
-    "verification": ("SIGN-004", "V03-SIGN-003"),
-}
 
 
 class Ledger:
@@ -81,7 +56,7 @@ class Ledger:
 
         :param rule: an id, or the name of a rule that both versions have.
         """
-        rule = _IDS[rule][self._version != "1.0"] if rule in _IDS else rule
+        rule = rule_ids(self._version).get(rule, rule)
         pointer = to_pointer(path)
         # Two rules may find something at one place; one rule is reported there once.
         if (rule, pointer) in self._places:

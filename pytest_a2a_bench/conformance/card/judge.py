@@ -43,10 +43,6 @@ class CardHttp:
     other: Mapping[str, Any] | None = None
 
 
-SERVED = ("CARD-001", "CARD-002", "CARD-013", "CARD-014", "CARD-015", "CARD-016", "V03-CARD-001", "V03-CARD-021")
-"""Rules about how a card is served, which a file cannot show."""
-
-
 def check_served(http: CardHttp, version: str, ledger: Ledger) -> None:
     """Judge how the card was served; 1.0 alone has rules about caching."""
     evidence = (http.exchange,) if http.exchange else ()

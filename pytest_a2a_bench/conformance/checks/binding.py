@@ -260,9 +260,7 @@ async def errors_are_the_same(ctx: Context) -> None:
         here, there = await asyncio.gather(ask(ctx, request), ask(model, request))
         ctx.skip_if_refused(here)
         if not _same_error(here, there):
-            found = (
-                f"{what}: {ctx.binding} {here.describe()[:200]}; {model.binding} {there.describe()[:200]}"
-            )
+            found = f"{what}: {ctx.binding} {here.describe()[:200]}; {model.binding} {there.describe()[:200]}"
             ctx.fail(found, here, there, expected="the same error on every binding")
 
 
