@@ -13,7 +13,7 @@ from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, walk
-from pytest_a2a_bench.conformance.checks.notifications import CREATE, DELETE, GET
+from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, NEVER_CALLED, OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STATUSES, WireReply

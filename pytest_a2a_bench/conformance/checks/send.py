@@ -66,6 +66,16 @@ async def blocking_by_default(ctx: Context) -> None:
         ctx.fail(f"the task is returned in state {spelled_state(task)!r}", reply, pointer="/task/status/state")
 
 
+async def slow_is_waited_for(ctx: Context) -> None:
+    """Look at the state of a task that takes its time, where there is a prompt for one."""
+    text = ctx.prompt("slow" if ctx.has_prompt("slow") else "task")
+    reply = await ctx.shared("slow", lambda: ctx.send(text))
+    task = ctx.task_of(reply, "a message whose task takes its time")
+    if state_of(task) not in SETTLED:
+        found = f"the task is returned in state {spelled_state(task)!r}"
+        ctx.fail(found, reply, pointer="/task/status/state", expected="the finished task")
+
+
 async def blocking_result_is_complete(ctx: Context) -> None:
     """Compare the task that came back with GetTask."""
     reply, task = await ordinary_task(ctx)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
-from pytest_a2a_bench.conformance import fixtures
-from pytest_a2a_bench.conformance.checks.auth import operations
-from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.checks.data_model import objects
-from pytest_a2a_bench.conformance.checks.notifications import (
-    CREATE,
-    DELETE,
-    GET,
-    LIST,
+from pytest_a2a_bench.conformance.checks.push import (
     TOKEN,
     arrived,
 )
 from pytest_a2a_bench.conformance.checks.streaming import ordinary
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
-from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, OPERATIONS
-from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, Node, config_ids, state_of
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
+from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, Node
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
@@ -37,16 +29,6 @@ async def result_is_task_or_message(ctx: Context) -> None:
     if not (bare if ctx.binding == "JSONRPC" else len(wrapped) == 1):
         expected = 'kind "task" or "message"' if ctx.binding == "JSONRPC" else "one member, task or message"
         ctx.fail(f"the result has {sorted(result)[:8]}", reply, expected=expected)
-
-
-async def blocking_waits(ctx: Context) -> None:
-    """With blocking the answer comes when the task is over."""
-    text = ctx.prompt("slow" if ctx.has_prompt("slow") else "task")
-    reply = await ctx.send(text, configuration={"returnImmediately": False})
-    task = ctx.task_of(reply, "sending a message with blocking")
-    if state_of(task) not in SETTLED:
-        found = f"with blocking true the task is {state_of(task) or 'without state'}"
-        ctx.fail(found, reply, expected="the finished task")
 
 
 async def events_have_their_kind(ctx: Context) -> None:
@@ -107,53 +89,6 @@ async def extended_card_needs_credentials(ctx: Context) -> None:
 # -- push notifications --
 
 
-def inner(reply: WireReply) -> Mapping[str, Any]:
-    """Return the inner config of 0.3's TaskPushNotificationConfig."""
-    found = reply.result.get("pushNotificationConfig") if isinstance(reply.result, Mapping) else None
-    return as_object(found)
-
-
-async def configs_are_kept(ctx: Context) -> None:
-    """A config that was set can be got, listed and deleted."""
-    task = await fixtures.completed_task(ctx)
-    one = {"taskId": task["id"], "id": ctx.unknown_id()}
-    made = await ctx.call(CREATE, {**one, "url": NEVER_CALLED})
-    if inner(made).get("url") != NEVER_CALLED:
-        found = f"setting a config: {made.describe()}"
-        ctx.fail(found, made, pointer="/pushNotificationConfig/url", expected="the config")
-        return
-    got = await ctx.call(GET, one)
-    if inner(got).get("url") != NEVER_CALLED:
-        ctx.fail(f"getting it: {got.describe()}", made, got, expected="the config")
-    listed = await ctx.call(LIST, {"taskId": task["id"]})
-    if not listed.ok:
-        ctx.fail(f"listing the configs: {listed.describe()}", made, listed, expected="a list")
-    deleted = await ctx.call(DELETE, one)
-    if deleted.error is not None:
-        ctx.fail(f"deleting it: {deleted.describe()}", made, deleted, expected="no error")
-    gone = await ctx.call(GET, one)
-    # 0.3 names no error for a config that does not exist.
-    ctx.excuse(gone)
-    if inner(gone).get("url") == NEVER_CALLED:
-        ctx.fail("a deleted config is still there", deleted, gone, expected="an error")
-
-
-async def several_configs_are_kept(ctx: Context) -> None:
-    """Two configurations of a task are both listed."""
-    task_id = str((await fixtures.completed_task(ctx))["id"])
-    ids = [ctx.unknown_id() for _ in range(2)]
-    for config_id in ids:
-        made = await ctx.call(CREATE, {"taskId": task_id, "id": config_id, "url": NEVER_CALLED})
-        result = as_object(made.result)
-        if ctx.binding == "JSONRPC" and result.get("taskId") != task_id:
-            ctx.fail(f"taskId is {result.get('taskId')!r}", made, pointer="/taskId", expected=f"taskId {task_id!r}")
-    reply = await ctx.call(LIST, {"taskId": task_id})
-    missing = set(ids) - set(config_ids(reply.result))
-    if missing:
-        found = f"{len(missing)} of {len(ids)} configurations are not listed: {reply.describe()}"
-        ctx.fail(found, reply, expected="every configuration")
-
-
 async def body_is_the_task(ctx: Context) -> None:
     """The body of a notification is the Task."""
     seen = await arrived(ctx)
@@ -206,16 +141,6 @@ async def data_is_an_object(ctx: Context) -> None:
 
 
 # -- on the wire: envelopes and error codes --
-
-
-async def methods_exist(ctx: Context) -> None:
-    """The methods that the card offers are there."""
-    for name, params in {"SendMessage": ctx.send_params(), **operations(ctx)}.items():
-        reply = await ctx.call(name, params)
-        ctx.skip_if_refused(reply)
-        if is_missing(reply):
-            method = OPERATIONS[name].rpc03
-            ctx.fail(f"{method}: {reply.describe()}", reply, expected=f"the method {method}")
 
 
 async def envelopes_are_right(ctx: Context) -> None:

@@ -74,20 +74,26 @@ def message_ids(task: Any) -> set[str]:
     return {str(m["messageId"]) for m in messages if isinstance(m, Mapping) and m.get("messageId")}
 
 
-def config_ids(result: Any) -> list[str]:
-    """Return the ids of the push configurations of a result: one, or a list of them, as 1.0 and 0.3 give them."""
+def push_configs(result: Any) -> list[dict[str, Any]]:
+    """Return the push configurations of a result, one or a list of them, in the form of 1.0 whatever its version."""
     # An object with configs is 1.0's page, one without is the configuration itself, and 0.3 gives a bare list.
     inside = result.get("configs", [result]) if isinstance(result, Mapping) else result
-    return [found for item in inside if (found := _config_id(item))] if isinstance(inside, list) else []
+    return [_push_config(c) for c in inside if isinstance(c, Mapping) and c] if isinstance(inside, list) else []
 
 
-def _config_id(config: Any) -> str:
-    if not isinstance(config, Mapping):
-        return ""
+def _push_config(config: Mapping[str, Any]) -> dict[str, Any]:
     inner = config.get("pushNotificationConfig")
-    # 0.3's gRPC has the id only as the end of the resource name.
-    name = str(config.get("name") or "").rpartition("/")[2]
-    return str(config.get("id") or (inner.get("id") if isinstance(inner, Mapping) else "") or name or "")
+    if not isinstance(inner, Mapping):
+        return dict(config)
+    # 0.3's proto file has the ids in the resource name only: tasks/TASK/pushNotificationConfigs/ID.
+    words = str(config.get("name") or "").split("/")
+    task, name = (words[1], words[3]) if len(words) == 4 else ("", "")
+    return {"taskId": config.get("taskId") or task, **inner, "id": inner.get("id") or name}
+
+
+def config_ids(result: Any) -> list[str]:
+    """Return the ids of the push configurations of a result, of either version."""
+    return [str(config["id"]) for config in push_configs(result) if config.get("id")]
 
 
 def configures(params: Mapping[str, Any]) -> bool:
