@@ -350,7 +350,7 @@ class Context:
                 rule=self.requirement.id,
                 severity=severity,
                 found=redactor.text(found)[:_FOUND_LIMIT],
-                expected=redactor.text(expected) or self.requirement.text,
+                expected=redactor.text(expected) or self.requirement.expected or self.requirement.text,
                 spec=self.requirement.spec,
                 pointer=redactor.text(pointer),
                 fix=redactor.text(fix),

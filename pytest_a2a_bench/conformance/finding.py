@@ -122,6 +122,7 @@ class Requirement:
         exchange is measured around the check, and it is repeated alone before it may fail.
     :param uncheckable: why no endpoint can show it.
     :param ask: the requests that its check sends.
+    :param expected: what a finding says was expected where its check says nothing else; empty for ``text``.
     :param rules: names by which the rules of a card know it in whatever version.
     :param tags: ``served`` for what the serving of a card shows and a file does not, ``online`` for what shows whether
         a card is true.
@@ -144,6 +145,7 @@ class Requirement:
     stress: str = ""
     uncheckable: str = ""
     ask: Ask = field(default=ASKS_NOTHING, hash=False)
+    expected: str = ""
     rules: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 

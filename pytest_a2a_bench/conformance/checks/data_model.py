@@ -311,7 +311,7 @@ async def raw_is_base64(ctx: Context) -> None:
             # validate=True: otherwise Python passes over every character that is not base64.
             base64.b64decode(content, validate=True)
         except (binascii.Error, ValueError, TypeError):
-            ctx.fail(f"raw is {content!r:.80}", reply, pointer=f"{pointer}/raw", expected="base64")
+            ctx.fail(f"raw is {content!r:.80}", reply, pointer=f"{pointer}/raw")
 
 
 async def names_of_files(ctx: Context) -> None:
@@ -320,7 +320,7 @@ async def names_of_files(ctx: Context) -> None:
     for pointer, part in parts:
         old = [name for name in _OLD_NAMES if name in part]
         if old:
-            ctx.fail(f"the part has {old}", reply, pointer=pointer, expected="url, filename, mediaType")
+            ctx.fail(f"the part has {old}", reply, pointer=pointer)
     if reply.ok and not ctx.findings and not any("url" in part for _, part in parts):
         ctx.skip("the scenario url gave no part with url")
 

@@ -26,8 +26,7 @@ async def interface_is_true(ctx: Context) -> None:
     if reply.error is None or not reply.error.may_be("TaskNotFoundError") or nobody:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()
-        pointer = "/supportedInterfaces" if ctx.version != "0.3" else ""
-        ctx.fail(found, reply, expected=wanted, pointer=pointer)
+        ctx.fail(found, reply, expected=wanted, pointer="/supportedInterfaces" if ctx.version != "0.3" else "")
 
 
 def _is_web_server(reply: WireReply) -> bool:
@@ -98,7 +97,7 @@ async def card_or_not_configured(ctx: Context) -> None:
     """With the capability there is a card, or the error that says that none is configured."""
     reply = await extended(ctx)
     if not reply.ok:
-        ctx.fail(f"{OPERATION}: {reply.describe()}", reply, expected="a card, or ExtendedAgentCardNotConfiguredError")
+        ctx.fail(f"{OPERATION}: {reply.describe()}", reply)
 
 
 async def credentials_are_needed(ctx: Context) -> None:
@@ -107,7 +106,7 @@ async def credentials_are_needed(ctx: Context) -> None:
     if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
     if not reply.is_refused:
-        ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", reply, expected="a refusal")
+        ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", reply)
 
 
 async def card_is_valid(ctx: Context) -> None:
@@ -167,7 +166,7 @@ async def tenant_is_served(ctx: Context) -> None:
         # A tenant that is only looked at when sending would lose its task here.
         again = await ctx.call("GetTask", {"id": event.task_id})
         if not again.ok:
-            ctx.fail(f"the tenant's own task: {again.describe()}", reply, again, expected="the Task")
+            ctx.fail(f"the tenant's own task: {again.describe()}", reply, again)
     await _others_are_served(ctx)
 
 

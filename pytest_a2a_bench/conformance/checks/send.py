@@ -72,8 +72,7 @@ async def slow_is_waited_for(ctx: Context) -> None:
     reply = await ctx.shared("slow", lambda: ctx.send(text))
     task = ctx.task_of(reply, "a message whose task takes its time")
     if state_of(task) not in SETTLED:
-        found = f"the task is returned in state {spelled_state(task)!r}"
-        ctx.fail(found, reply, pointer="/task/status/state", expected="the finished task")
+        ctx.fail(f"the task is returned in state {spelled_state(task)!r}", reply, pointer="/task/status/state")
 
 
 async def blocking_result_is_complete(ctx: Context) -> None:
@@ -141,7 +140,7 @@ async def return_immediately_and_messages(ctx: Context) -> None:
     await fixtures.message_reply(ctx)
     reply = await ctx.send(ctx.target.scenarios.get("message"), configuration={"returnImmediately": True})
     if ctx.expect_ok(reply) and message_in(reply.result) is None:
-        ctx.fail("with returnImmediately the answer is no longer a message", reply, expected="the message")
+        ctx.fail("with returnImmediately the answer is no longer a message", reply)
 
 
 async def history_length(ctx: Context) -> None:
