@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.checks.multi_turn import waiting_task
+from pytest_a2a_bench.conformance.checks.send import waiting_task
 from pytest_a2a_bench.conformance.context import Context, instead, without_result
 from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
