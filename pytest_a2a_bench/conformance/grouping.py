@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.finding import ACTS, CARD, FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.session.health import CARD_RULES
+from pytest_a2a_bench.conformance.wire.reply import error_in
 from pytest_a2a_bench.model.keys import json_object
 
 Key = tuple[Any, ...]
+Alone = Callable[[CheckResult], bool]
 
 # What differs between two findings of one defect: ids, numbers and times, addresses.
 _VARIABLE = re.compile(
@@ -37,10 +39,14 @@ _LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
 _UNTRUE = tuple(CARD_RULES.values())
 
 
+_VERSION = "header A2A-Version"
+_IGNORABLE = (_VERSION, "header A2A-Extensions", "header X-A2A-Extensions", "taskId of a message")
+
+
 class _Kind(NamedTuple):
     """One way in which results can have the same cause.
 
-    :param words: begins the finding of the cause.
+    :param words: begins the finding of the cause; ``{}`` stands for the last part of the key.
     :param leaders: one of these requirements must be in the group, and is its cause; one such finding of it is enough.
     :param least: different requirements that it takes.
     """
@@ -51,16 +57,12 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "no JSON": _Kind("what is answered is not JSON", _UNTRUE),
-    "no JSON-RPC": _Kind("what is there does not speak JSON-RPC", _UNTRUE),
+    "speech": _Kind("what {}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "V03-RPC-001")),
     "breakdown": _Kind("valid requests are answered with an internal error"),
     "server error": _Kind("the server fails on bad input instead of refusing it"),
-    "version": _Kind("the header A2A-Version is not looked at"),
-    "a2a-extensions": _Kind("the header A2A-Extensions is not looked at"),
-    "x-a2a-extensions": _Kind("the header X-A2A-Extensions is not looked at"),
-    "task id": _Kind("the taskId of a message is not looked at"),
+    **{f"the {name}": _Kind(f"the {name} is not looked at") for name in _IGNORABLE},
     "lost artifacts": _Kind("GetTask has lost the artifacts", ("SEND-003",)),
     "refusal": _Kind("one refusal, whatever is asked", least=2),
     "validation": _Kind("messages are not validated", least=3),
@@ -92,40 +94,47 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
     if not finding.exchanges:
         return
     last = finding.exchanges[-1]
+    error = error_in(last)
     if rule in _UNTRUE and (found := _METHOD_PATH.match(last.url)):
         yield "method path", (version, found[1])
     if pointer and result.binding != CARD:
         yield "place", (*here, finding.found, pointer, last.request)
-    if _is_not_json(last):
-        yield "no JSON", here
-    document = json_object(last.response)
-    if last.binding == "JSONRPC" and document and not {"jsonrpc", "result", "error"} & set(document):
-        yield "no JSON-RPC", here
-    if _error_of(last).get("code") == -32601:
+    if speech := _speech(last):
+        yield "speech", (*here, speech)
+    if error is not None and error.name == "MethodNotFoundError" and error.code is not None:
         yield "no method", here
-    if _is_server_error(last):
-        yield "breakdown", (version, *_said(last))
+    said = version, _topic(last), _VARIABLE.sub("#", error.message) if error is not None else ""
+    is_unknown = error is not None and error.may_be("TaskNotFoundError")
+    if _has_failed(last):
+        yield "breakdown", said
         if _REFUSAL.search(finding.expected):
             yield "server error", (version,)
     # A pointer is into the error itself: that is about its form. An unknown task is the answer to an accepted request.
-    elif not pointer and not _is_unknown_task(last) and _said(last)[1]:
-        yield "refusal", (version, *_said(last))
-    if rule.startswith("VAL-") and _is_accepted(last):
+    elif not pointer and not is_unknown and said[-1]:
+        yield "refusal", said
+    if error is None and not last.problem and rule.startswith("VAL-"):
         yield "validation", (version,)
-    if _is_other_task(last):
-        yield "task id", here
     if rule in ("SEND-003", "STREAM-016") and "/artifacts" in pointer and last.method in ("GetTask", "tasks/get"):
         task = _result_in(last.response)
         if isinstance(task, Mapping) and "status" in task and not task.get("artifacts"):
             yield "lost artifacts", here
+    yield from ((f"the {name}", here) for name in _ignored(result, finding))
+
+
+def _ignored(result: CheckResult, finding: Finding) -> Iterator[str]:
+    """Yield what of a request had no effect on its answer."""
+    if _is_other_task(finding.exchanges[-1]):
+        yield _IGNORABLE[-1]
     own = [e for e in finding.exchanges if e.binding == result.binding]
+    version = result.requirement.version
     # 0.3 knows no such header: there it is missing everywhere. 1.0.1 is 1.0 (section 3.6).
-    versions = [".".join(_header(e, "a2a-version").split(".")[:2]) for e in own]
-    if version != "0.3" and set(versions) - {"1.0"} and not _is_error(own[-1]):
-        yield "version", here
-    header = "x-a2a-extensions" if version == "0.3" else "a2a-extensions"
-    if result.requirement.group == "extensions" and any(_header(e, header) for e in own):
-        yield header, here
+    if version != "0.3" and {".".join(_header(e, "a2a-version").split(".")[:2]) for e in own} - {"1.0"}:
+        error = error_in(own[-1])
+        if not own[-1].problem and (error is None or error.may_be("TaskNotFoundError")):
+            yield _VERSION
+    name = "X-A2A-Extensions" if version == "0.3" else "A2A-Extensions"
+    if result.requirement.group == "extensions" and any(_header(e, name.lower()) for e in own):
+        yield f"header {name}"
 
 
 def _keys(result: CheckResult) -> dict[str, Key]:
@@ -149,12 +158,10 @@ def _is_cause(kind: str, result: CheckResult) -> bool:
         return not all(_REFUSAL.search(f.expected) for f in weighty(result))
     # A server that takes a missing version for its own, or 1.5 for 1.0, may well read the header.
     values = [_header(e, "a2a-version") for f in weighty(result) for e in f.exchanges]
-    return kind != "version" or any(value and value.partition(".")[0] != "1" for value in values)
+    return kind != f"the {_VERSION}" or any(value and value.partition(".")[0] != "1" for value in values)
 
 
-def fold(
-    results: Iterable[CheckResult], stands_alone: Callable[[CheckResult], bool] = lambda result: False
-) -> list[CheckResult]:
+def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: False) -> list[CheckResult]:
     """Return the results with consequences folded beneath their causes, in the order in which they came.
 
     :param stands_alone: returns whether a result may neither be a cause nor be explained, such as a waived one.
@@ -166,16 +173,27 @@ def fold(
         for number, result in enumerate(every):
             if kind in keys[number] and result.outcome in FOUND:
                 groups.setdefault(keys[number][kind], []).append(number)
-        for numbers in groups.values():
+        for key, numbers in groups.items():
             ids = {every[n].requirement.id for n in numbers}
-            if len(numbers) > 1 and len(ids) >= _KINDS[kind].least and any(_is_cause(kind, every[n]) for n in numbers):
-                _fold_group(every, kind, numbers)
+            causes = [n for n in numbers if _is_cause(kind, every[n])]
+            if len(numbers) > 1 and len(ids) >= _KINDS[kind].least and causes:
+                # A MUST before a SHOULD (the verdict goes by what is shown), then the worst.
+                first = min(causes, key=lambda n: (every[n].requirement.level != "MUST", FOUND.index(every[n].outcome)))
+                _name(every, first, _KINDS[kind].words.format(key[-1][-1]))
+                for number in numbers:
+                    if number != first:
+                        _explain(every, first, number)
     _fold_differences(every, stands_alone)
     by_name = {result.name: result for result in every}
-    shown = [_confirmed(_with_last_cause(result, by_name), by_name, stands_alone) for result in every]
+    shown = [_concluded(result, by_name, stands_alone) for result in every]
     # Checks that were not run because of a cause have no findings of their own.
     not_run = Counter(result.cause for result in shown if result.cause and not result.findings)
-    return [_with_not_run(result, not_run[result.name]) for result in shown]
+    return [
+        replace(r, explains=(*r.explains, f"{not_run[r.name]} checks of {r.binding} could not be made"))
+        if r.outcome in FOUND and not_run[r.name]
+        else r
+        for r in shown
+    ]
 
 
 def weighty(result: CheckResult) -> list[Finding]:
@@ -189,18 +207,10 @@ def line_of(result: CheckResult) -> str:
     return f"{result.requirement.id} [{result.binding}] {what if len(what) <= 100 else what[:97] + '...'}"
 
 
-def _fold_group(every: list[CheckResult], kind: str, numbers: list[int]) -> None:
-    # The cause itself first, a MUST before a SHOULD (the verdict goes by what is shown), then the worst.
-    def order(n: int) -> Key:
-        is_must = every[n].requirement.level == "MUST"
-        return not _is_cause(kind, every[n]), not is_must, FOUND.index(every[n].outcome), n
-
-    first, *others = sorted(numbers, key=order)
-    if words := _KINDS[kind].words:
-        head, *rest = every[first].findings
-        every[first] = replace(every[first], findings=(replace(head, found=f"{words}: {head.found}"), *rest))
-    for number in sorted(others):
-        _explain(every, first, number)
+def _name(every: list[CheckResult], number: int, words: str) -> None:
+    head, *rest = every[number].findings
+    if words:
+        every[number] = replace(every[number], findings=(replace(head, found=f"{words}: {head.found}"), *rest))
 
 
 def _explain(every: list[CheckResult], first: int, number: int) -> None:
@@ -212,117 +222,76 @@ def _explain(every: list[CheckResult], first: int, number: int) -> None:
     every[number] = replace(result, outcome="explained", reason=reason, cause=cause.name)
 
 
-def _fold_differences(every: list[CheckResult], stands_alone: Callable[[CheckResult], bool]) -> None:
+def _fold_differences(every: list[CheckResult], stands_alone: Alone) -> None:
     """Fold a difference between two bindings under the finding about one of them: the very request that differs."""
-    judged = (r for r in every if r.outcome in (*FOUND, "explained") and r.requirement.group != ACTS)
-    found = [r for r in judged if r.findings and not stands_alone(r)]
-    about = {_request(f.exchanges[-1]): r.name for r in found if not _differs(r) for f in weighty(r) if f.exchanges}
     places = {result.name: number for number, result in enumerate(every)}
-    for result in found:
-        causes = [next((about[r] for e in f.exchanges if (r := _request(e)) in about), "") for f in weighty(result)]
-        if not _differs(result) or result.outcome == "explained" or not causes or not all(causes):
+    judged = [r for r in every if r.outcome in (*FOUND, "explained") and r.requirement.group != ACTS and r.findings]
+    found = [r for r in judged if not stands_alone(r)]
+    differ = [r for r in found if r.requirement.group == "equivalence"]
+    about = {_request(f.exchanges[-1]): r for r in found if r not in differ for f in weighty(r) if f.exchanges}
+    for result in differ:
+        causes = [next((about[r] for e in f.exchanges if (r := _request(e)) in about), None) for f in weighty(result)]
+        if result.outcome == "explained" or not causes or causes[0] is None or None in causes:
             continue
-        place = places[causes[0]]
+        place = places[causes[0].name]
         while every[place].cause in places:
             place = places[every[place].cause]
         # No MUST disappears behind a SHOULD.
-        levels = every[place].requirement.level, result.requirement.level
-        if every[place].name != result.name and levels not in _LOWER:
+        if (every[place].requirement.level, result.requirement.level) not in _LOWER:
             _explain(every, place, places[result.name])
 
 
-def _confirmed(
-    result: CheckResult, by_name: Mapping[str, CheckResult], stands_alone: Callable[[CheckResult], bool]
-) -> CheckResult:
-    """Return the result of a check that was not run because of a cause which its own check did not find."""
-    cause = by_name.get(result.cause)
-    if result.outcome != "explained" or result.findings or cause is None:
+def _concluded(result: CheckResult, by_name: Mapping[str, CheckResult], stands_alone: Alone) -> CheckResult:
+    """Return a result with the cause that is shown, which may have explained its own in turn.
+
+    A check that was not run because of a cause which its own check did not find is an error.
+    """
+    while (above := by_name.get(result.cause)) is not None and above.cause:
+        result = replace(result, cause=above.cause, reason=above.reason)
+    if above is None or result.outcome != "explained" or result.findings:
         return result
-    if cause.outcome in FOUND:  # Behind a waived cause there is no defect that could be judged.
-        return replace(result, outcome="skipped", cause="") if stands_alone(cause) else result
-    reason = f"{result.reason}; but {cause.requirement.id} {cause.outcome}, so that this was not judged"
+    if above.outcome in FOUND:  # Behind a waived cause there is no defect that could be judged.
+        return replace(result, outcome="skipped", cause="") if stands_alone(above) else result
+    reason = f"{result.reason}; but {above.requirement.id} {above.outcome}, so that this was not judged"
     return replace(result, outcome="error", reason=reason, cause="")
 
 
-def _with_last_cause(result: CheckResult, by_name: Mapping[str, CheckResult]) -> CheckResult:
-    """Name the cause that is shown, where that of a result was explained in turn."""
-    while (above := by_name.get(result.cause)) is not None and above.cause:
-        result = replace(result, cause=above.cause, reason=above.reason)
-    return result
-
-
-def _with_not_run(result: CheckResult, count: int) -> CheckResult:
-    """Add the checks that could not be run because of a cause that was known before, such as a dead interface."""
-    if result.outcome not in FOUND or not count:
-        return result
-    return replace(result, explains=(*result.explains, f"{count} checks of {result.binding} could not be made"))
-
-
-def _differs(result: CheckResult) -> bool:
-    return result.requirement.group == "equivalence"
+# -- exchanges --
 
 
 def _request(exchange: Exchange) -> Key:
     return exchange.binding, exchange.method, _CALL_ID.sub("", exchange.request or exchange.url)
 
 
-# -- exchanges --
-
-
 def _header(exchange: Exchange, name: str) -> str:
     return next((value for key, value in exchange.request_headers.items() if key.lower() == name), "")
 
 
-def _error_of(exchange: Exchange) -> Mapping[str, Any]:
-    error = json_object(exchange.response).get("error")
-    return error if isinstance(error, Mapping) else {}
-
-
-def _said(exchange: Exchange) -> tuple[str, str]:
-    """Return the operation that was refused, and the message without what varies."""
+def _topic(exchange: Exchange) -> str:
     # A server that has no webhooks refuses all four operations.
-    topic = "push" if "pushnotification" in exchange.method.lower() else exchange.method.rpartition("/")[2]
-    message = (_error_of(exchange) or json_object(exchange.response)).get("message")
-    return topic, _VARIABLE.sub("#", message) if isinstance(message, str) else ""
+    return "push" if "pushnotification" in exchange.method.lower() else exchange.method.rpartition("/")[2]
 
 
-def _is_server_error(exchange: Exchange) -> bool:
-    if exchange.binding == "GRPC":
-        return exchange.status in (2, 13)  # UNKNOWN, INTERNAL
-    code = _error_of(exchange).get("code") if exchange.binding == "JSONRPC" else None
-    return code == -32603 if code is not None else (exchange.status or 0) >= 500
+def _has_failed(exchange: Exchange) -> bool:
+    """Return whether the server failed instead of answering."""
+    error = error_in(exchange)
+    return error.is_internal if error is not None else exchange.binding != "GRPC" and (exchange.status or 0) >= 500
 
 
-def _is_unknown_task(exchange: Exchange) -> bool:
-    return _error_of(exchange).get("code") in (-32001, 404) or "TASK_NOT_FOUND" in exchange.response
-
-
-def _is_error(exchange: Exchange) -> bool:
-    """Return whether a request was refused, other than for a task that does not exist."""
-    if exchange.problem or exchange.binding == "GRPC":
-        return bool(exchange.problem) or exchange.status not in (0, 5)  # OK, NOT_FOUND
-    return bool(_error_of(exchange)) and not _is_unknown_task(exchange)
-
-
-def _is_accepted(exchange: Exchange) -> bool:
-    refused = exchange.status != 0 if exchange.binding == "GRPC" else (exchange.status or 0) >= 400
-    first = json_object(next(iter(exchange.events), ""))
-    return not (refused or exchange.problem or _error_of(exchange) or "error" in first)
-
-
-def _is_not_json(exchange: Exchange) -> bool:
-    """Return whether an answer is no JSON; a server that fails may send none."""
+def _speech(exchange: Exchange) -> str:
+    """Return how an answer is none of the binding's; a server that fails may send anything."""
     if exchange.binding == "GRPC" or (exchange.status or 500) >= 500 or exchange.problem:
-        return False
+        return ""
     text = next(iter(exchange.events), "") or exchange.response
     try:
-        json.loads(text)
+        document = json.loads(text)
     except RecursionError:
-        return False
+        return ""
     except ValueError:
         # Of a long one only the beginning is kept.
-        return bool(text) and not _SHORTENED.search(text)
-    return False
+        return "is answered is not JSON" if text and not _SHORTENED.search(text) else ""
+    is_envelope = not isinstance(document, Mapping) or bool({"jsonrpc", "result", "error"} & set(document))
+    return "" if is_envelope or exchange.binding != "JSONRPC" else "is there does not speak JSON-RPC"
 
 
 def _is_other_task(exchange: Exchange) -> bool:

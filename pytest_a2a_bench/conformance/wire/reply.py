@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from pytest_a2a_bench.conformance.finding import Exchange
+from pytest_a2a_bench.conformance.finding import CARD, Exchange
+from pytest_a2a_bench.model.json_object import json_object
 
 DOMAIN = "a2a-protocol.org"
 ERROR_INFO = "google.rpc.ErrorInfo"
@@ -148,6 +149,12 @@ class ReplyError:
             return self.http_status in (row.http, row.http_old)
         return bool(self.grpc_status) and self.grpc_status in (row.grpc, row.grpc_old)
 
+    @property
+    def is_internal(self) -> bool:
+        """Whether it says that the server broke down."""
+        broken = self.name == "InternalError" or self.grpc_status in ("INTERNAL", "UNKNOWN")
+        return broken or (self.code is None and (self.http_status or 0) >= 500)
+
     # The message is the agent's: a page of it would bury what is said about it.
     def __str__(self) -> str:
         marks = [self.name, str(self.code or ""), str(self.http_status or ""), self.grpc_status]
@@ -211,11 +218,7 @@ class WireReply:
     @property
     def is_internal_error(self) -> bool:
         """Whether it is an error that says that the server broke down."""
-        error = self.error
-        if error is None:
-            return False
-        broken = error.name == "InternalError" or error.grpc_status in ("INTERNAL", "UNKNOWN")
-        return broken or (error.code is None and (error.http_status or 0) >= 500)
+        return self.error is not None and self.error.is_internal
 
     @property
     def is_breakdown(self) -> bool:
@@ -317,6 +320,19 @@ def read_grpc_error(status: str, message: str, details: Iterable[Any]) -> ReplyE
     found = tuple(details)
     name = _name_of(found) or (_invalid(found) if status == ERRORS["InvalidParamsError"].grpc else "")
     return ReplyError(name, message, None, None, status, found, {"status": status, "message": message})
+
+
+def error_in(exchange: Exchange) -> ReplyError | None:
+    """Return the error of an exchange that is kept as evidence, as far as its text still has it; None for none."""
+    document = json_object(exchange.response) or json_object(next(iter(exchange.events), ""))
+    if exchange.binding == "GRPC":
+        words = (str(document.get("status") or ""), str(document.get("message") or ""))
+        return read_grpc_error(*words, document.get("details") or ()) if exchange.status else None
+    if exchange.binding == "JSONRPC" or exchange.binding == CARD:
+        found = document.get("error")
+        return read_rpc_error(found, exchange.status) if isinstance(found, Mapping) else None
+    is_error = (exchange.status or 0) >= 300 or isinstance(document.get("error"), Mapping)
+    return read_rest_error(document, exchange.status or 0) if is_error else None
 
 
 def _name_of(details: Iterable[Any]) -> str:
