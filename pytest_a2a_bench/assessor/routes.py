@@ -23,7 +23,7 @@ from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import CONTENT_TYPE, Monitor
 from pytest_a2a_bench.assessor.protocol import NAME as PROTOCOL_FILE
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.conformance.stored import REPORT
+from pytest_a2a_bench.conformance.report import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import dollars
 from pytest_a2a_bench.redact import redact_url

@@ -16,12 +16,16 @@ from pytest_a2a_bench.conformance.finding import (
     CheckOutcome,
     CheckResult,
     Finding,
+    Level,
     Planned,
     Requirement,
     outcome_of,
 )
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model.fields import Count, Seconds
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.stored import StoredForm
 
 Status = Literal["passed", "failed", "warned", "waived", "skipped", "error", "inconclusive", "explained"]
 
@@ -41,17 +45,38 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class WaiverUse:
+    """The waiver for a check, whether it was needed or not."""
+
+    reason: str
+    expired: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CheckRow:
-    """One check, as far as a table needs it."""
+    """The result of one check, as tables and files have it.
+
+    :param binding: the binding that it was checked on; ``card`` for the card.
+    :param spec: version and section of the specification.
+    :param requirement: what it demands.
+    :param cause: the check that explains this one, such as ``1.0/CARD-007[GRPC]``; empty where it stands for itself.
+    :param explains: a line for each check that this one explains.
+    """
 
     id: str
     group: str
-    level: str
+    level: Level
     version: str
     binding: str
     status: Status
     reason: str = ""
-    needs: str = ""
+    spec: str = ""
+    requirement: str = ""
+    cause: str = ""
+    explains: tuple[str, ...] = ()
+    waiver: WaiverUse | None = None
+    seconds: Seconds = 0.0
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,16 +95,22 @@ class Judgement:
     @property
     def row(self) -> CheckRow:
         """The line of a table."""
-        entry = self.result.requirement
+        result, entry = self.result, self.result.requirement
         return CheckRow(
             entry.id,
             entry.group,
             entry.level,
             entry.version,
-            self.result.binding,
+            result.binding,
             self.status,
-            self.result.reason,
-            entry.needs,
+            result.reason,
+            entry.spec,
+            entry.text,
+            result.cause,
+            result.explains,
+            WaiverUse(self.waiver.reason, self.expired) if self.waiver is not None else None,
+            round(result.seconds, 4),
+            result.findings,
         )
 
     @property
@@ -162,8 +193,34 @@ class Report:
             "counts": counts(self.rows),
             "levels": {level.version: level.text for level in self.levels},
             "removable_waivers": [str(w) for w in removable(self.waivers, self.rows)],
-            "results": [_judgement_json(j) for j in self.judgements],
+            "results": [{**dataclasses.asdict(row), "explains": list(row.explains)} for row in self.rows],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """The report on one agent, as its file has it."""
+
+    endpoint: str
+    agent: str
+    results: tuple[CheckRow, ...]
+    interfaces: tuple[str, ...] = ()
+    tool: Mapping[str, Any] | None = None
+    strict: bool = False
+    seconds: Seconds = 0.0
+    counts: Mapping[Status, Count] | None = None
+    levels: Mapping[str, str] | None = None
+    removable_waivers: tuple[str, ...] = ()
+
+
+REPORT = StoredForm(
+    StoredReport,
+    " is not a conformance report",
+    "make one with: a2a-bench check URL --format json -o FILE",
+    ConfigurationError,
+    version=SCHEMA_VERSION,
+    schema=SCHEMA,
+)
 
 
 def judge(
@@ -338,28 +395,6 @@ def removable(waivers: Iterable[Waiver], rows: Iterable[CheckRow]) -> list[Waive
         if statuses == {"passed"}:
             found.append(waiver)
     return found
-
-
-def _judgement_json(judgement: Judgement) -> dict[str, Any]:
-    result = judgement.result
-    entry = result.requirement
-    waiver = judgement.waiver
-    return {
-        "id": entry.id,
-        "version": entry.version,
-        "group": entry.group,
-        "level": entry.level,
-        "spec": entry.spec,
-        "requirement": entry.text,
-        "binding": result.binding,
-        "status": judgement.status,
-        "reason": result.reason,
-        "cause": result.cause,
-        "explains": list(result.explains),
-        "waiver": None if waiver is None else {"reason": waiver.reason, "expired": judgement.expired},
-        "seconds": round(result.seconds, 4),
-        "findings": [dataclasses.asdict(finding) for finding in result.findings],
-    }
 
 
 # --- what fails today, as waivers, so that a gate fails for what is new only ------------------------------------------

@@ -12,8 +12,7 @@ from typing import Any
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
-from pytest_a2a_bench.conformance.report import CheckRow
-from pytest_a2a_bench.conformance.stored import REPORT, StoredCheck, StoredReport
+from pytest_a2a_bench.conformance.report import REPORT, CheckRow, StoredReport
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports import findings
@@ -208,12 +207,10 @@ def check_name(row: CheckRow) -> str:
 
 def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:
     """Return the rows of a stored report, and what is to be said about each, by :func:`check_name`."""
-    rows = [CheckRow(c.id, c.group, c.level, c.version, c.binding, c.status, c.reason) for c in report.results]
-    texts = {check_name(row): "\n".join(_lines(each)) for row, each in zip(rows, report.results, strict=True)}
-    return rows, texts
+    return list(report.results), {check_name(row): "\n".join(_lines(row)) for row in report.results}
 
 
-def _lines(check: StoredCheck) -> Iterator[str]:
+def _lines(check: CheckRow) -> Iterator[str]:
     yield f"{check.spec}: {check.requirement}"
     if check.waiver is not None:
         yield f"waiver{', expired' if check.waiver.expired else ''}: {check.waiver.reason}"

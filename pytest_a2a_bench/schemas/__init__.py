@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from pytest_a2a_bench.cassettes.form import CASSETTE
-from pytest_a2a_bench.conformance.stored import REPORT
+from pytest_a2a_bench.conformance.report import REPORT
 from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE
 from pytest_a2a_bench.results.gates.files import VERDICT

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
-from pytest_a2a_bench.conformance.stored import REPORT
+from pytest_a2a_bench.conformance.report import REPORT
 from pytest_a2a_bench.reports.conformance import FORMATS
 
 
