@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from pytest_a2a_bench.conformance.finding import CARD, Exchange
-from pytest_a2a_bench.model.json_object import json_object
+from pytest_a2a_bench.model.keys import json_object
 
 DOMAIN = "a2a-protocol.org"
 ERROR_INFO = "google.rpc.ErrorInfo"
