@@ -22,7 +22,7 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.reports.summary import caveats, provenance_lines
 from pytest_a2a_bench.results.inference import wilson
-from pytest_a2a_bench.results.stats import count, pass_hat_k_by_k, summarise
+from pytest_a2a_bench.results.stats import count, is_blameless, pass_hat_k_by_k, summarise
 
 NAME = "Result"
 """The name of the artifact."""
@@ -109,6 +109,7 @@ def _trial_data(found: Concluded) -> dict[str, Any]:
             "successful_tasks": passed,
             "total_tasks": len(results),
             "pass@1": _number(rate),
+            **_blameless(results),
             **_pass_hat(results),
         },
         "provenance": _provenance(results),
@@ -123,6 +124,16 @@ def _trial_data(found: Concluded) -> dict[str, Any]:
         entries = [{**entry, "trajectory": []} for entry in entries]
         whole["notes"].append("trajectories are left out here for their size; the report has them")
     return {**whole, "results": entries}
+
+
+def _blameless(results: Sequence[TrialResult]) -> dict[str, float]:
+    """Return the success rate of the trials whose user did its part, where that is another one."""
+    kept = [r for r in results if is_blameless(r)]
+    return (
+        {"blameless_accuracy": _number(sum(r.success for r in kept) / len(kept))}
+        if 0 < len(kept) < len(results)
+        else {}
+    )
 
 
 def _pass_hat(results: Sequence[TrialResult]) -> dict[str, float]:

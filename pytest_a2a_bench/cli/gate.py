@@ -31,6 +31,7 @@ from pytest_a2a_bench.results.gates.early import Finished, early_verdict
 from pytest_a2a_bench.results.gates.judge import judge_run
 from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import (
+    BLAMELESS,
     DECIDED_ERROR,
     Decision,
     Trials,
@@ -46,7 +47,7 @@ from pytest_a2a_bench.results.store import StoreError
 
 NAMES = (
     *("min_pass", "min_pass_k", "baseline", "max_drop", "inconclusive"),
-    *("max_cost", "max_latency", "max_metric", "max_infra_errors", "quarantine"),
+    *("max_cost", "max_latency", "max_metric", "max_infra_errors", "max_user_faults", "quarantine"),
 )
 """The settings that gates read."""
 
@@ -138,7 +139,7 @@ def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
     """Say which floors are for a name that nothing has."""
     here = {group for result in results for group in groups_of_result(result)} | registry.group_names()
     for group in thresholds_of(settings).min_pass:
-        if group and group not in here:
+        if group and group.removesuffix(BLAMELESS) not in ("", *here):
             yield f"--min-pass {group}: no suite, domain or category has that name"
 
 

@@ -297,6 +297,11 @@ class Settings:
         text(rates.read_errors),
         About("Most trials that may end with an infrastructure error, or their share", "N|RATE"),
     ] = None
+    max_user_faults: Annotated[
+        int | float | None,
+        text(rates.read_errors),
+        About("Most trials in which a fault of the simulated user may be proven, or their share", "N|RATE"),
+    ] = None
     quarantine: Annotated[
         str | None, _TEXT, _FILE, About("TOML file of flaky tasks, each with a reason and an expiry date", "FILE")
     ] = None

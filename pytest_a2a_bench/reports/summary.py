@@ -14,7 +14,7 @@ from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.gates.terms import GateResult, Verdict
-from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
+from pytest_a2a_bench.results.stats import DomainSummary, count, describe_blameless, summarise, summarise_categories
 
 NO_MODEL = ("scripted", "a2a")
 """Users other than tau2's own simulator with a model."""
@@ -211,6 +211,10 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
             f"the user, not the agent, was at fault in {faults.total()} of {len(results)} trials, which count as they "
             f"came out: {', '.join(f'{n}x {kind}' for kind, n in faults.most_common())}{remedy}"
         )
+        tried = [r for r in results if r.status not in ("skipped", "not_run")]
+        if blameless := describe_blameless(tried):
+            rate = sum(r.success for r in tried) / len(tried)
+            yield f"success rate {rate:.2f} of {count(len(tried), 'trial')} (official), {blameless}"
     before = Counter(fault.kind for r in results for fault in r.user_retries)
     if before:
         many = sum(bool(r.user_retries) for r in results)

@@ -53,6 +53,7 @@ WITHOUT_EFFECT = frozenset(
         "max_infra_errors",
         "max_latency",
         "max_metric",
+        "max_user_faults",
         "mcp_bind",  # how it is reached
         "mcp_url",
         "min_pass",

@@ -164,6 +164,24 @@ def _means(results: Sequence[TrialResult]) -> dict[str, float]:
     return {name: sum(found) / len(found) for name, found in values.items()}
 
 
+def is_blameless(result: TrialResult) -> bool:
+    """Return whether no fault of the simulated user is proven in a trial."""
+    return result.user_fault is None or not result.user_fault.is_proven
+
+
+def describe_blameless(results: Sequence[TrialResult]) -> str:
+    """Return the success rate of the trials whose user did its part, in words; empty where all users did.
+
+    Trials that could not be evaluated stay in the denominator.
+    """
+    kept = [r for r in results if is_blameless(r)]
+    if len(kept) == len(results):
+        return ""
+    if not kept:
+        return "there is no trial whose user did its part"
+    return f"{sum(r.success for r in kept) / len(kept):.2f} of {count(len(kept), 'trial')} whose user did its part"
+
+
 def count(n: int, word: str, plural: str = "") -> str:
     """Return a number with its word: ``1 trial``, ``1,000 trials``."""
     return f"{n:,} {word if n == 1 else plural or word + 's'}"

@@ -61,7 +61,7 @@ def test_trouble_is_repeated_and_a_miss_never(
     verdict = verdict_of(pytester)
     counts = {"reported": 5, "succeeded": 3, "missed": 1, "skipped": 0, "errors": 1, "not_run": 0, "cut_short": False}
     counts |= {"decided": 0}
-    assert verdict["trials"] == counts | {"user_faults": 0, "user_retries": 0}
+    assert verdict["trials"] == counts | {"user_faults": 0, "user_retries": 0, "blameless": 5, "blameless_succeeded": 3}
     assert verdict["verdict"] == ("inconclusive" if gate else "failed")
     result.assert_outcomes(passed=3 + len(gate), errors=1, failed=0 if gate else 1)
 

@@ -34,6 +34,7 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
     result.assert_outcomes(passed=1, failed=3)
     told = AT_FAULT.format(2, 2)
     shown = result.stdout.str()
+    assert "success rate 0.25 of 4 trials (official), 0.50 of 2 trials whose user did its part" in shown
     assert f"{told}; --a2a-set user-retry=N holds such trials again" in shown
     assert "reward 0 = DB 0, ended by user_stop, user at fault: ended_before_the_write" in shown
     assert (

@@ -19,6 +19,7 @@ from pytest_a2a_bench import env_file, extensions, own_models
 from pytest_a2a_bench.a2a.config import connection_problems
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
+from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
@@ -29,6 +30,7 @@ from pytest_a2a_bench.plugin.shim import CONFORMANCE_NAMES
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.results import remote, sharding
 from pytest_a2a_bench.results.gates import files
+from pytest_a2a_bench.results.gates.terms import BLAMELESS
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import is_installed
@@ -171,6 +173,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             "max-metric and --a2a-trials auto exclude each other: the mean of a number is not decided early, and "
             "would be of the trials that had run by then; leave one of them out"
         )
+    if settings.auto and any(split_tier(name)[0].endswith(BLAMELESS) for name in settings.min_pass):
+        problems.append(f"floors of {BLAMELESS} trials are not decided early: leave out --a2a-trials auto")
     if settings.otel == "on" and not is_installed():
         problems.append("otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
     # An agent of this machine cannot be reached from another.

@@ -19,6 +19,7 @@ from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.gates.quarantine import QUARANTINE, Quarantined
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
+from pytest_a2a_bench.results.stats import is_blameless
 from pytest_a2a_bench.results.store import StoredForm, write_atomically
 from pytest_a2a_bench.secret import dump_json
 
@@ -126,6 +127,7 @@ class JudgedTrials:
     :param decided: how many did not run, because every gate was decided; ``skipped`` has them, too.
     :param user_faults: in how many the simulated user was at fault; they are counted among the others all the same.
     :param user_retries: how many were run again because it was.
+    :param blameless: trials without a proven fault of the user, errors among them; ``blameless_succeeded`` of these.
     """
 
     reported: Count = 0
@@ -137,6 +139,8 @@ class JudgedTrials:
     decided: Count = 0
     user_faults: Count = 0
     user_retries: Count = 0
+    blameless: Count = 0
+    blameless_succeeded: Count = 0
     cut_short: bool = False
 
 
@@ -208,6 +212,8 @@ class StoredVerdict:
                 decided=sum(r.error_type == DECIDED_ERROR for r in results),
                 user_faults=sum(r.user_fault is not None for r in results),
                 user_retries=sum(bool(r.user_retries) for r in results),
+                blameless=sum(is_blameless(r) and r.status != "skipped" for r in results),
+                blameless_succeeded=sum(is_blameless(r) and r.success for r in results),
                 cut_short=trials.cut_short,
             ),
             quarantined=tuple(sorted(trials.quarantined)),

@@ -28,6 +28,7 @@ from pytest_a2a_bench.results.compare import (
 )
 from pytest_a2a_bench.results.gates.files import baselines_of
 from pytest_a2a_bench.results.gates.terms import (
+    BLAMELESS,
     BREAKER,
     ERRORS,
     EVERY_TRIAL,
@@ -43,7 +44,7 @@ from pytest_a2a_bench.results.gates.terms import (
     metric_name,
     pass_k_name,
 )
-from pytest_a2a_bench.results.stats import count, pass_hat_k
+from pytest_a2a_bench.results.stats import count, describe_blameless, is_blameless, pass_hat_k
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
@@ -147,9 +148,10 @@ def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterato
     for group, rate in thresholds.min_pass.items():
         chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
         # A trial that died with its worker has no group; it counts where every trial does.
-        lost = trials.lost if not group else 0
+        lost = trials.lost if group in ("", BLAMELESS) else 0
         if not chosen and not lost:
-            found = sum(not group or group in groups_of_result(r) for r in trials.results)
+            whole = group.removesuffix(BLAMELESS)
+            found = sum(not whole or whole in groups_of_result(r) for r in trials.results)
             if trials.nothing_ran or found:
                 yield nothing(floor_name(group), 0 if trials.nothing_ran else found)
             else:
@@ -161,7 +163,9 @@ def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterato
             continue
         ok, total = sum(r.success for r in chosen), len(chosen) + lost
         errors = sum(r.status != "evaluated" for r in chosen) + lost
-        yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors))
+        found_gate = _floor(trials, floor_name(group), rate, _Counted(ok, total, errors))
+        other = describe_blameless(chosen)
+        yield dataclasses.replace(found_gate, sentence=f"{found_gate.sentence}; {other}") if other else found_gate
 
 
 BELOW = "below the floor"
@@ -385,7 +389,8 @@ def nothing(name: str, found: int = 0) -> GateResult:
     text = "no trial was evaluated"
     if found:
         was, are = ("was", "is") if found == 1 else ("were", "are")
-        text = f"{count(found, 'trial')} of it {was} skipped or {are} quarantined"
+        blamed = ", or its user was at fault" if BLAMELESS in name else ""
+        text = f"{count(found, 'trial')} of it {was} skipped or {are} quarantined{blamed}"
     return GateResult(name, "inconclusive", {"trials": 0}, f"nothing to judge: {text}")
 
 
@@ -402,7 +407,13 @@ def judge_ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResul
     for metric, limit in thresholds.max_metric.items():
         yield _metric(trials, metric, limit)
     if thresholds.max_infra_errors is not None:
-        yield _infra_errors(trials, thresholds.max_infra_errors)
+        found = trials.lost + sum(r.status == "infrastructure_error" for r in trials.results)
+        what = "the infrastructure failed {} of {}"
+        yield _at_most(trials, "infra_errors", found, thresholds.max_infra_errors, what)
+    if thresholds.max_user_faults is not None:
+        found = sum(not is_blameless(r) for r in trials.results)
+        what = "the simulated user was proven to be at fault in {} of {}"
+        yield _at_most(trials, "user_faults", found, thresholds.max_user_faults, what)
 
 
 def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
@@ -412,6 +423,8 @@ def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
     yield from map(metric_name, thresholds.max_metric)
     if thresholds.max_infra_errors is not None:
         yield "max_infra_errors"
+    if thresholds.max_user_faults is not None:
+        yield "max_user_faults"
 
 
 def _latency_name(percent: float) -> str:
@@ -486,16 +499,19 @@ def _mean(values: Collection[float]) -> float:
     return sum(values) / len(values)
 
 
-def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
+def _at_most(trials: Trials, what: str, found: int, limit: int | float, words: str) -> GateResult:
+    """Judge how many trials, or which share of them, may have something.
+
+    :param words: with places for the number found and for all.
+    """
     total = len(trials.results) + trials.lost
-    found = trials.lost + sum(r.status == "infrastructure_error" for r in trials.results)
     # Below 1 it is a share; "1" and above count trials.
     is_share = isinstance(limit, float)
-    value = found / total if is_share else found
-    numbers = {"infra_errors": found, "trials": total, "maximum": limit}
+    value = found / max(total, 1) if is_share else found
+    numbers = {what: found, "trials": total, "maximum": limit}
     shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
-    what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
-    gate = _ceiling("max_infra_errors", numbers, what, above=value > limit)
+    sentence = f"{words.format(found, count(total, 'trial'))}; the maximum is {shown}"
+    gate = _ceiling(f"max_{what}", numbers, sentence, above=value > limit)
     return dataclasses.replace(gate, settled=not is_share)
 
 

@@ -16,6 +16,7 @@ from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict
 from pytest_a2a_bench.results.inference import LEVEL
+from pytest_a2a_bench.results.stats import is_blameless
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -42,6 +43,9 @@ Inconclusive = Literal["pass", "fail", "signs"]
 DECIDED_ERROR = "Decided"
 """The error type of a skipped trial that did not run, because every gate was decided."""
 
+BLAMELESS = "@blameless"
+"""Behind the name of a group: its trials without a proven fault of the simulated user."""
+
 DEFAULT_DROP = 0.05
 """How much lower than the baseline a success rate may be by default."""
 
@@ -59,7 +63,8 @@ class Thresholds:
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of the agent's turns by percentile.
     :param max_metric: highest mean of a reward's number by its name (``leak``).
-    :param max_infra_errors: how many trials the infrastructure may fail; below 1 a share of all trials.
+    :param max_infra_errors: how many trials the infrastructure may fail; as a float a share of all trials.
+    :param max_user_faults: in how many the simulated user's fault may be proven, likewise.
     """
 
     min_pass: Mapping[str, float] = field(default_factory=dict)
@@ -71,11 +76,12 @@ class Thresholds:
     max_latency: Mapping[float, float] = field(default_factory=dict)
     max_metric: Mapping[str, float] = field(default_factory=dict)
     max_infra_errors: int | float | None = None
+    max_user_faults: int | float | None = None
 
     @property
     def ask(self) -> bool:
         """Whether anything is asked of the run."""
-        limits = (self.max_cost, self.max_infra_errors)
+        limits = (self.max_cost, self.max_infra_errors, self.max_user_faults)
         named = self.min_pass or self.min_pass_k or self.max_latency or self.max_metric
         return bool(named) or any(x is not None for x in limits)
 
@@ -86,7 +92,8 @@ class Thresholds:
         :param baseline: whether there is a baseline.
         """
         # A baseline and pass^k look at all trials, so that they count every miss.
-        return baseline or bool(self.min_pass_k) or "" in self.min_pass or not set(groups).isdisjoint(self.min_pass)
+        named = {group.removesuffix(BLAMELESS) for group in self.min_pass}
+        return baseline or bool(self.min_pass_k) or "" in named or not set(groups).isdisjoint(named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,13 +272,14 @@ def metric_name(metric: str) -> str:
 def groups_of(suite: str, domain: str, category: str | None = None) -> tuple[str, ...]:
     """Return the names by which a floor may mean a trial."""
     every = (suite, domain, f"{suite}/{domain}", *((category, f"{suite}/{domain}/{category}") if category else ()))
-    return tuple(dict.fromkeys(every))
+    return tuple(dict.fromkeys((*every, BLAMELESS, *(f"{name}{BLAMELESS}" for name in every))))
 
 
 def groups_of_result(result: TrialResult) -> tuple[str, ...]:
     """Return the names by which a floor may mean a finished trial."""
     category = result.category or result.provenance.get("category")
-    return groups_of(result.key.suite, result.key.domain, str(category) if category else None)
+    every = groups_of(result.key.suite, result.key.domain, str(category) if category else None)
+    return every if is_blameless(result) else tuple(name for name in every if not name.endswith(BLAMELESS))
 
 
 # --- failed trials ----------------------------------------------------------------------------------------------------
@@ -293,6 +301,7 @@ def thresholds_of(settings: Settings) -> Thresholds:
         max_latency={float(p): seconds for p, seconds in settings.max_latency.items()},
         max_metric={metric: rate for (metric, _), rate in metrics.items()},
         max_infra_errors=settings.max_infra_errors,
+        max_user_faults=settings.max_user_faults,
     )
 
 

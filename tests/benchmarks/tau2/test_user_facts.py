@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
@@ -82,7 +84,7 @@ def test_a_token_that_is_none(said: str) -> None:
 
 
 def test_what_the_model_returned_instead_of_words() -> None:
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"answer": {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}},
         {"answer": {"choices": [{"message": {"refusal": "I cannot help"}, "finish_reason": "stop"}]}},
         {"answer": {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}},

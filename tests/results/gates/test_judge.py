@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage, UserFault
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.files import StoredVerdict
 from pytest_a2a_bench.results.gates.judge import judge
@@ -92,7 +92,30 @@ def test_floors_by_group() -> None:
         "min_pass[tau2]": "failed",
     }
     assert verdict.notes == ("not judged, because there is no trial of it: min_pass[banking]",)
-    assert groups_of("crm", "mini", "handle_time") == ("crm", "mini", "crm/mini", "handle_time", "crm/mini/handle_time")
+    plain = ("crm", "mini", "crm/mini", "handle_time", "crm/mini/handle_time")
+    assert groups_of("crm", "mini", "handle_time") == (*plain, "@blameless", *(f"{name}@blameless" for name in plain))
+
+
+def test_a_floor_may_be_of_the_trials_whose_user_did_its_part() -> None:
+    blamed = [dataclasses.replace(r, user_fault=UserFault("ended_before_the_write")) for r in run(0, 2)]
+    unproven = [dataclasses.replace(trial("u", ok=False), user_fault=UserFault("not_understood"))]
+    results = [
+        *run(6),
+        *(dataclasses.replace(r, key=TrialKey("tau2", "retail", r.key.task_id)) for r in blamed),
+        *unproven,
+    ]
+    floors = {"": 0.5, "@blameless": 0.8, "retail@blameless": 0.1, "airline@blameless": 0.9}
+    found = {gate.name: gate for gate in judge(Trials(results), Thresholds(min_pass=floors)).gates}
+    assert (found["min_pass"].numbers["ok"], found["min_pass"].numbers["trials"]) == (6, 9)
+    assert found["min_pass"].sentence.endswith("; 0.86 of 7 trials whose user did its part")
+    assert (found["min_pass[@blameless]"].numbers["trials"], found["min_pass[@blameless]"].verdict) == (7, "pass")
+    assert "whose user" not in found["min_pass[@blameless]"].sentence
+    assert found["min_pass[airline@blameless]"].verdict == "failed"
+    assert found["min_pass[retail@blameless]"].sentence.startswith("nothing to judge")
+    # A gate counts the misses of users at fault, too: no item fails by them.
+    assert "every_trial" not in found
+    stored = StoredVerdict.of(judge(Trials(results), Thresholds()), "r", Trials(results)).trials
+    assert (stored.user_faults, stored.blameless, stored.blameless_succeeded) == (3, 7, 6)
 
 
 def test_trials_that_no_floor_counts_must_all_succeed() -> None:
@@ -269,6 +292,14 @@ class TestCeilings:
         gate = judge(Trials(results, lost=0), Thresholds(max_infra_errors=limit)).gates[-1]
         assert gate.verdict == "pass", "one trial of ten; the harness error is none of the infrastructure"
         assert judge(Trials(results[:9], lost=1), Thresholds(max_infra_errors=limit)).gates[-1].verdict == verdict
+
+    @pytest.mark.parametrize(("limit", "verdict"), [(2, "pass"), (1, "failed"), (0.2, "pass"), (0.19, "failed")])
+    def test_user_faults(self, limit: float, verdict: str) -> None:
+        blamed = [dataclasses.replace(r, user_fault=UserFault("never_stopped")) for r in run(0, 2)]
+        results = [*run(7), *blamed, dataclasses.replace(trial("u"), user_fault=UserFault("not_understood"))]
+        gate = judge(Trials(results), Thresholds(max_user_faults=limit, min_pass={"": 0})).gates[-1]
+        assert (gate.name, gate.verdict) == ("max_user_faults", verdict)
+        assert "the simulated user was proven to be at fault in 2 of 10 trials" in gate.sentence
 
 
 class TestCutShort:
