@@ -252,9 +252,9 @@ class Answer(NamedTuple):
     def of(cls, choice: Mapping[str, Any]) -> Self:
         """Read one of the choices of a chat completion."""
         message = choice.get("message") or {}
-        # Some servers put the whole answer of a model that reasons beside the content.
-        text = message.get("content") or message.get("reasoning_content") or ""
-        return cls(str(text), choice.get("finish_reason") == "length")
+        # Some servers put the whole answer of a model that reasons beside the content; a refusal stands there, too.
+        said = (str(message.get(name) or "") for name in ("content", "reasoning_content", "refusal"))
+        return cls(next(filter(str.strip, said), ""), choice.get("finish_reason") == "length")
 
 
 @dataclass

@@ -121,6 +121,7 @@ def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
     Upstream itself takes the results that there are for all that were asked for, and ``{"results": []}`` for success.
     """
     module = tau2.nl_assertions_module
+    _listen()
     with _JUDGE_LOCK:
         module.DEFAULT_LLM_NL_ASSERTIONS = model
         module.DEFAULT_LLM_NL_ASSERTIONS_ARGS = dict(args)
@@ -170,7 +171,8 @@ def _complete_judge(generate: Callable[..., Any]) -> Callable[..., Any]:
             nonlocal said
             kinds = {message.role: type(message) for message in (*messages, said) if message is not None}
             again = [kinds[message["role"]](**message) for message in asked[len(messages) :]]
-            said = generate(model=model, messages=[*messages, *again], **args)
+            # Where an answer is empty, tau2 asks again in the same words; the judge is asked again with what was wrong.
+            said = generate(model=model, messages=[*messages, *again], **{**args, "num_retries": 0})
             spent: list[Usage] | None = getattr(_COUNTER, "spent", None)
             if spent is not None:
                 used = said.usage or {}
@@ -274,6 +276,9 @@ def _listen() -> None:
 def _listening(completion: Any) -> Any:
     @functools.wraps(completion, updated=())
     def listening(*args: Any, **request: Any) -> Any:
+        if request.get("num_retries") == 0:
+            # That is for tau2 alone: what got no answer is asked again all the same.
+            del request["num_retries"]
         # Before the call: lists in it grow when the conversation goes on.
         asked = json.loads(json.dumps(request, default=str))
         response = completion(*args, **request)

@@ -179,10 +179,21 @@ def test_a_judge_that_does_not_judge_every_assertion_is_no_verdict(
         [result] = run_trials("noop", judge_settings(llm), [JUDGED])
     assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
     assert f"did not answer as asked, nor when it was asked again: {problem}" in str(result.error)
-    # tau2 itself asks again where the content is empty.
-    first, last = (llm.requests[place]["messages"] for place in (0, -1))
+    first, last = (request["messages"] for request in llm.requests)
     assert last[: len(first)] == first
     assert last[-1]["content"].startswith(f"Your answer cannot be used: {problem.partition('; it said')[0]}")
+
+
+@pytest.mark.usefixtures("judged_task")
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_a_verdict_beside_an_empty_content_is_read_at_once_and_no_answer_is_asked_for_again(
+    content: str, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    answer = say(content, reasoning_content=verdict(True, True)["text"])
+    with FakeLLM([status(500), answer]) as llm:
+        [result] = run_trials("noop", judge_settings(llm), [JUDGED])
+    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 2)
 
 
 @pytest.mark.usefixtures("judged_task")
