@@ -21,6 +21,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pytest_a2a_bench import tracing
 from pytest_a2a_bench.a2a.bodies import Meter
 from pytest_a2a_bench.a2a.card import Interface
 from pytest_a2a_bench.a2a.codec import InEvent, InTask, OutMessage
@@ -34,7 +35,7 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_secrets
-from pytest_a2a_bench.tracing import NO_SPAN, Span, names
+from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 BUSY = frozenset({429, 503})
 
@@ -282,7 +283,7 @@ class Requests:
                 self._pace.accepted()
                 return
             finally:
-                span.set(names.request_end(self.metrics[-1]))
+                span.set(tracing.request_end(self.metrics[-1]))
                 span.end()
             self.waiting_for = f"{what}, before try {attempt + 1}"
             await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))

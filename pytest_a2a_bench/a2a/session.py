@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Protocol
 
+from pytest_a2a_bench import tracing
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.bodies import ended_by
 from pytest_a2a_bench.a2a.card import AgentCard
@@ -37,7 +38,7 @@ from pytest_a2a_bench.errors import (
 from pytest_a2a_bench.model import Briefing, DialectFinding, Event, Part, ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_in_error, hide_secrets
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.tracing import NO_SPAN, Span, names
+from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 _CANCEL_SECONDS = 5.0
 # What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
@@ -241,8 +242,8 @@ class AgentSession:
         """Trace a turn."""
         card = self._connection.card_if_known
         agent = card.name if card is not None else None
-        start = names.turn_start(agent, card.version if card is not None else None, self._config.endpoint)
-        self._requests.turn_span = self.span.child(names.turn_name(agent), "client", start)
+        start = tracing.turn_start(agent, card.version if card is not None else None, self._config.endpoint)
+        self._requests.turn_span = self.span.child(tracing.turn_name(agent), "client", start)
         self._turn_usage = Usage()
         try:
             yield
@@ -250,7 +251,7 @@ class AgentSession:
             self._requests.turn_span.fail(type(error).__name__, self._requests.describe(error))
             raise
         finally:
-            self._requests.turn_span.set(names.turn_end(self.context_id, self._turn_usage, self._state))
+            self._requests.turn_span.set(tracing.turn_end(self.context_id, self._turn_usage, self._state))
             self._requests.turn_span.end()
             self._requests.turn_span = NO_SPAN
 

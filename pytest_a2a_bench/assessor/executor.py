@@ -21,6 +21,7 @@ from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
+from pytest_a2a_bench import tracing
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.assessor import result
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
@@ -35,7 +36,7 @@ from pytest_a2a_bench.results.assessments import Kept, Record
 from pytest_a2a_bench.results.lock import Lock
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of, names
+from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +189,7 @@ class AssessmentExecutor(AgentExecutor):
             raise
         about = {"assessment": record.name, "caller": record.caller, "domain": request.domain}
         log.info("assessment accepted" if is_new else "assessment taken up again", extra=about)
-        attributes = names.assessment_start(record.name, request.evaluation, request.domain, len(planned.keys))
+        attributes = tracing.assessment_start(record.name, request.evaluation, request.domain, len(planned.keys))
         span = self._tracing.asked(f"assess {request.domain or request.evaluation}", attributes, record.trace)
         try:
             if is_new:
@@ -212,9 +213,9 @@ class AssessmentExecutor(AgentExecutor):
 
     async def _assess(self, record: Record, planned: Plan, updater: _Updater, span: Span) -> None:
         name = record.name
-        tracing = LoggedTracing(Within(span), name)
+        logged = LoggedTracing(Within(span), name)
         assessment = Assessment(
-            name, planned, self.terms, self._environ, lambda trial: self._monitor.note_trial(name, trial), tracing
+            name, planned, self.terms, self._environ, lambda trial: self._monitor.note_trial(name, trial), logged
         )
         self.running[name] = assessment
         ended: asyncio.Future[Concluded] | None = None
@@ -228,7 +229,7 @@ class AssessmentExecutor(AgentExecutor):
             await self._fail(record, updater, str(error), span)
         except (asyncio.CancelledError, Stopped):
             assessment.stop()
-            span.set(names.assessment_end("interrupted" if self.is_closing else "canceled"))
+            span.set(tracing.assessment_end("interrupted" if self.is_closing else "canceled"))
             self._end_canceled(record)
             raise asyncio.CancelledError from None
         except Exception as error:
@@ -263,7 +264,7 @@ class AssessmentExecutor(AgentExecutor):
 
     async def _complete(self, record: Record, found: Concluded, updater: _Updater, span: Span) -> None:
         data = await asyncio.to_thread(result.data, found)
-        span.set(names.assessment_end("completed", data.get("score"), data.get("max_score")))
+        span.set(tracing.assessment_end("completed", data.get("score"), data.get("max_score")))
         text = await asyncio.to_thread(result.summary, found)
         parts = [
             Part(text=_clean(text), media_type="text/plain"),
@@ -276,7 +277,7 @@ class AssessmentExecutor(AgentExecutor):
     async def _fail(
         self, record: Record, updater: _Updater, text: str, span: Span = NO_SPAN, error: str = "AssessmentFailed"
     ) -> None:
-        span.set(names.assessment_end("failed"))
+        span.set(tracing.assessment_end("failed"))
         span.fail(error)
         await updater.failed(updater.text(text))
         await self._end_once_stored(record.concluded("failed", text))

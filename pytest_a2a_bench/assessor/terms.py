@@ -21,8 +21,8 @@ from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.results import sharding
-from pytest_a2a_bench.tool_door.check import missing_modules
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.tool_door.desk import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly")
 """Built-in agents that callers may ask for: none that pays a model, and no options, some of which import modules."""
@@ -311,5 +311,5 @@ def _part_of(whole: Sequence[TrialKey], request: Request) -> tuple[TrialKey, ...
     """Return the trials of the shard that is asked for: the part that ``--a2a-shard`` would run."""
     if request.num_shards == 1:
         return tuple(whole)
-    mine = sharding.members([str(key) for key in whole], {}, Shard(request.shard_index + 1, request.num_shards))
+    mine = manifest.members([str(key) for key in whole], {}, Shard(request.shard_index + 1, request.num_shards))
     return tuple(key for key in whole if str(key) in mine)

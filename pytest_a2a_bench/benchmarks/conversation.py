@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pytest_a2a_bench import dialects
+from pytest_a2a_bench import dialects, tracing
 from pytest_a2a_bench.dialects.auto import NATIVE
 from pytest_a2a_bench.dialects.base import DecodedReply, Dialect
 from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError
@@ -31,7 +31,7 @@ from pytest_a2a_bench.model import (
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.tool_door.desk import OVER, Answer, Desk, NativeCall
-from pytest_a2a_bench.tracing import NO_SPAN, Span, names
+from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.turn import AgentReply
@@ -115,7 +115,7 @@ class NativeTurns:
         self._call = self.desk.next_call()
         if self._call is not None:
             name = one_line(self._call.call.name, _NAME)
-            self._span = self._sender.turn_span.child(names.tool_name(name), "internal", names.tool_start(name))
+            self._span = self._sender.turn_span.child(tracing.tool_name(name), "internal", tracing.tool_start(name))
             return self._call.call
         self._reply = None
         return reply.result()

@@ -37,7 +37,7 @@ from pytest_a2a_bench.model import (
     Usage,
 )
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.results.fingerprint import where
+from pytest_a2a_bench.results.manifest import where
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 

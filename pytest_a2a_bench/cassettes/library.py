@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
-from pytest_a2a_bench.cassettes.form import CASSETTE, Cassette
-from pytest_a2a_bench.cassettes.tape import RecordingTape, ReplayTape, Tape
+from pytest_a2a_bench.cassettes.tape import CASSETTE, Cassette, RecordingTape, ReplayTape, Tape
 from pytest_a2a_bench.errors import A2ABenchError, CassetteError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.redact import hide_secrets

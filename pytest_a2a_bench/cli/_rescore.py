@@ -16,7 +16,7 @@ from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cli._settings import load_settings, moved_places
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.results import manifest, rescore
+from pytest_a2a_bench.results import manifest, merge
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, TrialResult
@@ -34,7 +34,7 @@ def run(namespace: Namespace, directory: Path) -> int:
     settings = Settings(judge_llm=namespace.judge_llm, benchmark_options=options)
     for _, problem in models.model_problems(settings):
         raise ConfigurationError(f"--judge-llm: {problem}")
-    trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
+    trials = merge.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
     for trial in trials:
         for line in trial.differences():
             print(line)
@@ -43,7 +43,7 @@ def run(namespace: Namespace, directory: Path) -> int:
     output = directory if namespace.in_place else namespace.output
     if output is not None:
         run_id = f"rescored-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
-        rescore.write(found, trials, output, run_id)
+        merge.write_rescored(found, trials, output, run_id)
     changed = sum(trial.changed for trial in trials)
     failed = sum(trial.problem is not None for trial in trials) + len(found.absent)
     print(

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from pytest_a2a_bench.dialects.json_blocks import BROKEN, Block, Span, around, leave, parse_json, starting_at
+from pytest_a2a_bench.dialects.serialization import BROKEN, Block, Span, around, leave, parse_json, starting_at
 from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, is_deeper
 
@@ -329,7 +329,7 @@ class Foreign(NamedTuple):
 def find_foreign(text: str, known: Collection[str], blocks: Sequence[Block], fences: Sequence[Span]) -> list[Foreign]:
     """Return the calls of known tools in text forms, sorted and disjoint; other names are left to be prose.
 
-    :param blocks: the result of :func:`~pytest_a2a_bench.dialects.json_blocks.find_blocks` for the text.
+    :param blocks: the result of :func:`~pytest_a2a_bench.dialects.serialization.find_blocks` for the text.
     :param fences: the insides of its code fences.
     """
     readable = [b for b in blocks if b.value is not BROKEN]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.dialects.json_blocks import BROKEN, parse_json
+from pytest_a2a_bench.dialects.serialization import BROKEN, parse_json
 
 # An agent may nest as deep as it likes, and this recurses.
 _MAX_DEPTH = 64

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from pytest_a2a_bench.dialects.calls import Reading, drop_invalid, find_foreign, find_invented, read_calls
-from pytest_a2a_bench.dialects.json_blocks import (
+from pytest_a2a_bench.dialects.serialization import (
     BROKEN,
     MAX_TEXT,
     Block,

@@ -13,7 +13,6 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect import conclusion
 from pytest_a2a_bench.plugin.collect.conclusion import decides_early
-from pytest_a2a_bench.plugin.report.publishing import agent_of, agents_of
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, say, was_not_run
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
@@ -250,10 +249,14 @@ class Gatekeeper:
         assert self.verdict is not None
         missed = find_missed(trials.results, self._accepted)
         stored = files.StoredVerdict.of(self.verdict, self.run.plan.run_id, trials, missed, self._nodeids)
-        agents = agents_of(self.run, trials.results) if self.run.settings.agents else ()
+        agents: list[dict[str, Any]] = []
+        if self.run.settings.agents:
+            from pytest_a2a_bench.plugin.report.publishing import agents_of  # few runs have several agents
+
+            agents = agents_of(self.run, trials.results)
         self.stored = dataclasses.replace(
             stored,
-            agent=files.JudgedAgent(**agent_of(self.run)),
+            agent=files.JudgedAgent(**self.run.plan.agent),
             agents=tuple(files.ComparedAgent(**agent) for agent in agents),
             reasons=diagnosis.stored_reasons(self.reporting.reasons()),
         )

@@ -62,10 +62,14 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(explanation.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
     if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
-        from pytest_a2a_bench.plugin.xdist import elsewhere, sides
+        from pytest_a2a_bench.plugin.xdist import sides
 
-        elsewhere.join(config, run, (worker_input or {}).get(FILES))
         sides.join(config, run)
+        specs = map(str, config.getoption("tx", None) or ())
+        if worker_input is not None or run.settings.ray is not None or any(spec != "popen" for spec in specs):
+            from pytest_a2a_bench.plugin.xdist import elsewhere  # most workers are children of their controller
+
+            elsewhere.join(config, run, (worker_input or {}).get(FILES))
 
 
 def _take_offers(config: pytest.Config) -> None:
@@ -139,7 +143,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     from pytest_a2a_bench.plugin import gates
     from pytest_a2a_bench.plugin.collect import conclusion
     from pytest_a2a_bench.plugin.conformance import check_items
-    from pytest_a2a_bench.plugin.report import publishing, terminal
+    from pytest_a2a_bench.plugin.report import terminal
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(env_file.lend(run.services.variables, os.environ))
@@ -166,9 +170,11 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         from pytest_a2a_bench.plugin.report import page  # few runs have a page, and it is a large import
 
         page.register(config, run)
-    publishing.register_pytest_html(config)
-    publishing.register_history(config, run, reporting)
-    publishing.register(config, run, reporting)
+    where = (run.settings.markdown, run.settings.history_file, config.getoption("htmlpath", None))
+    if any(where) or run.settings.github == "on" or (run.settings.github == "auto" and "GITHUB_ACTIONS" in os.environ):
+        from pytest_a2a_bench.plugin.report import publishing  # few runs are published
+
+        publishing.register(config, run, reporting)
     gates.register_early(config, run)
 
 

@@ -1,4 +1,4 @@
-"""``run.json``: the trials and settings of a run, beside the files with its results.
+"""``run.json``: the trials and settings of a run, its parts, and the fingerprints of the questions that its trials ask.
 
 Each process that knows the selection writes it once, all of them the same. It tells a trial that was never selected
 from one that is missing.
@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
+import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
+from pytest_a2a_bench.config.shards import Shard
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.model.keys import KeyText
+from pytest_a2a_bench.model.keys import KeyText, Seconds
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
 from pytest_a2a_bench.secret import dump_json
 
@@ -159,3 +165,165 @@ def read_own(asked: Manifest, directory: Path) -> tuple[list[TrialResult], list[
     found = {key: store.read(TrialKey.parse(key)) for key in asked.keys}
     own = {key: result for key, result in found.items() if result is not None and result.run_id in asked.runs}
     return list(own.values()), [key for key in found if key not in own]
+
+
+# --- the fingerprint of a stored result ---
+# Trials with one key and one fingerprint ask the same of the same agent. It covers the agent, what it is sent beside a
+# conversation, the benchmark's data, this package's version and every setting that may change what is said or how it is
+# judged. Settings that only decide how long to wait, or where files go, are left out: a run may be resumed with others.
+
+WITHOUT_EFFECT = frozenset(
+    {
+        "acts",
+        "acts_behaviors",
+        "agent",  # only a name
+        "agent_model",  # only reckons
+        "agents",
+        "auth_env",
+        "baseline",
+        "breaker",
+        "ca",
+        "card_jwks",
+        "client_cert",
+        "client_key",
+        "client_key_env",
+        "client_passphrase_env",
+        "colleague",  # is among the parties
+        "colleague_auth_env",
+        "concurrency",
+        "conformance_profile",
+        "durations",
+        "endpoint",  # is in the agent's identity
+        "acts_source",
+        "endpoint_source",
+        "extra_turn",  # comes after the reward
+        "extra_turn",  # comes after the reward
+        "env_file",  # how a model's provider is reached, as the rest of the environment
+        "github",
+        "html",
+        "inconclusive",
+        "live",
+        "markdown",
+        "max_cost",
+        "max_drop",
+        "max_infra_errors",
+        "max_latency",
+        "max_metric",
+        "max_user_faults",
+        "mcp_bind",  # how it is reached
+        "mcp_url",
+        "min_pass",
+        "min_pass_k",
+        "traceback",
+        "history_file",
+        "missed",
+        "oauth_client_id_env",
+        "oauth_client_secret_env",
+        "oauth_method",
+        "oauth_scopes",
+        "oauth_token_url",
+        "otel",
+        "proxy",
+        "quarantine",
+        "rate",
+        "ray",
+        "ray_cpus",
+        "ray_env",
+        "ray_runtime_env",
+        "ray_wait",
+        "record",
+        "redeliver",
+        "report",
+        "results",
+        "resume",
+        "run_timeout",
+        "scenarios",
+        "shard",
+        "stall_timeout",
+        "strict",
+        "suite",
+        "timeout",
+        "trial_timeout",
+        "trials",  # each trial has a key and a seed of its own
+        "user",  # its kind and its model are named apart; an agent is among the parties
+        "user_auth_env",
+        "verify_ssl",
+        "wait",
+        "waivers",
+        "webhook_bind",
+        "webhook_url",
+    }
+)
+"""Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
+a conversation, never a wrong number."""
+
+WITHOUT_EFFECT_BY_DEFAULT = frozenset({"colleague_turns", "reply_limits", "tools", "transfer", "user_retry"})
+"""Settings whose default is how it always was: results from before there was the option stay good."""
+
+_DEFAULTS = dataclasses.asdict(Settings())
+
+
+def fingerprint(
+    settings: Settings, agent: str, data: str, told: Mapping[str, Any] | None = None, package: str = ""
+) -> str:
+    """Return 16 hex digits.
+
+    :param agent: name, version and interface of the agent, from its card.
+    :param data: name and version of the benchmark's data.
+    :param told: the messages' metadata, and how the connection was configured beside the settings.
+    :param package: version of this package.
+    """
+    values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
+    values = {k: v for k, v in values.items() if v != _DEFAULTS[k] or k not in WITHOUT_EFFECT_BY_DEFAULT}
+    values |= {"user_kind": settings.user_kind, "user_llm": settings.user_llm}
+    values |= {"where": where(settings.endpoint or ""), "agent": agent, "data": data}
+    values |= {"told": dict(told or {}), "package": package}
+    # default=str: an unknown type makes a difference rather than an exception.
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def where(endpoint: str) -> str:
+    """Return an endpoint in one form, without credentials; its query stays, as it may choose an agent."""
+    if endpoint.startswith(BUILTIN_PREFIX):
+        return endpoint
+    parts = urlsplit(endpoint)
+    # On some hosts the query chooses the agent.
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}{query}"
+
+
+# --- the parts of a run ---
+
+
+def members(names: Sequence[str], seconds: Mapping[str, float], shard: Shard) -> set[str]:
+    """Return the names that belong to a part.
+
+    The longest goes first to the part that has the least to do. A name whose duration is not known counts as the
+    median of those that are. The order of ``names`` makes no difference.
+
+    :param seconds: how long each took before.
+    """
+    known = [seconds[name] for name in names if name in seconds]
+    # Something that does not move: without any durations all names are equal.
+    usual = statistics.median(known) if known else 1.0
+    load = [0.0] * shard.total
+    mine: set[str] = set()
+    # Among equals a hash decides: neighbours in a list are often alike, and one part should not get all of them.
+    for name in sorted(set(names), key=lambda n: (-seconds.get(n, usual), hashlib.sha256(n.encode()).hexdigest())):
+        # By number among equal loads, so that every machine comes to the same parts.
+        part = min(range(shard.total), key=lambda i: (load[i], i))
+        load[part] += seconds.get(name, usual)
+        if part == shard.index - 1:
+            mine.add(name)
+    return mine
+
+
+DURATIONS: StoredForm[dict[str, float]] = StoredForm(
+    dict[str, Seconds],
+    ": cannot be read as JSON durations",
+    "expected an object of trial keys and seconds, or name a results directory",
+    ConfigurationError,
+    version=0,
+)
+"""A file that says how many seconds each trial took, by its key."""

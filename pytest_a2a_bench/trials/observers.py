@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench import extensions
+from pytest_a2a_bench import extensions, tracing
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.serialization import tools_to_text
@@ -16,7 +16,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.language_models import price_list
 from pytest_a2a_bench.model import Briefing, Event, Part, TrialKey, TrialResult, Usage, sum_usage
 from pytest_a2a_bench.results.live import Growing
-from pytest_a2a_bench.tracing import Tracing, names
+from pytest_a2a_bench.tracing import Tracing
 from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
 if TYPE_CHECKING:
@@ -130,9 +130,9 @@ class Traced(TrialObserver):
         """End the span with what the result says."""
         span = trial.span
         if result is not None:
-            span.set(names.trial_end(result))
+            span.set(tracing.trial_end(result))
             if result.status == "evaluated":
-                span.event("gen_ai.evaluation.result", names.evaluation(result))
+                span.event("gen_ai.evaluation.result", tracing.evaluation(result))
             elif result.status != "skipped":
                 span.fail(result.error_type or result.status)
         span.end()

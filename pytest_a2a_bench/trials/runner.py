@@ -34,7 +34,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult
-from pytest_a2a_bench.results.fingerprint import fingerprint
+from pytest_a2a_bench.results.manifest import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.trials.stopping import Limits
 from pytest_a2a_bench.trials.trial import (

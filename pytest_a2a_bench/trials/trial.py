@@ -37,7 +37,7 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.model.metrics import with_abandoned
-from pytest_a2a_bench.tool_door.check import place_of
+from pytest_a2a_bench.tool_door.desk import place_of
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:

@@ -226,7 +226,7 @@ def test_there_is_no_shard_without_trials(tmp_path: Path, monkeypatch: pytest.Mo
         made = plan(request, terms, {})
         assert (len(made.keys), made.is_protocol) == (1, False)
     # So many parts are refused, and not counted out first.
-    monkeypatch.setattr("pytest_a2a_bench.results.sharding.members", pytest.fail)
+    monkeypatch.setattr("pytest_a2a_bench.results.manifest.members", pytest.fail)
     for number in (3, 1000):
         found = refused(terms, **asked, num_shards=number, shard_index=number - 1)
         assert f"num_shards is {number}, and mock has 2 trials" in found

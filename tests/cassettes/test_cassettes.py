@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.codec import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.cassettes import library
-from pytest_a2a_bench.cassettes.form import (
+from pytest_a2a_bench.cassettes.tape import (
     CASSETTE,
     Cassette,
     Exchange,

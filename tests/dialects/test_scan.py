@@ -11,8 +11,8 @@ import pytest
 from examples import sampled
 from one_test import in_one_test
 
-from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, find_blocks, parse_json
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT, scan_text
+from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks, parse_json
 from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.model.messages import MAX_DEPTH
 

@@ -21,7 +21,7 @@ from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import merge_calls
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
-from pytest_a2a_bench.results.fingerprint import fingerprint
+from pytest_a2a_bench.results.manifest import fingerprint
 
 BOOK = [ToolSpec("book")]
 
@@ -94,7 +94,7 @@ def test_default_limits_leave_stored_results_good(monkeypatch: pytest.MonkeyPatc
         hashed.append(set(values))
         return ""
 
-    monkeypatch.setattr("pytest_a2a_bench.results.fingerprint.json.dumps", dumps)
+    monkeypatch.setattr("pytest_a2a_bench.results.manifest.json.dumps", dumps)
     fingerprint(Settings(), "a", "d")
     fingerprint(Settings(reply_limits={"calls": 3}), "a", "d")
     assert ["reply_limits" in names for names in hashed] == [False, True]

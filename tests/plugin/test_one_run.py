@@ -6,7 +6,7 @@ import pytest
 from harness import Bench, log_of, wait_for
 
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.results import manifest, rescore
+from pytest_a2a_bench.results import manifest, merge
 from pytest_a2a_bench.results.lock import InUseError, held
 
 
@@ -35,7 +35,7 @@ def test_commands_that_write_wait_their_turn_and_others_do_not(pytester: pytest.
     directory = pytester.path / "a2a-results"
     with held(directory, "pytest"):
         with pytest.raises(InUseError, match="a2a-results is in use by pytest, process "):
-            rescore.write(manifest.load_selected(directory), [], directory, "rescored")
+            merge.write_rescored(manifest.load_selected(directory), [], directory, "rescored")
         assert main(["merge", "a2a-results", "-o", "whole"]) == 0
         assert main(["export", "html", "a2a-results"]) == 0
     assert not (pytester.path / "whole" / "run.lock").exists()

@@ -14,8 +14,8 @@ from pytest_a2a_bench.config import shards
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.results import sharding
-from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT, fingerprint
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, fingerprint
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ NAMES = st.lists(st.text("abcdef/#0123", min_size=1, max_size=6), unique=True, m
 def test_parts_are_disjoint_complete_and_the_same_everywhere(names: list[str], total: int, data: st.DataObject) -> None:
     seconds = data.draw(st.dictionaries(st.sampled_from(names or ["x"]), st.floats(0, 1e4), max_size=20))
     shuffled = data.draw(st.permutations(names))
-    parts = [sharding.members(names, seconds, Shard(i + 1, total)) for i in range(total)]
+    parts = [manifest.members(names, seconds, Shard(i + 1, total)) for i in range(total)]
     assert sum(map(len, parts)) == len(names)
     assert set().union(*parts) == set(names)
-    assert parts == [sharding.members(shuffled, seconds, Shard(i + 1, total)) for i in range(total)]
+    assert parts == [manifest.members(shuffled, seconds, Shard(i + 1, total)) for i in range(total)]
 
 
 def test_parts_take_equally_long() -> None:
     seconds = {f"t{i}": float(i % 17 + 1) for i in range(200)}
-    loads = [sum(seconds[n] for n in sharding.members(list(seconds), seconds, Shard(i, 4))) for i in range(1, 5)]
+    loads = [sum(seconds[n] for n in manifest.members(list(seconds), seconds, Shard(i, 4))) for i in range(1, 5)]
     assert max(loads) - min(loads) <= 17
 
 
 def test_a_name_without_a_duration_counts_as_the_median() -> None:
     seconds = {"slow": 10.0, "usual": 2.0, "quick": 1.0}
-    first = sharding.members([*seconds, "new", "newer"], seconds, Shard(1, 2))
+    first = manifest.members([*seconds, "new", "newer"], seconds, Shard(1, 2))
     assert "slow" in first
     assert len(first) == 1
 
@@ -73,7 +73,7 @@ def test_a_name_without_a_duration_counts_as_the_median() -> None:
 @pytest.mark.parametrize("values", [[1], {"a": "x"}, {"a": -1}, {"a": True}, {"a": float("nan")}])
 def test_durations_must_be_numbers(values: object) -> None:
     with pytest.raises(ConfigurationError, match=r"d\.json: cannot be read as JSON durations"):
-        sharding.DURATIONS.parse(json.dumps(values).encode(), Path("d.json"))
+        manifest.DURATIONS.parse(json.dumps(values).encode(), Path("d.json"))
 
 
 def test_a_fingerprint_changes_with_everything_that_matters_and_nothing_else() -> None:

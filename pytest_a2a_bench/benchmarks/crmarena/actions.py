@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import read_calls
-from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
 from pytest_a2a_bench.dialects.reading import cut_parts, too_deep, too_slow
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
+from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, Block, find_blocks
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 

@@ -29,8 +29,15 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import (
     read_org_reply,
 )
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.dialects.json_blocks import BROKEN, MAX_TEXT, parse_json
-from pytest_a2a_bench.dialects.serialization import Piece, join_pieces, labelled, read_marks
+from pytest_a2a_bench.dialects.serialization import (
+    BROKEN,
+    MAX_TEXT,
+    Piece,
+    join_pieces,
+    labelled,
+    parse_json,
+    read_marks,
+)
 from pytest_a2a_bench.dialects.tool_call import lists_tools
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import (

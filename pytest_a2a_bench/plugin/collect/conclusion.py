@@ -21,7 +21,7 @@ from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.resolve import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below, judge_protocol
-from pytest_a2a_bench.results import manifest, sharding
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.gates.early import draw_order
 from pytest_a2a_bench.results.gates.files import set_aside
@@ -362,7 +362,7 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     # The user's own tests have no part of the division.
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
     each = list(dict.fromkeys(names.values()))
-    mine = sharding.members(each, _durations(items, run), read_shard(run.settings.shard, {}))
+    mine = manifest.members(each, _durations(items, run), read_shard(run.settings.shard, {}))
     return [item for item in items if item not in names or names[item] in mine]
 
 

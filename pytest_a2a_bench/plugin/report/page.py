@@ -13,7 +13,6 @@ import pytest
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin.report import publishing, terminal
-from pytest_a2a_bench.plugin.report.publishing import agent_of
 from pytest_a2a_bench.plugin.run.explanation import say, sections_of, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now, write_with
@@ -82,7 +81,7 @@ class Page:
             say(terminalreporter, f"{what}: {shown_path(str(path), self.config)}")
 
     def _contents(self) -> Contents:
-        agent, trials = agent_of(self.run), self._trials()
+        agent, trials = self.run.plan.agent, self._trials()
         gates = self.config.pluginmanager.get_plugin("a2a-bench-gates")
         verdict = getattr(gates, "verdict", None)
         return Contents(

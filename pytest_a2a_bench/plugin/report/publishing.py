@@ -14,7 +14,7 @@ from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentile, sum_usage
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, is_excused_miss, say, sections_of
-from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_run
+from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
@@ -110,7 +110,7 @@ class Publisher:
         levels = self._levels()
         # Where only the protocol was judged there is no user, judge or benchmark to tell of.
         produced = summary.provenance_lines(results) if results or not levels else ()
-        told = agent_of(self.run)
+        told = self.run.plan.agent
         named = f" ({told['name']})" if told.get("name") else ""
         return RunSummary(
             verdict=_VERDICTS.get(exitstatus, f"exit status {exitstatus}"),
@@ -150,25 +150,16 @@ def _text(report: pytest.TestReport) -> str:
 
 
 def register(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
-    """Listen, if there is anybody to publish to."""
+    """Listen for what is published: pytest-html's column, the history, and Markdown or GitHub."""
+    if config.getoption("htmlpath", None):
+        config.pluginmanager.register(RewardColumn(), "a2a-bench-pytest-html")
+    if run.settings.history_file:
+        config.pluginmanager.register(Past(config, run, reporting, Path(run.settings.history_file)), HISTORY)
     if wanted(run, os.environ):
         config.pluginmanager.register(Publisher(config, run, reporting), "a2a-bench-publishing")
 
 
 # -- the agents of a run, for files and pages --
-
-
-def agent_of(run: BenchRun) -> dict[str, str]:
-    """Return what is known of the agent, for files: ``endpoint``, ``name`` and ``interface``; of several, all."""
-    found = {"endpoint": run.plan.shown_endpoint}
-    if run.plan.agents:
-        each = run.plan.agents.items()
-        return {
-            **found,
-            "name": "; ".join(f"{name}: {agent.agent}" for name, agent in each),
-            "interface": "; ".join(dict.fromkeys(agent.interface for _, agent in each)),
-        }
-    return {**found, **_of_card(run.plan.endpoint)}
 
 
 def agents_of(run: BenchRun, results: Sequence[TrialResult]) -> list[dict[str, Any]]:
@@ -177,15 +168,11 @@ def agents_of(run: BenchRun, results: Sequence[TrialResult]) -> list[dict[str, A
         {
             "id": name,
             "endpoint": without_query(url, url),
-            **_of_card(run.plan.found(name)),
+            **(found.of_card if (found := run.plan.found(name)) is not None else {}),
             **(_taken_over(name, results) if name == run.settings.transfer else _under_test(name, results)),
         }
         for name, url in run.settings.agents.items()
     ]
-
-
-def _of_card(found: Endpoint | None) -> dict[str, str]:
-    return {"name": found.agent, "interface": found.interface} if found is not None else {}
 
 
 def _under_test(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
@@ -318,22 +305,10 @@ class Past:
             say(terminalreporter, sanitise(f"a2a: {line}"))
 
 
-def register_history(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
-    """Listen, where a history is kept."""
-    if run.settings.history_file:
-        config.pluginmanager.register(Past(config, run, reporting, Path(run.settings.history_file)), HISTORY)
-
-
 # -- pytest-html: a column with the reward, and all properties in the expanded row --
 
 _COLUMN = 2
 """Behind the result and the test's name."""
-
-
-def register_pytest_html(config: pytest.Config) -> None:
-    """Listen, where such a page is written."""
-    if config.getoption("htmlpath", None):
-        config.pluginmanager.register(RewardColumn(), "a2a-bench-pytest-html")
 
 
 class RewardColumn:

@@ -28,7 +28,7 @@ from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.shim import CONFORMANCE_NAMES
 from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.results import remote, sharding
+from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.terms import BLAMELESS
 from pytest_a2a_bench.results.store import Store
@@ -151,9 +151,9 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
     if settings.tools == "mcp" or settings.mcp_bind or settings.mcp_url:
-        from pytest_a2a_bench.tool_door import check  # few runs have this option, and all of them this module
+        from pytest_a2a_bench.tool_door import desk  # few runs have this option, and all of them this module
 
-        problems += check.problems(settings, bool(config.getoption("tx", None)))
+        problems += desk.problems(settings, bool(config.getoption("tx", None)))
     if settings.agent_model and importlib.util.find_spec("litellm") is None:
         problems.append("agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
     if settings.agents or settings.transfer:
@@ -421,6 +421,6 @@ def durations_in(path: Path) -> dict[str, float]:
             raise ConfigurationError(f"{path}: no evaluated trial is in {path}; expected a results directory")
         return found
     try:
-        return sharding.DURATIONS.read(path)
+        return manifest.DURATIONS.read(path)
     except FileNotFoundError:
         raise ConfigurationError(f"{path}: no such file or directory") from None

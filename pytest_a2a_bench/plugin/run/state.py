@@ -89,6 +89,11 @@ class Endpoint:
         object.__setattr__(self, "url", SecretUrl(self.url))
 
     @property
+    def of_card(self) -> dict[str, str]:
+        """The agent's ``name`` and ``interface``, for files."""
+        return {"name": self.agent, "interface": self.interface}
+
+    @property
     def identity(self) -> str:
         """What the agent's card says it is, and how it is spoken to."""
         return f"{self.agent}, {self.interface}"
@@ -163,6 +168,17 @@ class Plan:
         if self.agents:
             return "; ".join(f"{name}: {found.identity}" for name, found in self.agents.items())
         return self.endpoint.identity if self.endpoint else ""
+
+    @property
+    def agent(self) -> dict[str, str]:
+        """What is known of the agent, for files: ``endpoint``, ``name`` and ``interface``; of several, all."""
+        found = {"endpoint": self.shown_endpoint}
+        if self.agents:
+            each = self.agents.items()
+            interfaces = dict.fromkeys(agent.interface for _, agent in each)
+            names = (f"{name}: {agent.agent}" for name, agent in each)
+            return {**found, "name": "; ".join(names), "interface": "; ".join(interfaces)}
+        return {**found, **(self.endpoint.of_card if self.endpoint else {})}
 
     @property
     def shown_endpoint(self) -> str:

@@ -24,7 +24,7 @@ from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError, TrialCancel
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.collect.conclusion import categories_of
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
-from pytest_a2a_bench.results.fingerprint import where
+from pytest_a2a_bench.results.manifest import where
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import is_wanted

@@ -29,7 +29,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
-from pytest_a2a_bench.results.fingerprint import fingerprint
+from pytest_a2a_bench.results.manifest import fingerprint
 from pytest_a2a_bench.results.merge import MergeError, merge
 from pytest_a2a_bench.results.stats import summarise
 

@@ -18,7 +18,7 @@ from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.rescore import rescore
+from pytest_a2a_bench.results.merge import rescore
 
 KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1", "impossible_task_1")]
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NONE, STAGES, AnswerKind, Category
-from pytest_a2a_bench.dialects.json_blocks import BROKEN, find_blocks
+from pytest_a2a_bench.dialects.serialization import BROKEN, find_blocks
 
 LIMIT = 20_000
 """Characters of an answer that are read."""
