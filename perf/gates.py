@@ -1,6 +1,6 @@
 """How often gates say what, and what it costs to decide early, by simulation: the tables of docs/guides/gates.md.
 
-    python perf/gates.py baseline|floors|early|drawn|first [--runs 400] [--only 50x4]
+    python perf/gates.py baseline|floors|early|drawn [--runs 400] [--only 50x4]
 
 Tasks are as hard as real ones: a third is nearly always solved, a third nearly never, the rest lies between. The
 changed agent is worse by the true drop on average, on the tasks where it can be. Further rows are for agents that solve
@@ -14,7 +14,7 @@ import random
 from collections import Counter
 from math import ceil
 
-from pytest_a2a_bench.results.gates.sequential import DropBets, Stratum, decide_floor, early_share, floor_bounds
+from pytest_a2a_bench.results.gates.sequential import DropBets, early_share, floor_bounds
 from pytest_a2a_bench.results.inference import LEVEL, Interval, PairedTask, drop_interval, paired_p
 
 MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
@@ -157,42 +157,6 @@ def drawn_table(runs: int) -> None:
         print(f"| {tasks} x {trials} | " + " | ".join(f"{a:.1%}, {b:.1%}" for a, b in cells) + " |", flush=True)
 
 
-def first(speed: float, rate: float, runs: int) -> float:
-    """Return the cost of a floor of 50 x 8 trials whose uncertain tasks come ``speed`` times as often as the others.
-
-    The baseline's eight trials of each task say which it seldom, sometimes or mostly solves. Each kind is a population
-    by itself: of an order that prefers one, no sequential test may take all trials for draws from one.
-    """
-    source = random.Random(50)
-    need, held = ceil(FLOOR * 400 - 1e-9), 0
-    for _ in range(runs):
-        kinds: dict[int, list[bool]] = {0: [], 1: [], 2: []}
-        for before, now in zip(chances(50), shifted(chances(50), rate), strict=True):
-            ok = _held(source, before, 8)
-            kinds[(ok > 0) + (ok == 8)] += [source.random() < now for _ in range(8)]
-        places = []
-        for kind, outcomes in kinds.items():
-            source.shuffle(outcomes)
-            often = speed if kind == 1 else 1.0
-            places += [((i + 0.5) / len(outcomes) / often, kind, success) for i, success in enumerate(outcomes)]
-        seen = {kind: Stratum(len(outcomes), 0, 0) for kind, outcomes in kinds.items()}
-        for _, kind, success in sorted(places, key=lambda place: place[:2]):
-            held += 1
-            seen[kind] = seen[kind]._replace(seen=seen[kind].seen + 1, ok=seen[kind].ok + success)
-            if decide_floor(list(seen.values()), need) is not None:
-                break
-    return held / runs / 400
-
-
-def first_table(runs: int) -> None:
-    """Print what it costs to run uncertain tasks first."""
-    _table(f"floor {FLOOR:g}, true rate", TRUTHS)
-    print("| in a random order | " + " | ".join(f"{floor(50, 8, rate, runs)[1]:.0%}" for rate in TRUTHS) + " |")
-    for speed in (1.0, 2.0, 3.0):
-        cells = [f"{first(speed, rate, runs):.0%}" for rate in TRUTHS]
-        print(f"| uncertain tasks {speed:g} times as often | {' | '.join(cells)} |", flush=True)
-
-
 def _held(source: random.Random, chance: float, trials: int) -> int:
     return sum(source.random() < chance for _ in range(trials))
 
@@ -249,7 +213,7 @@ def early_table(runs: int, only: str) -> None:
 def main() -> None:
     """Print one of the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("baseline", "floors", "early", "drawn", "first"))
+    parser.add_argument("table", choices=("baseline", "floors", "early", "drawn"))
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--only", default="", metavar="TASKSxTRIALS", help="one row of floors or early")
     asked = parser.parse_args()
@@ -259,8 +223,6 @@ def main() -> None:
         early_table(asked.runs, asked.only)
     elif asked.table == "drawn":
         drawn_table(asked.runs)
-    elif asked.table == "first":
-        first_table(asked.runs)
     else:
         baseline_table(asked.runs)
 

@@ -16,7 +16,7 @@ from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.gates.quarantine import Quarantined, quarantine_of
-from pytest_a2a_bench.results.gates.sequential import DropBets, Floor, Stratum, decide_floor, early_share
+from pytest_a2a_bench.results.gates.sequential import DropBets, Floor, early_share
 from pytest_a2a_bench.results.gates.terms import Decision, Thresholds, floor_name, groups_of, pass_k_name
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import Manifest
@@ -24,20 +24,11 @@ from pytest_a2a_bench.results.stats import pass_hat_k
 
 
 def draw_order(keys: Iterable[TrialKey], seed: str) -> list[TrialKey]:
-    """Return trials in an order drawn by a seed, in which each domain comes as evenly as its share allows."""
-    domains: dict[str, list[TrialKey]] = defaultdict(list)
+    """Return trials in an order drawn by a seed; those of any domain among them are in a drawn order, too."""
     # Sorted first: the same trials have one order, however they were collected.
-    for key in sorted(keys, key=str):
-        domains[_domain(key)].append(key)
-    places: list[tuple[float, str, TrialKey]] = []
-    for domain, found in domains.items():
-        random.Random(f"{seed}/{domain}").shuffle(found)
-        places += [((i + 0.5) / len(found), domain, key) for i, key in enumerate(found)]
-    return [key for _, _, key in sorted(places, key=lambda place: place[:2])]
-
-
-def _domain(key: TrialKey) -> str:
-    return f"{key.suite}/{key.domain}"
+    found = sorted(keys, key=str)
+    random.Random(seed).shuffle(found)
+    return found
 
 
 class Finished(NamedTuple):
@@ -60,23 +51,12 @@ class _Floor:
     """Whether the whole run would reach a rate: its trials are all there are, so nothing else is uncertain."""
 
     def __init__(self, keys: Sequence[TrialKey], rate: float) -> None:
-        self._strata: dict[str, Stratum] = {}
-        for key in keys:
-            there = self._strata.get(_domain(key), Stratum(0, 0, 0))
-            self._strata[_domain(key)] = there._replace(trials=there.trials + 1)
-        self._need = ceil(rate * len(keys) - 1e-9)
-        self._one = Floor(len(keys), self._need) if len(self._strata) == 1 else None
+        self._floor = Floor(len(keys), ceil(rate * len(keys) - 1e-9))
 
     def look(self, trial: Finished) -> GateVerdict | None:
         # What could not be evaluated counts as not succeeded, as it does in the whole run.
-        if self._one is not None:
-            self._one.take(success=trial.success)
-            reached = self._one.reached
-        else:
-            found = self._strata[_domain(trial.key)]
-            self._strata[_domain(trial.key)] = found._replace(seen=found.seen + 1, ok=found.ok + trial.success)
-            reached = decide_floor(list(self._strata.values()), self._need)
-        return None if reached is None else "pass" if reached else "failed"
+        self._floor.take(success=trial.success)
+        return None if self._floor.reached is None else "pass" if self._floor.reached else "failed"
 
 
 class _PassK:

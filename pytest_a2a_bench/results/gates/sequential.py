@@ -9,23 +9,14 @@ Trials have to come in an order that was drawn at random before, whatever order 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import inf, lgamma, log, pow
-from typing import NamedTuple
+from collections.abc import Iterator
+from math import inf, log, pow
 
 from pytest_a2a_bench.results.inference import LEVEL
 
 
-class Stratum(NamedTuple):
-    """The trials of one domain: ``seen`` of all ``trials`` have come, and ``ok`` of these succeeded."""
-
-    trials: int
-    seen: int
-    ok: int
-
-
 class Floor:
-    """Whether at least ``need`` of all trials will have succeeded, where the trials of one domain come one by one.
+    """Whether at least ``need`` of all trials will have succeeded, told from the first of them.
 
     All trials of a run are a finite population that is drawn from without replacement. For either answer it has been
     computed before the first trial with how many successes, or misses, it is given after each: never more of the error
@@ -87,34 +78,6 @@ def _used(share: float) -> float:
 
 
 _NEVER = 1e-18
-
-
-def evidence_of_reaching(strata: Sequence[Stratum], need: int) -> float:
-    """Return the evidence that at least ``need`` of all trials will have succeeded in the end.
-
-    All trials of a run are a finite population that is drawn from without replacement, each domain by itself. The
-    evidence is how much better a mixture over all outcomes explains what was seen than the best outcome does that has
-    too few successes: a ratio of hypergeometric chances (Waudby-Smith and Ramdas's prior over posterior, with a uniform
-    prior).
-    """
-    worst = _best_chance(strata, need - 1)
-    return inf if worst == -inf else sum(-log(s.seen + 1) for s in strata) - worst
-
-
-def decide_floor(strata: Sequence[Stratum], need: int, level: float = LEVEL) -> bool | None:
-    """Return whether at least ``need`` of all trials of several domains will have succeeded; None: not yet.
-
-    Either answer is wrong in at most ``level`` of all runs. Of one domain alone :class:`Floor` tells it sooner.
-    """
-    found = [s for s in strata if s.trials]
-    total = sum(s.trials for s in found)
-    if not 0 < need <= total:
-        return need <= 0
-    if evidence_of_reaching(found, need) >= -log(level):
-        return True
-    # The same question about misses: as many as leave too few successes.
-    missed = [s._replace(ok=s.seen - s.ok) for s in found]
-    return False if evidence_of_reaching(missed, total - need + 1) >= -log(level) else None
 
 
 _EVEN = 80
@@ -192,40 +155,3 @@ class DropBets:
                 self.larger = True
             elif self._less.evidence >= self._enough:
                 self.larger = False
-
-
-def _best_chance(strata: Sequence[Stratum], most: int) -> float:
-    """Return the largest chance of what was seen, over all outcomes with at most so many successes; -inf for none."""
-    # Chances are log-concave in the number of successes of each domain, so that the steps that gain most are taken
-    # first: one at a time, they lead to the best outcome.
-    totals = [s.ok for s in strata]
-    rest = most - sum(totals)
-    if rest < 0:
-        return -inf
-    gains = [_gain(s, total) for s, total in zip(strata, totals, strict=True)]
-    while rest > 0:
-        best = max(range(len(gains)), key=gains.__getitem__)
-        if gains[best] <= 1:
-            break
-        totals[best] += 1
-        gains[best] = _gain(strata[best], totals[best])
-        rest -= 1
-    return sum(_log_chance(s, total) for s, total in zip(strata, totals, strict=True))
-
-
-def _gain(stratum: Stratum, total: int) -> float:
-    """Return how much likelier one more success in the end makes what was seen."""
-    trials, seen, ok = stratum
-    if total >= trials - (seen - ok):
-        return 0.0
-    return (total + 1) / (total + 1 - ok) * (trials - total - (seen - ok)) / (trials - total)
-
-
-def _log_chance(stratum: Stratum, total: int) -> float:
-    """Return the hypergeometric chance of what was seen if ``total`` of all trials succeed in the end."""
-    trials, seen, ok = stratum
-    return _log_choose(total, ok) + _log_choose(trials - total, seen - ok) - _log_choose(trials, seen)
-
-
-def _log_choose(n: int, k: int) -> float:
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
