@@ -7,6 +7,9 @@ its functions is called; that a module is imported does not count, nor do the me
 Counted apart: setting up (``pytest_configure``), collecting, the item as pytest's own thread sees it, the conversation
 (all threads from the pool to the store), other threads before it (finding the agent; the checks of a conformance run),
 and what follows the last item. ARCHITECTURE.md gives the numbers, and they are to fall.
+
+Of a conversation it also counts the package's frames on the stack where tau2's orchestrator begins (from the start of
+the thread), and where httpx is handed a request (from the start of the turn on the event loop).
 """
 
 from __future__ import annotations
@@ -32,6 +35,13 @@ WALKS = {
     "check": ["--a2a-endpoint", "builtin:echo", "--a2a-suite", "protocol", "-k", "SEND-003-JSONRPC"],
     "gate": ["--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create", "--a2a-min-pass", "0.1"],
 }
+DEPTHS = {
+    "BaseOrchestrator.run": "tau2",
+    "Orchestrator.run": "tau2",
+    "AsyncHTTPTransport.handle_async_request": "httpx",
+}
+"""Functions of others whose depth below us is counted, and what they are called here."""
+
 BEGINS = f"trials{os.sep}pool.py"
 """Where a thread begins that holds a trial."""
 
@@ -42,6 +52,7 @@ class Walk:
     def __init__(self) -> None:
         self.phase = "configure"
         self.files: dict[str, dict[str, None]] = {}
+        self.depths: dict[str, list[str]] = {}
         self._held = False
         self._prefix = f"{ROOT}{os.sep}"
 
@@ -57,7 +68,16 @@ class Walk:
 
     def _called_in_a_thread(self, frame: FrameType, event: str, _: Any) -> None:
         self._held = self._held or frame.f_code.co_filename == f"{self._prefix}{BEGINS}"
+        if self._held and event == "call" and (name := DEPTHS.get(frame.f_code.co_qualname)):
+            self.depths[name] = list(self._stack(frame))
         self._note("conversation" if self._held else "other threads", frame, event)
+
+    def _stack(self, frame: FrameType | None) -> Iterator[str]:
+        """Yield the package's own frames, the innermost first."""
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(self._prefix):
+                yield f"{frame.f_code.co_filename[len(self._prefix) :]}:{frame.f_code.co_qualname}"
+            frame = frame.f_back
 
     def _called(self, frame: FrameType, event: str, _: Any) -> None:
         self._note(self.phase, frame, event)
@@ -96,7 +116,9 @@ def pytest_runtest_protocol() -> Iterator[None]:
 
 def pytest_unconfigure() -> None:
     WALK.end()
-    Path(os.environ[OUTPUT]).write_text(json.dumps({phase: list(files) for phase, files in WALK.files.items()}))
+    Path(os.environ[OUTPUT]).write_text(
+        json.dumps({phase: list(files) for phase, files in (*WALK.files.items(), *WALK.depths.items())})
+    )
 
 
 def measure(name: str) -> dict[str, list[str]]:
@@ -126,9 +148,12 @@ def main() -> None:
     chosen = parser.parse_args()
     for name in chosen.walks or WALKS:
         found = measure(name)
+        depths = {name: found.pop(name) for name in dict.fromkeys(DEPTHS.values()) if name in found}
         counts = ", ".join(f"{phase} {len(files)}" for phase, files in found.items())
         print(f"{name}: {len({file for files in found.values() for file in files})} files ({counts})")
-        for phase, files in found.items() if chosen.list else ():
+        for where, frames in depths.items():
+            print(f"  {len(frames)} frames above {where}")
+        for phase, files in (*found.items(), *depths.items()) if chosen.list else ():
             print(f"  {phase}: {' '.join(files)}")
 
 
