@@ -195,7 +195,7 @@ class TrialResult:
     :param category: what the task is about, where its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
     :param run_id: the pytest run (or command) that produced it, or took it from an earlier one.
-    :param fingerprint: what the result depends on; equal ones answer the same question (``results.fingerprint``).
+    :param fingerprint: what the result depends on; equal ones answer the same question (``results.manifest``).
     :param held_again: why earlier conversations of this trial were given up, one reason for each: nobody could tell
         whether the agent had got a message. Their requests are in ``metrics``, and what they cost is in
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.

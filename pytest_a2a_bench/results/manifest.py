@@ -197,7 +197,6 @@ WITHOUT_EFFECT = frozenset(
         "acts_source",
         "endpoint_source",
         "extra_turn",  # comes after the reward
-        "extra_turn",  # comes after the reward
         "env_file",  # how a model's provider is reached, as the rest of the environment
         "github",
         "html",
