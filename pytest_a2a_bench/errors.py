@@ -75,7 +75,10 @@ class A2ABenchError(Exception):
 
 
 class ConfigurationError(A2ABenchError):
-    """An option, a file or the environment is wrong; the message says what to change."""
+    """An option, a file or the environment is wrong; each argument is a line that says what to change."""
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.args))
 
 
 class MissingExtraError(ConfigurationError):
@@ -250,12 +253,12 @@ class HarnessError(A2ABenchError):
 
 def collect_errors(*steps: Callable[[], object]) -> list[str]:
     """Take steps, each of which may refuse what the user gave, and return what they say."""
-    found = []
+    found: list[str] = []
     for step in steps:
         try:
             step()
         except ConfigurationError as error:
-            found.append(str(error))
+            found += error.args
     return found
 
 
@@ -266,4 +269,4 @@ def raise_errors(*steps: Callable[[], object]) -> None:
     """
     found = collect_errors(*steps)
     if found:
-        raise ConfigurationError("; ".join(found))
+        raise ConfigurationError(*found)

@@ -13,6 +13,7 @@ import threading
 
 from pytest_a2a_bench.agents.options import AgentOptions, add_arguments, from_namespace
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.tracing import without_sdk_spans
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(options: AgentOptions) -> None:
+    without_sdk_spans()
     # After the watch over the parent has begun: these imports take a second, in which the parent may die.
     from pytest_a2a_bench.agents.server import Served, serve
 

@@ -22,6 +22,7 @@ from pytest_a2a_bench import __version__
 from pytest_a2a_bench.agents.llm import MODEL_ENV
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.settings import TAGGED_AGENTS, TAGGED_SKILL
 from pytest_a2a_bench.listener import local_url
 
 REST_PREFIX = "/rest"
@@ -50,10 +51,12 @@ def build_card(options: AgentOptions, description: str, where: Addresses) -> Age
     """Write the card."""
     model = (options.model or os.environ.get(MODEL_ENV)) if options.name == "llm" else None
     urls = {"jsonrpc": where.http, "rest": where.http.rstrip("/") + REST_PREFIX, "grpc": where.grpc}
+    is_tagged = options.name in TAGGED_AGENTS
     skill = AgentSkill(
-        id="customer-service",
+        id=TAGGED_SKILL if is_tagged else "customer-service",
         name="Customer service with tools",
-        description="Reads a policy and a list of tools, talks to the user and calls the tools.",
+        description="Reads a policy and a list of tools, talks to the user and calls the tools"
+        + (", as the reference solution of the task does that message metadata name." if is_tagged else "."),
         tags=["benchmark", *registry.BUILT_IN, "tool-calling"],
     )
     return write_card(

@@ -13,10 +13,12 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_a2a_bench import extensions
-from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.load import CORE, Loaded, Table
+from pytest_a2a_bench.config.load import load as load_every
 from pytest_a2a_bench.config.setting import Setting, settings_of
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
@@ -247,6 +249,9 @@ BUILT_IN = {
 }
 """Our own suites, and the modules that have them as ``SUITE``: the one place that names them."""
 
+PROTOCOL_NAMES = ("conformance", "card", "protocol", "acts")
+"""What the setting ``suite`` names beside benchmarks: all checks of an agent, or those of its card and so on."""
+
 _registered: dict[str, Suite] = {}
 _players: dict[str, str] = {}
 """Name of a suite that is not known in this process -> module of its player."""
@@ -271,17 +276,6 @@ def names() -> tuple[str, ...]:
 def known() -> list[Suite]:
     """Return the suites that are known without looking at what is installed: ours, and those offered by the hook."""
     return [*built_in(), *(suite for name, suite in _registered.items() if name not in BUILT_IN)]
-
-
-def selectable_names(*more: str) -> tuple[str, ...]:
-    """Return what ``--a2a-suite`` accepts: each suite, each domain, and what else there is."""
-    domains = [domain for suite in load_all() for domain in suite.domains]
-    return tuple(dict.fromkeys([*names(), *domains, *more]))
-
-
-def split_names() -> tuple[str, ...]:
-    """Return what ``--a2a-split`` accepts."""
-    return tuple(dict.fromkeys(split for suite in known() for split in suite.split_names))
 
 
 def group_names() -> set[str]:
@@ -310,6 +304,51 @@ def every_setting() -> dict[str, Setting]:
                 raise ConfigurationError(f"suite {suite.name!r}: there is another setting {setting.key!r} already")
             found[setting.name] = setting
     return found
+
+
+def load_settings(
+    *,
+    options: Mapping[str, str],
+    assignments: Sequence[str],
+    environ: Mapping[str, str],
+    table: Table,
+    directory: Path,
+    prefix: str = "--a2a-",
+) -> Loaded:
+    """Load the settings of the core and of benchmarks (:func:`pytest_a2a_bench.config.load.load`).
+
+    :return: the settings; suites and splits that no known benchmark has are among the problems, too.
+    """
+    known = every_setting()
+    loaded = load_every(
+        options=options,
+        assignments=assignments,
+        environ=environ,
+        table=table,
+        directory=directory,
+        known=known,
+        prefix=prefix,
+    )
+    return dataclasses.replace(loaded, problems=(*loaded.problems, *_unknown_names(loaded)))
+
+
+def _unknown_names(loaded: Loaded) -> Iterator[str]:
+    """Yield a line for suites and a split that no known benchmark has."""
+    settings = loaded.settings
+    if "suite" in loaded.sources:
+        where = loaded.sources["suite"].name
+        domains = [domain for suite in load_all() for domain in suite.domains]
+        valid = tuple(dict.fromkeys([*names(), *domains, *PROTOCOL_NAMES]))
+        if unknown := [name for name in settings.suite if name not in valid]:
+            near = did_you_mean(unknown, valid)
+            yield f"{where}: unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}{near}"
+        elif not settings.suite:
+            yield f"{where}: no suite is named; valid are: {', '.join(valid)}"
+    splits = tuple(dict.fromkeys(split for suite in known() for split in suite.split_names))
+    if settings.split not in splits:
+        where = loaded.sources["split"].name
+        near = did_you_mean(settings.split, splits)
+        yield f"{where}: {settings.split!r} is not one of {', '.join(splits)}{near}"
 
 
 def places() -> list[Setting]:

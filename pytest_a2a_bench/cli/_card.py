@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli._served import served
-from pytest_a2a_bench.cli._settings import read_config
+from pytest_a2a_bench.cli._settings import in_words_of, read_config
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
 from pytest_a2a_bench.conformance.card.document import lines_of
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
@@ -59,7 +59,7 @@ def _judge(namespace: Namespace) -> int:
         planned=tuple(subject.planned) if namespace.online else (),
         lines=lines,
     )
-    text = render(report, namespace.format)
+    text = in_words_of(namespace.options, render(report, namespace.format))
     if namespace.output:
         _write(namespace.output, text)
     else:
@@ -106,7 +106,7 @@ def _check_values(namespace: Namespace) -> None:
     if not 0 < namespace.timeout < float("inf"):
         wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
     if wrong:
-        raise ConfigurationError("; ".join(wrong))
+        raise ConfigurationError(*wrong)
 
 
 def _config(namespace: Namespace) -> ClientConfig:

@@ -37,7 +37,7 @@ def run(namespace: Namespace) -> int:
     if not 0 <= namespace.delay < float("inf"):
         wrong.append(f"--delay is {namespace.delay}; give a number of seconds")
     if wrong:
-        raise ConfigurationError("; ".join(wrong))
+        raise ConfigurationError(*wrong)
     place = read_bind_address(namespace.listen, None, "the listener", any_port=True)
     if place is None:
         raise ConfigurationError("name where to listen: HOST:PORT")

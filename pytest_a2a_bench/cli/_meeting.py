@@ -11,6 +11,7 @@ from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.config.settings import TAGGED_SKILL
 from pytest_a2a_bench.errors import AgentOutcomeError
 from pytest_a2a_bench.model import Briefing, Event, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.redact import one_line
@@ -43,13 +44,16 @@ def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -
         card = connection.wait_until_ready()
         told = " ".join(word for word in (card.name, card.version) if word)
         skills = card.raw.get("skills")
-        yield "agent", one_line(f"{told}, {count(len(skills) if isinstance(skills, list) else 0, 'skill')}", 200)
+        skills = skills if isinstance(skills, list) else []
+        yield "agent", one_line(f"{told}, {count(len(skills), 'skill')}", 200)
         grpc = find_spec("grpc") is not None
         chosen = choose_interface(card, config.protocol, config.transport, grpc=grpc)
         others = [str(i) for i in card.interfaces if i != chosen]
         yield "interface", one_line(f"{chosen}" + (f"; also {', '.join(others)}" if others else ""), 400)
         yield from ((CARD_ERROR, one_line(note, 400)) for note in card.notes)
-        if talk:
+        if talk and TAGGED_SKILL in (one.get("id") for one in skills if isinstance(one, dict)):
+            yield "dialect", "any; it plays tasks' reference solutions only: run pytest with --a2a-set tag-trials=on"
+        elif talk:
             yield from _talk(connection, tasks)
     finally:
         connection.close()

@@ -19,7 +19,7 @@ from typing import NoReturn
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli._served import served
-from pytest_a2a_bench.cli._settings import read_config
+from pytest_a2a_bench.cli._settings import in_words_of, read_config
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.engine import check_all
@@ -50,10 +50,10 @@ def run(namespace: Namespace) -> int:
             report = judge_agent(namespace)
     except Terminated:
         return TERMINATED
-    text = render(report, namespace.format)
+    text = in_words_of(namespace.options, render(report, namespace.format))
     if namespace.output:
         _write(Path(namespace.output), text)
-        sys.stdout.write(_brief(report))
+        sys.stdout.write(in_words_of(namespace.options, "\n".join(summary_lines(report)) + "\n"))
     else:
         sys.stdout.write(text)
     accepted = _accept(namespace, report) if namespace.accept is not None else ()
@@ -201,7 +201,7 @@ def _check_numbers(namespace: Namespace) -> None:
     if namespace.concurrency < 1:
         wrong.append(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
     if wrong:
-        raise ConfigurationError("; ".join(wrong))
+        raise ConfigurationError(*wrong)
 
 
 def _check_accepting(namespace: Namespace) -> None:
@@ -265,7 +265,3 @@ def _write(path: Path, text: str, option: str = "-o") -> None:
         path.write_text(KNOWN.hide(text), encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"{option} {path}: cannot be written: {error}") from error
-
-
-def _brief(report: Report) -> str:
-    return "\n".join(summary_lines(report)) + "\n"

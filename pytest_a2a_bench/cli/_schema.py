@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from pytest_a2a_bench import schemas
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import JSON_FILE
 from pytest_a2a_bench.schemas import FORMS
 
@@ -31,7 +32,7 @@ def run(name: str, files: Sequence[Path]) -> int:
         wrong += bool(found)
         for line in found:
             print(f"{path}: {line}")
-    print(f"{len(files)} files checked against {schemas.file_name(name)}: {wrong} wrong")
+    print(f"{count(len(files), 'file')} checked against {schemas.file_name(name)}: {wrong} wrong")
     return int(wrong > 0)
 
 

@@ -6,14 +6,14 @@ import itertools
 import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.config.load import CORE, Loaded, Table, load, read_table
+from pytest_a2a_bench.config.load import CORE, Loaded, Table, read_table
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.secret import KNOWN, in_environment
@@ -71,13 +71,12 @@ def load_settings(
     given = {name: getattr(namespace, f"{dest}{name}") for name in names}
     config = getattr(namespace, f"{dest}config")
     named = config or (environ.get("A2A_CONFIG") if own_table else None)
-    loaded = load(
+    loaded = registry.load_settings(
         options={name: value for name, value in given.items() if value is not None},
         assignments=getattr(namespace, f"{dest}set") or (),
         environ=environ,
         table=read_table(Path.cwd(), Path(named) if named else None) if named or own_table else Table(),
         directory=Path.cwd(),
-        known=registry.every_setting(),
         prefix=prefix,
     )
     # No output of the command shows them.
@@ -92,7 +91,7 @@ def checked(loaded: Loaded) -> Settings:
     :raises ConfigurationError: naming every wrong name and value.
     """
     if loaded.problems:
-        raise ConfigurationError("; ".join(loaded.problems))
+        raise ConfigurationError(*loaded.problems)
     return loaded.settings
 
 
@@ -113,7 +112,7 @@ def for_endpoint(loaded: Loaded, endpoint: str, environ: Mapping[str, str]) -> S
     settings = replace(loaded.settings, endpoint=endpoint, agents={})
     problems = [*loaded.problems, *connection_problems(settings, environ)]
     if problems:
-        raise ConfigurationError("; ".join(problems))
+        raise ConfigurationError(*problems)
     return settings
 
 
@@ -125,14 +124,24 @@ def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] 
     return ClientConfig.from_settings(read_settings(namespace, endpoint, environ), environ)
 
 
-def in_words_of_commands(text: str) -> str:
-    """Return a message that names pytest's options of the agent's group as commands take them: ``--set KEY=VALUE``."""
-    text = text.replace("--a2a-set ", "--set ").replace("--a2a-config", "--config")
-    keys = "|".join(itertools.takewhile(lambda key: key != "suite", (one.key for one in CORE.values())))
+def in_words_of(command: Collection[str], text: str) -> str:
+    """Return a message that names pytest's options as a command has them: as its own, or by ``--set KEY=VALUE``.
+
+    :param command: the command's options, such as ``--scenarios``.
+    """
+    prefix = "--agent-a2a-" if "--agent-a2a-set" in command else "--"
+    text = text.replace("--a2a-set ", f"{prefix}set ").replace("--a2a-config", f"{prefix}config")
+    own = {key: option for key in _KEYS if (option := f"{prefix}{key.removeprefix('conformance-')}") in command}
+    text = re.sub(r"--a2a-([\w-]+)", lambda match: own.get(match[1], match[0]), text)
+    # All commands read the settings of the agent's group, the first.
+    keys = "|".join(itertools.takewhile(lambda key: key != "suite", _KEYS))
     # After a blank only a placeholder or a kind of value is one: other words go on with the sentence.
     value = r"(?:=([^\s,;()]+)| ([A-Z][A-Z|:/.]*\b|(?:llm|a2a|builtin):\w+))"
-    text = re.sub(rf"--a2a-({keys}){value}", lambda match: f"--set {match[1]}={match[2] or match[3]}", text)
+    text = re.sub(rf"--a2a-({keys}){value}", lambda match: f"{prefix}set {match[1]}={match[2] or match[3]}", text)
     return re.sub(rf"--a2a-({keys})(?![-\w])", r"\1", text)
+
+
+_KEYS = tuple(setting.key for setting in CORE.values())
 
 
 def moved_places(loaded: Loaded, stored: Mapping[str, Any]) -> dict[str, Any]:

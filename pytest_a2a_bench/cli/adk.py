@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions
 from pytest_a2a_bench.cli.assess import check_address, check_port
 from pytest_a2a_bench.errors import MissingExtraError, raise_errors
+from pytest_a2a_bench.tracing import without_sdk_spans
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -67,8 +68,7 @@ def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
 
 def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
     raise_errors(lambda: check_port(namespace.port), lambda: check_address(namespace))
-    # The SDK would open spans of its own for each call, and close those of streams in another context.
-    os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
+    without_sdk_spans()
     options = AdkOptions.from_environment({**os.environ, **given})
     from pytest_a2a_bench.adk.agent import make_evaluator  # these import an extra
     from pytest_a2a_bench.adk.runs import Runs

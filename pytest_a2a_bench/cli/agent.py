@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from pytest_a2a_bench.agents.launcher import require_server
 from pytest_a2a_bench.agents.options import AgentOptions, add_arguments, from_namespace
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import TAGGED_AGENTS
+from pytest_a2a_bench.tracing import without_sdk_spans
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.server import Served
@@ -25,6 +27,9 @@ def run(namespace: Namespace) -> int:
     """Serve the agent."""
     options = from_namespace(namespace)
     require_server("the built-in agents")
+    without_sdk_spans()
+    # The SDK logs each request that it refuses, some with a traceback; the caller is answered.
+    logging.getLogger("a2a").setLevel(logging.CRITICAL)
     from pytest_a2a_bench.agents.server import serve  # what it imports is an extra
 
     def announce(served: Served) -> None:

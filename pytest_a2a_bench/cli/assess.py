@@ -27,7 +27,7 @@ from pytest_a2a_bench.config.settings import SWITCHES, TAGGED_AGENTS
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.results.store import save
 from pytest_a2a_bench.secret import Secret, dump_json
-from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
+from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted, without_sdk_spans
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.assessor.server import Served
@@ -193,8 +193,7 @@ def _serve(namespace: Namespace) -> int:
         lambda: _editions(namespace),
         lambda: _agent_tokens(namespace),
     )
-    # The SDK would open spans of its own for each call, and close those of streams in another context.
-    os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
+    without_sdk_spans()
     from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
     from pytest_a2a_bench.assessor.monitoring import log_as_json
     from pytest_a2a_bench.assessor.server import ServerOptions, serve
@@ -285,7 +284,7 @@ def _editions(namespace: Namespace) -> dict[str, str]:
         except ValueError as error:
             wrong.append(f"--allow-edition {text}: {error}")
     if wrong:
-        raise ConfigurationError("; ".join(wrong))
+        raise ConfigurationError(*wrong)
     return found
 
 
@@ -307,7 +306,7 @@ def _agent_tokens(namespace: Namespace) -> dict[str, str]:
         else:
             found[name] = origin
     if wrong:
-        raise ConfigurationError("; ".join(wrong))
+        raise ConfigurationError(*wrong)
     return found
 
 
@@ -318,7 +317,7 @@ def _check_numbers(namespace: Namespace) -> None:
         if value is not None and not (math.isfinite(value) and value > 0):
             wrong.append(f"--{name} is {value:g}; give a number above 0")
     if wrong:
-        raise ConfigurationError("; ".join(wrong))
+        raise ConfigurationError(*wrong)
 
 
 def check_port(port: int | None) -> None:
@@ -381,7 +380,9 @@ def _run_once(namespace: Namespace) -> int:
         raise
     _show(outcome)
     if wanted.assessor.words and not namespace.assessor and not namespace.scenario and outcome.task_id:
-        _say(f"conversations: {namespace.results / outcome.task_id}")
+        kept = namespace.results / outcome.task_id
+        if kept.is_dir():  # a rejected request has none
+            _say(f"conversations: {kept}")
     if namespace.output is not None and outcome.state == "completed":
         identities = {agent.role: agent.identity for agent in wanted.agents if agent.identity}
         save(namespace.output, dump_json(make_file(identities, outcome.data)))
@@ -424,7 +425,7 @@ def _wanted(namespace: Namespace) -> Wanted:
     if namespace.start_timeout is not None and not namespace.start_timeout > 0:
         problems.append(f"--start-timeout {namespace.start_timeout:g}: give more than 0")
     if problems:
-        raise ConfigurationError("assess: " + "; ".join(problems))
+        raise ConfigurationError(*(f"assess: {problem}" for problem in problems))
     assessor: Party
     agents: tuple[Party, ...]
     if scenario is not None:

@@ -83,12 +83,16 @@ def run(namespace: Namespace) -> int:
 
 
 def _show_settings(namespace: Namespace) -> int:
-    """Print each setting that is not a default, its value and its source."""
+    """Print each setting that is not a default, its value (or why it is wrong) and its source."""
     loaded = _settings.load_settings(namespace)
     rows = []
     for setting, value, source in not_default(loaded, registry.every_setting()):
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        rows.append({"setting": setting.key, "value": redact_url(text, query=False), "source": source.name})
+        wrong = next(
+            (one.removeprefix(start) for one in loaded.problems if one.startswith(start := f"{source.name}: ")), ""
+        )
+        shown = f"wrong: {wrong}" if wrong else redact_url(text, query=False)
+        rows.append({"setting": setting.key, "value": shown, "source": source.name})
     if namespace.json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
@@ -154,7 +158,7 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
             shown = redact_url(namespace.endpoint, query=False)
             yield "protocol", f"not judged here: a2a-bench check {shown} does it, in seconds"
     except A2ABenchError as error:
-        yield TROUBLE, one_line(str(error), 1_000)
+        yield TROUBLE, one_line(_settings.in_words_of(namespace.options, str(error)), 1_000)
 
 
 def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
@@ -164,11 +168,11 @@ def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     try:
         config = _settings.read_config(namespace, endpoint, environ)
     except ConfigurationError as error:
-        yield "connection", str(error)
+        yield "connection", _settings.in_words_of(namespace.options, str(error))
         return
     network = config.network
     usual = "this machine's" if network.system else network.ca_file or network.ca_dir or "httpx's own"
-    own = f" and {network.roots.count('BEGIN')} of --a2a-ca" if network.roots else ""
+    own = f" and {network.roots.count('BEGIN')} of the setting ca" if network.roots else ""
     yield "authorities", f"{usual}{own}" if network.verify else "NONE: any certificate is accepted"
     yield "certificate", "one is shown" if network.chain else "none is shown"
     proxy = network.proxy_for(endpoint)

@@ -49,7 +49,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "directory", nargs="?", metavar="DIR", help="results directory (the configured one); schema: the file's NAME"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="file to write; metrics: - is standard output")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="file to write (html: report.html); - for metrics on stdout"
+    )
     parser.add_argument("--domain", metavar="NAME", help="the domain, of several, for a format with one")
     parser.add_argument("--agent", metavar="NAME", help="the agent, of several, for a format with one")
     parser.add_argument(
@@ -114,8 +116,10 @@ def _is_wanted(key: TrialKey, namespace: Namespace) -> bool:
 def _contradictions(namespace: Namespace) -> Iterator[str]:
     if namespace.output is None:
         yield "name the file to write: -o FILE"
-    if (namespace.format == LEADERBOARD) != (namespace.id is not None):
-        yield f"--id is how a leaderboard knows the agent; give it with {LEADERBOARD} only"
+    if namespace.format == LEADERBOARD and namespace.id is None:
+        yield "a leaderboard knows an agent by an id: add --id ID"
+    if namespace.format != LEADERBOARD and namespace.id is not None:
+        yield f"--id is for {LEADERBOARD}; leave it out"
     if namespace.format != METRICS and (namespace.jsonl or namespace.output == _STANDARD_OUTPUT):
         yield f"--jsonl and -o {_STANDARD_OUTPUT} are for {METRICS}"
     if namespace.follow and not namespace.jsonl:

@@ -73,6 +73,10 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Judge the trials, write a baseline, or evaluate conversations again."""
     directories: list[Path] = namespace.directories or [configured_results(namespace)]
+    if (other := "--write-baseline" * (namespace.write_baseline is not None) or "--rescore" * namespace.rescore) and (
+        gates := [f"--{name.replace('_', '-')}" for name in NAMES if getattr(namespace, name) is not None]
+    ):
+        raise ConfigurationError(f"{other} judges nothing; leave out {', '.join(gates)}, or run the gate after it")
     if namespace.write_baseline is not None:
         return _write_baseline.run(namespace, directories)
     for name in ("force", "agent", "allow_incomplete"):
@@ -97,7 +101,7 @@ def _judge(namespace: Namespace, directory: Path) -> int:
     results = [*found.results, *(_absent(key, found.manifest.categories) for key in found.absent)]
     problems = [*read.problems, *_unknown(settings, results)]
     if problems:
-        raise ConfigurationError("; ".join(problems))
+        raise ConfigurationError(*problems)
     trials = _trials(found, results, settings, read)
     verdict_found = judge_run(trials, thresholds_of(settings), settings, read.baseline)
     _print(verdict_found, trials, directory)

@@ -73,7 +73,7 @@ def run(namespace: Namespace) -> int:
             with served(wish.endpoint) as url:
                 turn = _meet(namespace, wish, url)
         except A2ABenchError as error:
-            print(f"{'not met':<12}{one_line(str(error), 1_000)}")
+            print(f"{'not met':<12}{one_line(_settings.in_words_of(namespace.options, str(error)), 1_000)}")
             print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
             return 1
     print()
@@ -200,9 +200,10 @@ def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
 def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     """Judge the protocol, and hold some conversations, as the commands that are shown would."""
     given = [f"{key}={value}" for key, value in wish.given.items()]
-    judged = _output("pytest_a2a_bench.cli", "check", url, "--level", "MUST", *(f"--set={one}" for one in given))
-    last = next((line for line in reversed(judged) if line.strip()), "no answer")
-    print(f"{'protocol':<12}{last} (a2a-bench check {wish.endpoint} says more)", flush=True)
+    judged = _output("pytest_a2a_bench.cli", "check", url, *(f"--set={one}" for one in given))
+    for line in [line for line in judged if line.startswith("A2A ")] or judged[-1:] or ["no answer"]:
+        print(f"{'protocol':<12}{line}", flush=True)
+    print(f"{'':<12}more: a2a-bench check {wish.endpoint}", flush=True)
     if not isinstance(wish, _starter.TasksWish):
         return
     label = f"{wish.suite.node_prefix}{wish.domain}"

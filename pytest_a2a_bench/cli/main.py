@@ -17,7 +17,7 @@ from typing import NoReturn, Protocol, cast
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.cli import _outlet
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.secret import KNOWN, in_environment, in_url
 
@@ -96,9 +96,10 @@ def _run(argv: Sequence[str]) -> int:
         namespace = parser.parse_args(argv)
         return int(namespace.run(namespace))
     except A2ABenchError as error:
-        from pytest_a2a_bench.cli._settings import in_words_of_commands  # imports every setting
+        from pytest_a2a_bench.cli._settings import in_words_of  # imports every setting
 
-        print(f"a2a-bench: {in_words_of_commands(' '.join(str(error).split()))}", file=sys.stderr)
+        for line in error.args if isinstance(error, ConfigurationError) else [str(error)]:
+            print(f"a2a-bench: {in_words_of(parser.options, ' '.join(str(line).split()))}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -167,7 +168,7 @@ class OneLineParser(ArgumentParser):
         return ""
 
 
-def make_parser(chosen: str | None = None) -> ArgumentParser:
+def make_parser(chosen: str | None = None) -> OneLineParser:
     """Return the parser with every subcommand.
 
     :param chosen: the one whose arguments are declared too. The others stay names with a line of help: their modules
@@ -198,13 +199,14 @@ def make_parser(chosen: str | None = None) -> ArgumentParser:
             # What a command does not know is reported by this parser.
             parser.command = f" {name}"
             parser.options = tuple(option for action in subparser._actions for option in action.option_strings)
-            subparser.set_defaults(run=command.run)
+            subparser.set_defaults(run=command.run, options=parser.options)
     return parser
 
 
 def _operand(action: Action) -> str:
     name = action.metavar or action.dest
     name = name if isinstance(name, str) else " ".join(name)
+    name += " ..." if action.nargs in ("*", "+") else ""
     return f"[{name}]" if action.nargs in ("?", "*") else name
 
 

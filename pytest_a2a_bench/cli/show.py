@@ -18,12 +18,14 @@ from pytest_a2a_bench.cli._results import configured_results, results_directory
 from pytest_a2a_bench.cli.controller import port
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.nearest import nearest
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.trial_text import conversation, rerun_command
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store, load_trial
 
 _LISTED = 20
+_NEAREST = 5
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -99,13 +101,19 @@ def _find(what: str, directory: Path, asked: manifest.Manifest) -> TrialResult:
     parsed = [TrialKey.parse(key) for key in keys]
     if len({(key.task_key, key.label, key.agent) for key in parsed}) == 1:
         return _one_of(parsed, directory)
-    some = ", ".join(one_line(key, 120) for key in (keys or asked.keys)[:_LISTED])
-    more = max(0, len(keys or asked.keys) - _LISTED)
-    found = f"{len(keys)} trials are" if keys else "no trial is"
+    some = keys[:_LISTED] or _near(what, asked.keys)
+    more = len(keys) - len(some) if keys else 0
     raise ConfigurationError(
-        f"{found} called {one_line(what, 200)!r} in {directory}; name one of: {some}"
-        + (f" and {more} more" if more else "")
+        f"{f'{len(keys)} trials are' if keys else 'no trial is'} called {one_line(what, 200)!r} in {directory}; "
+        f"name one, such as {', '.join(one_line(key, 120) for key in some)}" + (f" (and {more} more)" if more else "")
     )
+
+
+def _near(what: str, keys: Sequence[str]) -> list[str]:
+    """Return the tasks whose names, with or without their suite and domain, are most like what was asked for."""
+    tasks = dict.fromkeys(key.partition("#")[0] for key in keys)
+    names = {name: task for task in tasks for name in (task, task.partition("/")[2], task.rpartition("/")[2])}
+    return list(dict.fromkeys(names[name] for name in nearest(what, names, _NEAREST))) or list(tasks)[:_NEAREST]
 
 
 def _one_of(keys: Sequence[TrialKey], directory: Path) -> TrialResult:

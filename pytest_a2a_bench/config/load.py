@@ -13,7 +13,7 @@ from pytest_a2a_bench.config.setting import Setting, settings_of
 from pytest_a2a_bench.config.settings import AUTH_ENV, Settings, with_endpoint
 from pytest_a2a_bench.config.values import AutoTrials
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.nearest import did_you_mean, nearest
 
 CORE = settings_of(Settings)
 """The settings that do not belong to a benchmark, by name."""
@@ -121,11 +121,12 @@ def load(
     for name, setting in known.items():
         if environ.get(setting.variable):  # an empty variable counts as unset
             found[name] = environ[setting.variable], Source("env", setting.variable, directory)
+    problems += misspelt(environ, known)
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         source = Source("cli", f"{prefix}set {key}", directory)
-        if not equals:
-            problems.append(f"{prefix}set {key}: expected KEY=VALUE, such as {prefix}set max-steps=50")
+        if not equals or not key.strip():
+            problems.append(f"{prefix}set {key or assignment}: expected KEY=VALUE, such as {prefix}set max-steps=50")
         else:
             _put(found, problems, known, key, value, source)
     for name, value in options.items():
@@ -138,6 +139,26 @@ def load(
             problems.append(f"{source.name}: {error}")
     sources = {name: source for name, (_, source) in found.items()}
     return Loaded(_settings(values, sources, known), sources, tuple(problems))
+
+
+def misspelt(environ: Mapping[str, str], known: Mapping[str, Setting]) -> list[str]:
+    """Return a line for each variable whose name is nearly that of a setting; all other names are somebody else's."""
+    valid = [setting.variable for setting in known.values()]
+    # Other names that settings have as their defaults, such as A2A_OAUTH_CLIENT_ID.
+    taken = {*valid, AUTH_ENV, "A2A_CONFIG", *(str(setting.default) for setting in known.values())}
+    found = []
+    for name in environ:
+        if name.startswith("A2A_") and name not in taken and environ[name]:
+            near = nearest(name.removeprefix("A2A_"), [one.removeprefix("A2A_") for one in valid], 1, _LIKENESS)
+            if near and abs(len(near[0]) + len("A2A_") - len(name)) <= _LENGTHS:
+                found.append(f"{name}: there is no such setting; did you mean 'A2A_{near[0]}'?")
+    return found
+
+
+_LIKENESS = 0.8
+"""Least likeness (difflib's ratio) of a misspelt variable to the right one; two letters of six may be exchanged."""
+_LENGTHS = 2
+"""Most letters that a misspelt variable has more or less; ``A2A_ADK_CONCURRENCY`` is another program's own name."""
 
 
 def _put(

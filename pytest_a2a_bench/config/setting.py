@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,12 +119,19 @@ class Setting:
 
         :raises ValueError: if it is wrong, with one line that says which value is valid.
         """
-        if self.has_reader and not isinstance(value, str):
+        if (self.has_reader or self.words) and not isinstance(value, str):
             value = _as_text(value)
+        elif isinstance(value, bool) and not isinstance(self.default, bool):
+            raise ValueError(f"{_shown(value)} is not {_valid(self.annotation)}")  # to Python true is 1
         try:
             return _adapter(self.annotation).validate_python(value)
         except ValidationError as error:
-            raise ValueError("; ".join(dict.fromkeys(map(_message, error.errors())))) from None
+            raise ValueError("; ".join(dict.fromkeys(self._message(one) for one in error.errors()))) from None
+
+    def _message(self, error: Any) -> str:
+        """Return the text of a reader's ``ValueError``, or which values are valid."""
+        raised = error.get("ctx", {}).get("error")
+        return str(raised) if raised is not None else f"{_shown(error['input'])} is not {_valid(self.annotation)}"
 
 
 @functools.cache
@@ -131,13 +139,31 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
     return TypeAdapter(annotation)
 
 
-def _message(error: Any) -> str:
-    """Return pydantic's message, or the text of a reader's ``ValueError``."""
-    raised = error.get("ctx", {}).get("error")
-    if raised is not None:
-        return str(raised)
-    message = error["msg"]
-    return f"{error['input']!r}: {message[:1].lower()}{message[1:]}"
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "on or off",
+    "string": "text",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+@functools.cache
+def _valid(annotation: Any) -> str:
+    """Return which values a type with constraints accepts, such as ``a whole number of at least 1``."""
+    schema = _adapter(annotation).json_schema()
+    schema = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), schema)
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    bounds = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "up to", "exclusiveMaximum": "below"}
+    limits = " and ".join(f"{words} {schema[name]:g}" for name, words in bounds.items() if name in schema)
+    return f"{_KINDS[schema['type']]} {limits}".rstrip()
+
+
+def _shown(value: Any) -> str:
+    """Return a value as the command line or a TOML file has it."""
+    return repr(value) if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _as_text(value: Any) -> Any:

@@ -19,6 +19,7 @@ from pytest_a2a_bench.config.values import BUILTIN_AGENTS as BUILTIN_AGENTS
 from pytest_a2a_bench.config.values import BUILTIN_PREFIX as BUILTIN_PREFIX
 from pytest_a2a_bench.config.values import MODEL_PREFIX
 from pytest_a2a_bench.config.values import TAGGED_AGENTS as TAGGED_AGENTS
+from pytest_a2a_bench.config.values import TAGGED_SKILL as TAGGED_SKILL
 from pytest_a2a_bench.config.values import without_query as without_query
 from pytest_a2a_bench.own_models import read_model
 from pytest_a2a_bench.secret import KnownSecret, SecretUrl, in_url

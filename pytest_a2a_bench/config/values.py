@@ -28,6 +28,8 @@ SCRIPTED = "scripted"
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "echo")
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that play the gold, and so need the task's name in message metadata."""
+TAGGED_SKILL = "reference-solutions"
+"""The skill by which their cards say so."""
 BREAKER = 3
 """Consecutive infrastructure errors after which a run stops, unless a number is set."""
 

@@ -302,7 +302,7 @@ class Compliance:
         levels = ", ".join(f"{level} {kept}/{checked}" for level, (kept, checked) in self.kept.items() if checked)
         counted = (
             (self.judged, "requirements judged"),
-            (self.wider, "need --profile full to be judged wholly"),
+            (self.wider, "need --a2a-conformance-profile full to be judged wholly"),
             (self.explained, "explained"),
             (self.waived, "waived"),
             (self.skipped, "skipped"),
@@ -346,8 +346,8 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
         for level in ("MUST", "SHOULD", "MAY")
     }
     broken = [row for row in checked if row.level == "MUST" and row.status != "passed"]
-    # A waived MUST is not kept; the waiver only keeps the run from failing.
-    if any(row.status in ("failed", "waived") for row in broken):
+    # A waived MUST is not kept; the waiver only keeps the run from failing. A SHOULD fails where the run is strict.
+    if any(row.status == "waived" for row in broken) or any(row.status == "failed" for row in checked):
         verdict = "not conformant"
     elif not kept["MUST"][1] or all(row.status == "error" for row in checked):
         verdict = "not judged"

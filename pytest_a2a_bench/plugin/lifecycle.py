@@ -23,6 +23,7 @@ import pytest
 
 from pytest_a2a_bench import env_file, extensions
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.load import misspelt
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
 from pytest_a2a_bench.plugin import options, shim
 from pytest_a2a_bench.plugin.collect import items, selection
@@ -93,7 +94,7 @@ def _start(config: pytest.Config) -> BenchRun:
     try:
         resolution = resolve.resolve(config, os.environ)
     except ConfigurationError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise pytest.UsageError(*error.args) from error
     settings = resolution.settings
     results, resolution = _results(config, resolution)
     end = time.time() + settings.run_timeout if settings.run_timeout else None
@@ -103,8 +104,11 @@ def _start(config: pytest.Config) -> BenchRun:
     if takes_part:
         explanation.conceal(config, run)
         resolve.read_files(run, config.invocation_params.dir)
+    if not plan.asked:  # whether something uses the agent is not known yet, nor whose variables these are
+        for problem in misspelt(os.environ, registry.every_setting()):
+            config.issue_config_time_warning(pytest.PytestConfigWarning(problem), stacklevel=2)
     if plan.asked and run.plan.problems:
-        raise pytest.UsageError(resolve.usage_text(run.plan.problems))
+        state.raise_usage_error(*run.plan.problems)
     if takes_part:
         _take_part(config, run)
     else:
@@ -148,7 +152,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(env_file.lend(run.services.variables, os.environ))
     if wrong := (*resolve.root_directory_problems(config), *_removed_assertions(config)):
-        raise pytest.UsageError(resolve.usage_text(wrong))
+        state.raise_usage_error(*wrong)
     named = selection.is_named(config, run.settings)
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
     if chosen.candidates:

@@ -118,7 +118,7 @@ def _find_each(run: BenchRun) -> None:
         except A2ABenchError as error:
             wrong.append(f"{name}: {error}")
     if wrong:
-        raise ConfigurationError("; ".join(wrong))
+        raise ConfigurationError(*wrong)
     run.decide(endpoint=next(iter(run.plan.agents.values())))
 
 

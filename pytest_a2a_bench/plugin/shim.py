@@ -47,8 +47,6 @@ CONFORMANCE_MODULES = (
 )
 """The modules that judge the agent's protocol; they have requirements where a benchmark has tasks."""
 
-CONFORMANCE_NAMES = (CONFORMANCE, *(module.domain for module in CONFORMANCE_MODULES))
-
 
 def all_modules() -> Iterator[SuiteModuleSpec]:
     """Yield every built-in module."""

@@ -167,7 +167,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
             f"trials ({', '.join(sorted(others))})"
         )
     if any(r.provenance.get("tagged") for r in results):
-        yield "the agent was told the name of each task (--a2a-set tag-trials=on)"
+        yield "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)"
     if results and not any(r.status == "evaluated" for r in results):
         yield NOTHING_MEASURED + _skipped(results)
 

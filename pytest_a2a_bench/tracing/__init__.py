@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import re
 from collections.abc import Mapping
 from typing import Literal
@@ -133,6 +134,13 @@ def is_wanted(otel: str, environ: Mapping[str, str]) -> bool:
     if otel == "auto":
         return is_configured(environ) and is_installed()
     return otel == "on"
+
+
+def without_sdk_spans() -> None:
+    """Keep the A2A SDK, before it is imported, from opening spans of its own: those of streams it closes in another
+    context, with a traceback each.
+    """
+    os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
 
 
 # --- names and attributes of spans: OpenTelemetry's conventions for generative AI ---

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.cli._settings import in_words_of
+from pytest_a2a_bench.cli.main import main, make_parser
 
 
 @pytest.fixture
@@ -39,12 +40,40 @@ def test_doctor_shows_each_setting_and_its_source(
 
 
 @pytest.mark.usefixtures("project")
-def test_wrong_names_and_values_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_wrong_name_and_value_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--set", "max-stps=3", "--set", "timeout=soon", "--set", "strict", "--config", "pyproject.toml")
     assert main(["doctor", "--settings", *arguments]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "--set max-stps: there is no such setting; did you mean 'max-steps'?" in line
-    assert "--set timeout: 'soon': input should be a valid number" in line
-    assert "--set strict: expected KEY=VALUE" in line
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [
+        "a2a-bench: --set max-stps: there is no such setting; did you mean 'max-steps'?",
+        "a2a-bench: --set strict: expected KEY=VALUE, such as --set max-steps=50",
+        "a2a-bench: --set timeout: 'soon' is not a number above 0",
+    ]
+    assert "timeout                   wrong: 'soon' is not a number above 0  (--set timeout)" in shown.out
     assert main(["doctor", "--settings", "--config", "nowhere.toml"]) == 2
     assert "nowhere.toml: no such file" in capsys.readouterr().err
+
+
+def test_doctor_shows_why_a_value_is_wrong(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pyproject.toml").write_text("[tool.a2a-bench]\nsuite = [1]\n")
+    assert main(["doctor", "--settings", "--json"]) == 2
+    shown = capsys.readouterr()
+    (row,) = json.loads(shown.out)
+    assert row["value"].startswith("wrong: unknown suite '1'; valid are: tau2")
+    assert "pyproject.toml: suite: unknown suite '1'" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "expected"),
+    [
+        ("check", "the file of --a2a-scenarios", "the file of --scenarios"),
+        ("check", "needs more time (--a2a-timeout SECONDS)", "needs more time (--timeout SECONDS)"),
+        ("check", "need --a2a-conformance-profile full", "need --profile full"),
+        ("check", "--a2a-proxy none or --a2a-set verify-ssl=off", "proxy none or --set verify-ssl=off"),
+        ("gate", "--a2a-baseline: not comparable", "--baseline: not comparable"),
+        ("gate", "run them with --a2a-resume", "run them with --a2a-resume"),
+        ("tau2", "raise --a2a-timeout, --a2a-wait SECONDS", "raise --agent-a2a-timeout, --agent-a2a-set wait=SECONDS"),
+    ],
+)
+def test_a_command_names_its_own_options(command: str, text: str, expected: str) -> None:
+    assert in_words_of(make_parser(command).options, text) == expected

@@ -65,6 +65,10 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         (["agent", "oracle", "--auth-env", "NOT_SET_AT_ALL"], "export NOT_SET_AT_ALL=TOKEN first"),
         (["agent", "llm", "--llm-args", "[]"], "llm_args: '[]' is not a JSON object"),
         (["agent", "llm"], "set A2A_AGENT_LLM"),
+        (["gate", "--rescore", "--min-pass", "0.5"], "--rescore judges nothing; leave out --min-pass"),
+        (["gate", "--write-baseline", "b.json", "--max-cost", "1"], "--write-baseline judges nothing; leave out"),
+        (["export", "leaderboard", "-o", "l.json"], "a leaderboard knows an agent by an id: add --id ID"),
+        (["check", "http://127.0.0.1:1", "--id", "SEND-03"], "did you mean 'SEND-003'?"),
     ],
 )
 def test_trouble_is_one_line_and_exit_code_2(
@@ -114,6 +118,12 @@ def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture
 
     assert all(f"{name} {told}" in " ".join(printed.split()) for name, told in COMMANDS.items())
     assert imported_by("--help") == set()
+
+
+def test_the_usage_of_a_command_says_what_may_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["merge", "--help"])
+    assert capsys.readouterr().out.startswith("usage: a2a-bench merge [OPTION ...] DIR ...\n")
 
 
 def test_only_the_chosen_command_is_imported() -> None:

@@ -15,6 +15,7 @@ from one_test import in_one_test
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import GROUPS, Settings, without_query
+from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin import options
 from pytest_a2a_bench.plugin.collect import items
 from pytest_a2a_bench.plugin.run.resolve import Resolution
@@ -123,20 +124,20 @@ def test_good_values(resolved: Resolve, name: str, text: str, value: Any) -> Non
         ("endpoint", "http://", "expected an http(s):// URL"),
         ("endpoint", "http://host:port", "not a URL"),
         ("endpoint", "builtin:orcale", "no built-in agent is called 'orcale'; expected an http(s):// URL or one of"),
-        ("timeout", "soon", "'soon': input should be a valid number"),
-        ("timeout", "0", "'0': input should be greater than 0"),
-        ("timeout", "nan", "'nan': input should be"),
-        ("timeout", "inf", "'inf': input should be"),
-        ("wait", "-1", "'-1': input should be greater than or equal to 0"),
+        ("timeout", "soon", "'soon' is not a number above 0"),
+        ("timeout", "0", "'0' is not a number above 0"),
+        ("timeout", "nan", "'nan' is not a number above 0"),
+        ("timeout", "inf", "'inf' is not a number above 0"),
+        ("wait", "-1", "'-1' is not a number of at least 0"),
         ("trials", "0", "'0' is not a whole number of at least 1"),
         ("trials", "1.5", "'1.5' is not a whole number"),
         ("trials", "²", "is not a whole number"),
-        ("concurrency", "many", "'many': input should be a valid integer"),
+        ("concurrency", "many", "'many' is not a whole number of at least 1"),
         ("protocol", "2.0", "'2.0' is not one of auto, 1.0, 0.3"),
         ("transport", "ws", "'ws' is not one of auto, jsonrpc, rest, grpc"),
         ("split", "dev", "'dev' is not one of base, train, test, full, small"),
         ("dialect", "x", "'x' is not one of auto, tool_call, agentbeats, sierra, data"),
-        ("verify_ssl", "maybe", "'maybe': input should be a valid boolean"),
+        ("verify_ssl", "maybe", "'maybe' is not on or off"),
         ("user_llm_args", "{", "not JSON"),
         ("user_llm_args", "[1]", "'[1]' is not a JSON object"),
         ("results", " ", "the value is empty"),
@@ -168,6 +169,7 @@ def test_all_wrong_values_are_reported_together(resolved: Resolve) -> None:
         "A2A_SEED",
         "pyproject.toml: history",
         "pyproject.toml: timout: there is no such setting",
+        "pyproject.toml: wait: true is not a number of at least 0",
     ]
 
 
@@ -308,3 +310,55 @@ def test_settings_survive_the_way_to_a_worker(resolved: Resolve) -> None:
         {"a2a_suite": ["mock"], "a2a_user_llm_args": '{"a": [1]}', "a2a_endpoint": "builtin:noop"}
     ).settings
     assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+@in_one_test(
+    ("variable", "near"),
+    [
+        ("A2A_ENDPONT", "; did you mean 'A2A_ENDPOINT'?"),
+        ("A2A_TRAILS", "; did you mean 'A2A_TRIALS'?"),
+        ("A2A_MINPASS", "; did you mean 'A2A_MIN_PASS'?"),
+        # Names of other programs, and of ours that are no settings.
+        ("A2A_HOST", None),
+        ("A2A_STREAM", None),
+        ("A2A_ADK_CONCURRENCY", None),
+        ("A2A_AGENT_LLM", None),
+        ("A2A_AUTH_TOKEN_B", None),
+        ("A2A_OAUTH_CLIENT_ID", None),
+        ("ENDPONT", None),
+    ],
+)
+def test_a_variable_that_is_nearly_a_settings_name_is_a_problem(
+    resolved: Resolve, variable: str, near: str | None
+) -> None:
+    expected = (f"{variable}: there is no such setting{near}",) if near is not None else ()
+    assert resolved(environ={variable: "x"}).problems == expected
+
+
+def test_a_file_of_settings_that_cannot_be_read_is_a_problem_of_every_run(resolved: Resolve, tmp_path: Path) -> None:
+    missing = resolved({"a2a_config": "nowhere.toml"})
+    assert (missing.problems, missing.asked) == ((f"{tmp_path / 'nowhere.toml'}: no such file",), True)
+    (tmp_path / "broken.toml").write_text("x = [")
+    broken = resolved(environ={"A2A_CONFIG": "broken.toml"})
+    assert "broken.toml: not a readable TOML file" in broken.problems[0]
+    assert broken.asked
+
+
+def test_true_is_no_number_and_a_number_is_a_word(resolved: Resolve) -> None:
+    found = resolved(table={"max-steps": True, "trials": True, "protocol": 1.0, "streaming": True, "suite": [1]})
+    assert found.problems[:2] == (
+        "pyproject.toml: max-steps: true is not a whole number of at least 1",
+        "pyproject.toml: trials: 'on' is not a whole number of at least 1, and neither auto nor auto:N",
+    )
+    assert found.problems[2].startswith("pyproject.toml: suite: unknown suite '1'; valid are: tau2, ")
+    assert (found.settings.protocol, found.settings.streaming) == ("1.0", "on")
+
+
+def test_an_assignment_without_a_key(resolved: Resolve) -> None:
+    assert resolved({"a2a_set": ["=5"]}).problems == (
+        "--a2a-set =5: expected KEY=VALUE, such as --a2a-set max-steps=50",
+    )
+
+
+def test_the_nearest_of_numbered_names() -> None:
+    assert did_you_mean("SEND-03", ["SEND-013", "SEND-003", "SEND-030"]) == "; did you mean 'SEND-003'?"

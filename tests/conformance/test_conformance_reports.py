@@ -168,7 +168,7 @@ def test_a_profile_says_how_much_needs_a_wider_one() -> None:
     planned.append(Planned(dataclasses.replace(requirement("SEND-016"), profile="full"), "JSONRPC"))
     rows = report(result("passed", "SEND-003"), result("passed", "SEND-005")).rows
     (level,) = compliance(rows, planned, "standard")
-    wanted = "MUST 2/2; 2 requirements judged; 2 need --profile full to be judged wholly"
+    wanted = "MUST 2/2; 2 requirements judged; 2 need --a2a-conformance-profile full to be judged wholly"
     assert level.text == f"fully conformant in what was judged: {wanted}"
     assert compliance(rows, planned[:2], "full")[0].text == "fully conformant: MUST 2/2"
 

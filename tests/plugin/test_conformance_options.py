@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from builtin_server import served
 from faulty_server import start_faulty
 from harness import Bench
 
@@ -141,6 +142,18 @@ def test_a_profile_vouches_for_no_more_than_it_judged(bench: Bench) -> None:
         "--a2a-endpoint", "builtin:echo", "-m", "conformance and not acts", "-k", "a2a/protocol or a2a/card"
     )
     result.stdout.fnmatch_lines(
-        ["A2A 1.0: conformant in what was judged: * judged; * need --profile full to be judged wholly*"]
+        ["A2A 1.0: conformant in what was judged: * judged; * need --a2a-conformance-profile full to be judged wholly*"]
     )
     assert result.ret == 0
+
+
+def test_a_transport_that_the_card_has_not(bench: Bench) -> None:
+    with served("noop?transport=jsonrpc&protocol=1.0") as agent:
+        result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "--a2a-transport", "grpc")
+    result.stdout.fnmatch_lines(["a2a: --a2a-protocol=auto --a2a-transport=grpc: the card declares 1.0 JSONRPC only"])
+
+
+def test_a_recommendation_that_fails_alone_is_judged(bench: Bench, noop_url: str) -> None:
+    result = bench("--a2a-endpoint", noop_url, "a2a/card::test_card[CARD-013]", "--a2a-strict")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["A2A 1.0: not conformant: SHOULD 0/1; *"])

@@ -156,3 +156,45 @@ def test_a_word_that_no_test_has_names_the_near_one(suite: Bench) -> None:
     result = suite("-k", "front and ok")
     assert counts(result) == {"passed": 1}
     assert "-k:" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("source", ["env", "table"])
+def test_why_an_expression_chose_nothing_of_a_configured_agent(
+    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    pytester.makepyfile(test_own="def test_own(): pass")
+    where = {"env": "A2A_ENDPOINT", "table": "[[]tool.a2a-bench[]]"}[source]
+    if source == "env":
+        monkeypatch.setenv("A2A_ENDPOINT", "builtin:noop")
+    else:
+        pytester.makepyprojecttoml('[tool.a2a-bench]\nendpoint = "builtin:noop"\n')
+    line = f"a2a: the agent of {where} is for your own tests; to choose from the built-in suites, too, add --a2a-*"
+    result = bench("-k", "arline")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines([f"{line}; did you mean 'airline'[?]"])
+    assert bench("-m", "conformance").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    own = bench("-k", "own")
+    assert own.ret == 0
+    assert "is for your own tests" not in own.stdout.str()
+
+
+def test_a_gate_without_an_agent_says_that_it_judged_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(test_own="def test_own(): pass")
+    result = bench("--a2a-min-pass", "0.5")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["a2a: --a2a-min-pass: no trial ran, so nothing was judged; add --a2a-endpoint URL *"])
+
+
+def test_a_marker_that_there_is_not(bench: Bench, noop_url: str) -> None:
+    result = bench("--a2a-endpoint", noop_url, "-m", "conformanse", "--co")
+    result.stdout.fnmatch_lines(["a2a: -m: there is no marker 'conformanse'; did you mean 'conformance'[?]"])
+
+
+def test_a_misspelt_variable_is_a_warning_of_a_run_without_us(
+    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(test_own="def test_own(): pass")
+    monkeypatch.setenv("A2A_ENDPONT", "builtin:noop")
+    result = bench()
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*PytestConfigWarning: A2A_ENDPONT: there is no such setting; did you mean *"])

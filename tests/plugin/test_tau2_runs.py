@@ -14,7 +14,10 @@ def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
     assert counts["passed"] >= 8
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["*a2a benchmark summary*", "the agent was told the name of each task (--a2a-set tag-trials=on)"]
+        [
+            "*a2a benchmark summary*",
+            "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)",
+        ]
     )
     case = junit_cases(pytester.path / "j.xml")["test_mock[create_task_1-t0]"]
     assert case.attrib["classname"] == "a2a.mock"

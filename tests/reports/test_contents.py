@@ -34,7 +34,7 @@ def test_everything_that_is_changed_is_told() -> None:
     assert list(summary.caveats(trials)) == [
         "replayed from cassettes, the agent was not asked (--a2a-replay): 1 of 2 trials",
         "reused, not run again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
-        "the agent was told the name of each task (--a2a-set tag-trials=on)",
+        "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)",
     ]
 
 

@@ -149,3 +149,10 @@ def test_a_trial_of_an_earlier_run_than_the_last_one_says_so(run: Path, capsys: 
     page = (run / "report.html").read_text()
     # Before the numbers, and not folded away.
     assert page.index("The last run here, killed, has finished none of its") < page.index("Trials passed")
+
+
+def test_a_name_that_no_trial_has(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = show(capsys, "evn/12", "--results", str(run))
+    assert code == 2
+    assert "no trial is called 'evn/12'" in text
+    assert "name one, such as made/even/12, made/even/2" in text

@@ -27,7 +27,7 @@ Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply]]
 
 BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
-MORE_TIME = "an agent that is slower needs more time: --timeout (a2a-bench check), --a2a-timeout (pytest)"
+MORE_TIME = "an agent that is slower needs more time (--a2a-timeout SECONDS)"
 PROBE_SECONDS = 5.0
 # Together a second: longer than the hiccup of a busy server, shorter than anybody notices once in a run.
 PAUSES = (0.0, 0.2, 0.8)

@@ -18,7 +18,6 @@ from pytest_a2a_bench.config.shards import read as read_shard
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.resolve import usage_text
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below, judge_protocol
 from pytest_a2a_bench.results import manifest
@@ -48,8 +47,7 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
     if not problems and run.collected.used and run.plan.endpoint_problem and not session.config.option.collectonly:
         problems = [run.plan.endpoint_problem]
     if problems:
-        # All of them in one text, because a usage error ends the session.
-        state.refuse(session, run, "\n".join(problems))
+        state.refuse(session, run, problems)
         return
     if run.collected.used or run.settings.shard:
         divide(session, run)
@@ -143,8 +141,7 @@ def _preconditions(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     # Judged by the part that runs here: a shard must be able to prove its own floor.
-    if wrong := tuple(floor_problems(trials, run, part_of(trials, run))):
-        yield usage_text(wrong)
+    yield from floor_problems(trials, run, part_of(trials, run))
 
 
 def _no_endpoint(users: list[pytest.Item]) -> str:

@@ -126,14 +126,28 @@ def is_named(config: pytest.Config, settings: Settings) -> bool:
 
 
 def note_unknown_words(config: pytest.Config, run: BenchRun) -> None:
-    """Note words of ``-k`` that no collected item has in its name, where one that is near has them."""
-    words = re.findall(r"[^\s()]+", config.getoption("keyword") or "")
+    """Note words of ``-k`` that no collected item has in its name, and words of ``-m`` that are no marker, where a
+    near one exists.
+    """
     names = {name.lower() for name in run.collected.names}
-    for word in dict.fromkeys(words):
-        if word in ("and", "or", "not") or not names or any(word.lower() in name for name in names):
-            continue
-        if near := did_you_mean(word, run.collected.names):
-            run.collected.notes.append(f"-k: no test has {word!r} in its name{near}")
+    for word in words_of(config, "keyword"):
+        if names and not any(word.lower() in name for name in names):
+            if near := did_you_mean(word, run.collected.names):
+                run.collected.notes.append(f"-k: no test has {word!r} in its name{near}")
+    markers = {re.split(r"[:(\s]", line)[0] for line in config.getini("markers")}
+    for word in words_of(config, "markexpr"):
+        if word not in markers and (near := did_you_mean(word, markers)):
+            run.collected.notes.append(f"-m: there is no marker {word!r}{near}")
+
+
+def words_of(config: pytest.Config, *options: str) -> list[str]:
+    """Return the words of ``-k`` and ``-m``, each once, without operators and the arguments of markers.
+
+    :param options: which of ``keyword`` and ``markexpr``; both where none is given.
+    """
+    text = " ".join(config.getoption(option) or "" for option in options or ("keyword", "markexpr"))
+    words = re.findall(r"[^\s()]+", re.sub(r"\([^()]*=[^()]*\)", "", text))
+    return [word for word in dict.fromkeys(words) if word not in ("and", "or", "not")]
 
 
 # -- adding modules to the session: those that are named, and those that ``-k`` and ``-m`` may choose from --

@@ -131,9 +131,16 @@ def _plan(run: BenchRun, suite: str) -> list[Planned]:
     if suite == "card":
         return [Planned(entry, "card") for entry in subject.card_plan()]
     if suite == "acts" and not subject.problem:
-        return [p for p in acts_of(run).plan(subject.card, subject.endpoint) if _is_spoken(p, run)]
-    # A card that names no interface gives one item, which tells that.
-    return [p for p in subject.plan() if subject.problem or _is_spoken(p, run)]
+        return [
+            p
+            for p in acts_of(run).plan(subject.card, subject.endpoint)
+            if _is_spoken(p.requirement.version, p.binding, run)
+        ]
+    # A card that names no interface gives one item, which says so.
+    if not subject.problem and not any(_is_spoken(v, b, run) for v, b in map(str.split, subject.interfaces)):
+        options = f"--a2a-protocol={run.settings.protocol} --a2a-transport={run.settings.transport}"
+        run.collected.notes.append(f"{options}: the card declares {', '.join(subject.interfaces)} only")
+    return [p for p in subject.plan() if subject.problem or _is_spoken(p.requirement.version, p.binding, run)]
 
 
 def _acts_problem(marker: pytest.Mark | None, run: BenchRun) -> str:
@@ -146,10 +153,10 @@ def _acts_problem(marker: pytest.Mark | None, run: BenchRun) -> str:
     return ""
 
 
-def _is_spoken(planned: Planned, run: BenchRun) -> bool:
-    """Return whether ``--a2a-protocol`` and ``--a2a-transport`` leave a check in."""
-    version, transport = run.settings.protocol, run.settings.transport
-    return version in ("auto", planned.requirement.version) and transport in ("auto", _TRANSPORTS[planned.binding])
+def _is_spoken(version: str, binding: str, run: BenchRun) -> bool:
+    """Return whether ``--a2a-protocol`` and ``--a2a-transport`` leave in the checks of an interface."""
+    wanted = run.settings
+    return wanted.protocol in ("auto", version) and wanted.transport in ("auto", _TRANSPORTS[binding])
 
 
 def _parameter(check: ItemCheck) -> Any:
@@ -307,7 +314,7 @@ class Summary:
         for waiver in removable(self.run.services.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = findings.skip_lines(rows)
-        if skips and self.config.get_verbosity() >= 0:
+        if skips and (self.config.get_verbosity() >= 0 or all(row.status == "skipped" for row in rows)):
             yield "skipped:"
             yield from skips
         if self.run.services.judge is not None:

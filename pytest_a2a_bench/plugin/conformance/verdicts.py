@@ -58,7 +58,7 @@ def check_files(run: BenchRun) -> None:
         lambda: _scenarios(run),
     )
     if wrong:
-        state.raise_usage_error("; ".join(wrong))
+        state.raise_usage_error(*wrong)
 
 
 def subject_of(run: BenchRun) -> Subject:

@@ -15,6 +15,8 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import without_query
+from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.plugin.collect import selection
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 # The user's own parameters come after the trial's, or before it: "[12-t0-fast]".
 _TRIAL_ID = re.compile(r"\[.*-t\d+(?:-.*)?\](?:@[^\]]*)?$", re.DOTALL)
+_GATES = ("min_pass", "min_pass_k", "baseline", "max_drop", "max_cost", "max_latency", "max_infra_errors")
 _TICK = 0.5
 _MANY = 20
 """More misses than these nobody reads one by one."""
@@ -271,18 +274,35 @@ class Reporting:
             return
         if self.reported:
             self._write_summary(terminalreporter)
-        elif self._agent_was_forgotten() and exitstatus != pytest.ExitCode.INTERRUPTED:
-            # What was left out because something is not installed may be what was meant, and has been told.
-            advice = "; name a suite (--a2a-suite airline) or choose from all (-k airline)"
-            say(terminalreporter, f"a2a: no test used the agent{advice if not self.run.collected.notes else ''}")
+        elif exitstatus != pytest.ExitCode.INTERRUPTED and (text := self._why_nothing(exitstatus)):
+            say(terminalreporter, f"a2a: {text}")
         # A skip of somebody else's, before there was a trial: pytest is content with it.
         elif self.run.collected.used and self.total and exitstatus == pytest.ExitCode.OK:
             say(terminalreporter, f"a2a: {summary.NOTHING_MEASURED}", red=True)
 
-    def _agent_was_forgotten(self) -> bool:
-        """Return whether an agent was given on the command line, and neither a suite nor a test that uses it."""
-        named = self.run.plan.selection.ids or self.run.plan.selection.modules
-        return self.run.settings.endpoint_source == "cli" and not named and not self.run.collected.used
+    def _why_nothing(self, exitstatus: int) -> str:
+        """Return why no test used an agent, where the command line looks as if one should have; empty elsewhere."""
+        run, settings = self.run, self.run.settings
+        if run.collected.used or run.plan.selection.ids or run.plan.selection.modules:
+            return ""
+        if settings.endpoint_source == "cli":
+            # What was left out because something is not installed may be what was meant, and has been told.
+            advice = "; name a suite (--a2a-suite airline) or choose from all (-k airline)"
+            return f"no test used the agent{advice if not run.collected.notes else ''}"
+        if settings.endpoint:
+            words = selection.words_of(self.config)
+            known = {*registry.group_names(), *registry.PROTOCOL_NAMES}
+            if words and (exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED or not known.isdisjoint(words)):
+                where = "A2A_ENDPOINT" if settings.endpoint_source == "env" else "[tool.a2a-bench]"
+                near = did_you_mean([word for word in words if word not in known], known)
+                return (
+                    f"the agent of {where} is for your own tests; to choose from the built-in suites, too, add "
+                    f"--a2a-endpoint {run.plan.shown_endpoint} or --a2a-suite NAMES{near}"
+                )
+        elif gates := [name for name in _GATES if self.config.getoption(f"a2a_{name}") is not None]:
+            options = ", ".join(f"--a2a-{name.replace('_', '-')}" for name in gates)
+            return f"{options}: no trial ran, so nothing was judged; add --a2a-endpoint URL and --a2a-suite NAMES"
+        return ""
 
     def _write_summary(self, terminal: Any) -> None:
         results, lost = self.loaded()

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import pytest
 from pytest_a2a_bench import env_file, extensions, own_models
 from pytest_a2a_bench.a2a.config import connection_problems
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.config.load import Loaded, Table, load, read_table
+from pytest_a2a_bench.config.load import Loaded, Table, read_table
 from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
 from pytest_a2a_bench.config.values import split_named
@@ -26,13 +26,10 @@ from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.plugin.shim import CONFORMANCE_NAMES
-from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.terms import BLAMELESS
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import is_installed
 
 # Ways by which xdist reaches other machines.
@@ -57,39 +54,36 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
 
     :param environ: the environment, ``os.environ`` outside tests.
     """
-    table, problems = _table(config, environ)
+    table, unread = _table(config, environ)
     loaded = load_settings(config, environ, table)
-    settings, problems = loaded.settings, [*problems, *loaded.problems]
+    settings, problems = loaded.settings, [*unread, *loaded.problems]
     if settings.replay:
         settings = _recorded_endpoint(settings, loaded.source("replay"), problems)
-    problems += _unknown_names(settings, loaded)
     problems += _contradictions(settings, config)
-    # An endpoint in the environment alone asks for nothing yet; a wrong name in the table does.
-    asked = bool(table.values or config.getoption("a2a_set", None)) or "suite" in loaded.sources
+    # An endpoint in the environment alone asks for nothing yet; a wrong name in the table does, and a missing file.
+    asked = bool(unread or table.values or config.getoption("a2a_set", None)) or "suite" in loaded.sources
     asked = asked or any(source.kind == "cli" for source in loaded.sources.values())
     return Resolution(settings, tuple(problems), asked)
 
 
 def load_settings(config: pytest.Config, environ: Mapping[str, str], table: Table) -> Loaded:
     """Load the settings of a run from pytest's options, the environment and a table."""
-    known = registry.every_setting()
     options = {}
-    for name in known:
+    for name in registry.every_setting():
         given = config.getoption(f"a2a_{name}", None)
         if given is not None:
             options[name] = "\n".join(given) if isinstance(given, list) else str(given)
-    return load(
+    return registry.load_settings(
         options=options,
         assignments=config.getoption("a2a_set", None) or (),
         environ=environ,
         table=table,
         directory=config.invocation_params.dir.absolute(),
-        known=known,
     )
 
 
 def _table(config: pytest.Config, environ: Mapping[str, str]) -> tuple[Table, list[str]]:
-    """Return the table of settings, and a line for each problem with its file."""
+    """Return the table of settings, and a line for a file that cannot be read."""
     given = config.getoption("a2a_config", None) or environ.get("A2A_CONFIG")
     ini = config.getini("a2a_config")
     named = config.invocation_params.dir / given if given else config.rootpath / ini if ini else None
@@ -104,11 +98,6 @@ def results_directory(settings: Settings, config: pytest.Config) -> Path:
     return (config.invocation_params.dir / settings.results).absolute()
 
 
-def usage_text(problems: Iterable[str]) -> str:
-    """Return the text of a usage error about several problems, without secrets and control characters."""
-    return sanitise(KNOWN.hide("; ".join(problems)))
-
-
 def _recorded_endpoint(settings: Settings, source: str, problems: list[str]) -> Settings:
     """Return the settings with the endpoint that the cassettes were recorded from, unless they have one."""
     from pytest_a2a_bench.cassettes import library  # few runs replay
@@ -119,22 +108,6 @@ def _recorded_endpoint(settings: Settings, source: str, problems: list[str]) -> 
         problems.append(f"--a2a-replay: {error}")
         return settings
     return settings if settings.endpoint else with_endpoint(settings, recorded, endpoint_source=source)
-
-
-def _unknown_names(settings: Settings, loaded: Loaded) -> Iterator[str]:
-    """Yield a line for suites and a split that no known benchmark has."""
-    if "suite" in loaded.sources:
-        where, valid = loaded.sources["suite"].name, registry.selectable_names(*CONFORMANCE_NAMES)
-        if unknown := [name for name in settings.suite if name not in valid]:
-            near = did_you_mean(unknown, valid)
-            yield f"{where}: unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}{near}"
-        elif not settings.suite:
-            yield f"{where}: no suite is named; valid are: {', '.join(valid)}"
-    splits = registry.split_names()
-    if settings.split not in splits:
-        where = loaded.sources["split"].name
-        near = did_you_mean(settings.split, splits)
-        yield f"{where}: {settings.split!r} is not one of {', '.join(splits)}{near}"
 
 
 def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:

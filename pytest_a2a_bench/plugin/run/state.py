@@ -306,24 +306,24 @@ def nothing_will_run(config: pytest.Config) -> bool:
     return any(config.getoption(name, False) for name in _NOTHING_RUNS)
 
 
-def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:
+def refuse(session: pytest.Session, run: BenchRun, problems: Sequence[str]) -> None:
     """End a session with a usage error, from whichever process finds it.
 
-    A worker cannot end the session: it hands the text to the controller and runs nothing.
+    A worker cannot end the session: it hands the problems to the controller and runs nothing.
 
     :raises pytest.UsageError: unless this is a worker.
     """
     if run.worker is None:
-        raise_usage_error(text)
+        raise_usage_error(*problems)
     # xdist carries workeroutput to the controller when the worker ends.
     output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-    output[WORKER_INPUT] = {"problem": text}
+    output[WORKER_INPUT] = {"problems": list(problems)}
     session.items[:] = []
 
 
-def raise_usage_error(text: str) -> NoReturn:
-    """Raise pytest's usage error: one line, exit code 4."""
-    raise pytest.UsageError(sanitise(KNOWN.hide(text)))
+def raise_usage_error(*problems: str) -> NoReturn:
+    """Raise pytest's usage error, without secrets and control characters: a line for each problem, exit code 4."""
+    raise pytest.UsageError(*(sanitise(KNOWN.hide(problem)) for problem in problems))
 
 
 # -- the part of a worker, fixed before its first item where conversations run ahead --

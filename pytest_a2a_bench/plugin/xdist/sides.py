@@ -185,8 +185,8 @@ class Controller:
         told = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
         self.run.collected.used = self.run.collected.used or bool(told.get("used"))
         self.run.collected.left_out = max(self.run.collected.left_out, int(told.get("left_out", 0)))
-        if "problem" in told:
-            state.raise_usage_error(told["problem"])
+        if "problems" in told:
+            state.raise_usage_error(*told["problems"])
 
     @pytest.hookimpl(trylast=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
