@@ -7,60 +7,28 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, TypeVar, cast
 
-from pytest_a2a_bench.benchmarks.crmarena import MINI, mini
+from pytest_a2a_bench.benchmarks.crmarena import mini
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, open_published, org_of
+from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, Source, make_source, org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 
+__all__ = ["OpenDomain", "Source", "close_domains", "make_source", "open_domain", "open_org", "open_source"]
 
-class MiniSource:
-    """The mini org, whose tasks and rows are data of this package."""
-
-    def __init__(self, domain: str) -> None:
-        self.domain = domain
-        self.schema = standard_schema()
-
-    def tasks(self) -> tuple[CrmTask, ...]:
-        """Return the tasks."""
-        tasks = mini.read_tasks().tasks
-        return tuple(replace(task, interactive=True) for task in tasks) if self.domain.endswith(INTERACTIVE) else tasks
-
-    def task_ids(self) -> tuple[tuple[str, str], ...]:
-        """Return ids and categories."""
-        return tuple((task.task_id, task.category) for task in self.tasks())
-
-    @property
-    def provenance(self) -> Provenance:
-        """The version of the data."""
-        return Provenance("mini", mini.read_tasks().name)
-
-
-Source = MiniSource | PublishedSource
-"""A domain's tasks, schema and rows; may be asked from several threads at once."""
-
-
-def make_source(domain: str, settings: Settings) -> Source:
-    """Return where a domain's tasks and rows come from. Nothing big is read before it is asked for.
-
-    :raises ConfigurationError: as :func:`~pytest_a2a_bench.benchmarks.crmarena.sources.open_published`.
-    """
-    if domain in MINI:
-        return MiniSource(domain)
-    return open_published(domain, settings)
+T = TypeVar("T")
+DRIFT_SEED = 1
+"""Which fields schema drift renames, and to what."""
 
 
 def open_org(source: Source, *, rot: bool = False) -> LocalOrg:
@@ -78,16 +46,12 @@ def open_org(source: Source, *, rot: bool = False) -> LocalOrg:
     return LocalOrg.from_rows(rows, source.schema, name=tasks.name, today=tasks.today)
 
 
-DRIFT_SEED = 1
-"""Which fields schema drift renames, and to what."""
-
-
 @dataclass(frozen=True)
 class OpenDomain:
     """One domain as the conversations see it.
 
     :param tasks: by id, with golds; in the words of the org's fields as they are called after schema drift.
-    :param org: what answers queries; shared by all conversations of the process.
+    :param org: answers queries; shared by all conversations of the process.
     :param traps: by task and shortcut the wrong answers that shortcuts come to in an org with distractor rows.
     """
 
@@ -113,9 +77,14 @@ class OpenDomain:
 # Reentrant: opening a domain opens its source. Held while an org is built, so that threads wait for it instead of
 # building their own.
 _LOCK = threading.RLock()
-_SOURCES: dict[tuple[object, ...], Source] = {}
-_ORGS: dict[tuple[object, ...], Org] = {}
-_DOMAINS: dict[tuple[object, ...], OpenDomain] = {}
+_OPEN: dict[tuple[object, ...], Any] = {}
+
+
+def _once(key: tuple[object, ...], make: Callable[[], T]) -> T:
+    with _LOCK:
+        if key not in _OPEN:
+            _OPEN[key] = make()
+        return cast("T", _OPEN[key])
 
 
 def open_domain(domain: str, settings: Settings) -> OpenDomain:
@@ -126,18 +95,17 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
     chosen = CrmOptions.of(settings)
     # Interactive domains ask the same org as the others.
     key = (org_of(domain), chosen.data, chosen.org, chosen.drift, chosen.rot)
-    with _LOCK:
-        if (domain, *key) not in _DOMAINS:
-            source = open_source(domain, settings)
-            if key not in _ORGS:
-                _ORGS[key] = _open_org(source, chosen)
-            org, tasks = _ORGS[key], source.tasks()
-            if chosen.drift:
-                tasks = tuple(_reworded(task, source.schema, org.schema) for task in tasks)
-            traps = mini.read_rot().traps if chosen.rot else {}
-            by_id = {task.task_id: task for task in tasks}
-            _DOMAINS[domain, *key] = OpenDomain(domain, by_id, org, source.provenance, traps)
-        return _DOMAINS[domain, *key]
+
+    def make() -> OpenDomain:
+        source = open_source(domain, settings)
+        org = _once(("org", *key), lambda: _open_org(source, chosen))
+        tasks = source.tasks()
+        if chosen.drift:
+            tasks = tuple(_reworded(task, source.schema, org.schema) for task in tasks)
+        traps = mini.read_rot().traps if chosen.rot else {}
+        return OpenDomain(domain, {task.task_id: task for task in tasks}, org, source.provenance, traps)
+
+    return _once((domain, *key), make)
 
 
 def open_source(domain: str, settings: Settings) -> Source:
@@ -146,20 +114,16 @@ def open_source(domain: str, settings: Settings) -> Source:
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
     chosen = CrmOptions.of(settings)
-    key = (domain, chosen.data, chosen.org)
-    with _LOCK:
-        if key not in _SOURCES:
-            _SOURCES[key] = make_source(domain, settings)
-        return _SOURCES[key]
+    return _once(("source", domain, chosen.data, chosen.org), lambda: make_source(domain, settings))
 
 
 def close_domains() -> None:
     """Close everything that is open (for tests; a process that ends does it by itself)."""
     with _LOCK:
-        for org in _ORGS.values():
-            org.close()
-        for cache in (_SOURCES, _ORGS, _DOMAINS):
-            cache.clear()
+        for key, opened in _OPEN.items():
+            if key[0] == "org":
+                opened.close()
+        _OPEN.clear()
 
 
 def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:

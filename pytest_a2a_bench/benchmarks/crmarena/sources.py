@@ -1,4 +1,4 @@
-"""The sources of a published domain's tasks and rows: a directory of the user's, or the Hugging Face hub.
+"""The sources of a domain's tasks and rows: this package (mini), a directory of the user's, or the Hugging Face hub.
 
 Collection asks here for domains and task ids, so nothing that opens an org is imported: :mod:`.domains` does that.
 """
@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, mini
 from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema, read_table, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, DataSpec, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
@@ -60,6 +60,28 @@ class HubTable(NamedTuple):
         return f"{self.dataset} {self.config}/{self.split}"
 
 
+class MiniSource:
+    """The mini org, whose tasks and rows are data of this package."""
+
+    def __init__(self, domain: str) -> None:
+        self.domain = domain
+        self.schema = standard_schema()
+
+    def tasks(self) -> tuple[CrmTask, ...]:
+        """Return the tasks."""
+        interactive = self.domain.endswith(INTERACTIVE)
+        return tuple(dataclasses.replace(task, interactive=interactive) for task in mini.read_tasks().tasks)
+
+    def task_ids(self) -> tuple[tuple[str, str], ...]:
+        """Return ids and categories."""
+        return tuple((task.task_id, task.category) for task in mini.read_tasks().tasks)
+
+    @property
+    def provenance(self) -> Provenance:
+        """The version of the data."""
+        return Provenance("mini", mini.read_tasks().name)
+
+
 class PublishedSource:
     """A published domain's tasks, schema and rows; tasks are read once, by the thread that asks first.
 
@@ -72,7 +94,8 @@ class PublishedSource:
     def __init__(self, domain: str, where: DataSpec, *, needs_rows: bool = True) -> None:
         self.domain = domain
         self._where = where
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._tasks: tuple[CrmTask, ...] | None = None
         root = None if where.hub and where.directory is None else _check_directory(where.directory)
         if root is None and needs_rows:
             raise ConfigurationError(
@@ -97,10 +120,6 @@ class PublishedSource:
     def _files(self, kind: Literal["tasks", "schema"]) -> tuple[Path, ...]:
         return () if self._root is None or self._where.hub else _find_table(self._root, _stems(kind, self.domain))
 
-    @functools.cached_property
-    def _loaded(self) -> tuple[CrmTask, ...]:
-        return read_tasks(*self._table("tasks"), interactive=self.domain.endswith(INTERACTIVE))
-
     def _table(self, kind: Literal["tasks", "schema"]) -> tuple[list[TableRow], str]:
         """Return the rows of a table, and its name for messages."""
         if self._where.hub:
@@ -112,7 +131,9 @@ class PublishedSource:
     def tasks(self) -> tuple[CrmTask, ...]:
         """Return the tasks."""
         with self._lock:
-            return self._loaded
+            if self._tasks is None:
+                self._tasks = read_tasks(*self._table("tasks"), interactive=self.domain.endswith(INTERACTIVE))
+            return self._tasks
 
     def task_ids(self) -> tuple[tuple[str, str], ...]:
         """Return ids and categories."""
@@ -252,11 +273,7 @@ def _schema_of_rows(rows: Path | None) -> OrgSchema:
 
 def blob_id(path: Path) -> str:
     """Return the id that git gives a file of this content."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return blob_of(path.read_bytes())
 
 
 def blob_of(content: bytes) -> str:
@@ -287,16 +304,11 @@ def _load(table: HubTable, revision: str | None) -> list[TableRow]:
         loaded: Any = datasets.load_dataset(table.dataset, table.config, split=table.split, revision=revision)
         return [TableRow(f"{table}[{index}]", dict(row)) for index, row in enumerate(loaded)]
     except Exception as exc:
-        raise ConfigurationError(_explain(table, revision, exc)) from exc
-
-
-def _explain(table: HubTable, revision: str | None, exc: Exception) -> str:
-    at = f" at revision {revision}" if revision else ""
-    return (
-        f"{table}{at} cannot be loaded from the hub: {describe_failure(exc)}; check the network, "
-        "HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass "
-        "--a2a-crm-data DIR"
-    )
+        at = f" at revision {revision}" if revision else ""
+        raise ConfigurationError(
+            f"{table}{at} cannot be loaded from the hub: {describe_failure(exc)}; check the network, HF_ENDPOINT, "
+            "HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass --a2a-crm-data DIR"
+        ) from exc
 
 
 def _resolve(dataset: str, revision: str | None) -> str | None:
@@ -310,44 +322,57 @@ def _resolve(dataset: str, revision: str | None) -> str | None:
     return sha or revision
 
 
-def open_published(domain: str, settings: Settings) -> PublishedSource:
-    """Return where a published domain's tasks and rows come from. Nothing big is read before it is asked for.
+Source = MiniSource | PublishedSource
+"""A domain's tasks, schema and rows; may be asked from several threads at once."""
 
+
+def make_source(domain: str, settings: Settings, *, needs_rows: bool = True) -> Source:
+    """Return where a domain's tasks and rows come from. Nothing big is read before it is asked for.
+
+    :param needs_rows: whether the rows must be there, unless a live org has them.
     :raises ConfigurationError: if there is no such domain, its files are not there, or are not what they should be.
     """
+    if domain in MINI:
+        return MiniSource(domain)
     chosen = CrmOptions.of(settings)
     if domain not in PUBLISHED:
         raise ConfigurationError(f"CRMArena has no domain {domain!r}; there are: {', '.join(DOMAINS)}")
     where = parse_data(chosen.data)
     if where is None:
-        raise ConfigurationError(
-            f"the domain {domain!r} needs CRMArena's data, which is not ours to ship (CC BY-NC 4.0); download it and "
-            "pass --a2a-crm-data DIR, or --a2a-crm-data hub"
+        raise ConfigurationError(f"the domain {domain!r} {why_absent(settings, domain)}")
+    return PublishedSource(domain, where, needs_rows=needs_rows and chosen.org == "local")
+
+
+def why_absent(settings: Settings, domain: str) -> str:
+    """Say what a domain lacks that has no tasks here: the end of a sentence."""
+    data = CrmOptions.of(settings).data
+    if not data:
+        return (
+            "is data of CRMArena's, which is not ours to ship; download it and pass --a2a-crm-data DIR (or hub); "
+            f"without it there are: {', '.join(MINI)}"
         )
-    return PublishedSource(domain, where, needs_rows=chosen.org == "local")
+    try:
+        task_ids(domain, settings)
+    except ConfigurationError as error:
+        return f"is not there: {error}"
+    return f"is not in {data}"
 
 
 def available_domains(settings: Settings) -> tuple[str, ...]:
-    """Return the published domains for which ``--a2a-crm-data`` has tasks. Looks at file names only.
-
-    On the hub there are all of them.
-    """
+    """Return the published domains for which ``--a2a-crm-data`` has tasks; the hub has all. Reads file names only."""
     where = parse_data(CrmOptions.of(settings).data)
-    if where is None:
-        return ()
-    if where.hub:
+    if where is not None and where.hub:
         return PUBLISHED
-    root = where.directory
+    root = where.directory if where is not None else None
     if root is None or not root.is_dir():
         return ()
     return tuple(domain for domain in PUBLISHED if _find_table(root, _stems("tasks", domain)))
 
 
 def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
-    """Return the ids of a published domain's tasks and the category of each, in the order of the source.
+    """Return the ids of a domain's tasks and the category of each, in the order of the source.
 
-    :raises ConfigurationError: as :func:`open_published`, and if a row is no task.
+    :raises ConfigurationError: as :func:`make_source`, and if a row is no task.
     """
     # Ids need no rows of an org, so that their file may be missing here.
-    options = {**settings.benchmark_options, "crm_org": "salesforce"}
-    return open_published(domain, dataclasses.replace(settings, benchmark_options=options)).task_ids()
+    return make_source(domain, settings, needs_rows=False).task_ids()

@@ -50,22 +50,11 @@ def _available(settings: Settings) -> tuple[str, ...]:
 def _load_tasks(settings: Settings, domain: str, split: str = SPLIT) -> list[BenchTask]:
     if split != SPLIT:
         raise ConfigurationError(f"crmarena domain {domain!r} has no split {split!r}; it has: {SPLIT}")
+    from pytest_a2a_bench.benchmarks.crmarena import sources
     from pytest_a2a_bench.model import BenchTask
 
-    return [BenchTask(NAME, domain, task_id, (SPLIT,), (), category) for task_id, category in _tasks(settings, domain)]
-
-
-def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
-    """Return ids and categories of a domain's tasks, from the mini org's own file or from its source."""
-    if domain in MINI:
-        from pytest_a2a_bench.benchmarks.crmarena.mini import read_tasks
-
-        return tuple((task.task_id, task.category) for task in read_tasks().tasks)
-    if not CrmOptions.of(settings).data:
-        raise ConfigurationError(f"the domain {domain!r} {_why_absent(settings, domain)}")
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-
-    return sources.task_ids(domain, settings)
+    found = sources.task_ids(domain, settings)
+    return [BenchTask(NAME, domain, task_id, (SPLIT,), (), category) for task_id, category in found]
 
 
 def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
@@ -75,17 +64,9 @@ def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
 
 
 def _why_absent(settings: Settings, domain: str) -> str:
-    data = CrmOptions.of(settings).data
-    if not data:
-        return (
-            "is data of CRMArena's, which is not ours to ship; download it and pass --a2a-crm-data DIR (or hub); "
-            f"without it there are: {', '.join(MINI)}"
-        )
-    try:
-        _tasks(settings, domain)
-    except ConfigurationError as error:
-        return f"is not there: {error}"
-    return f"is not in {data}"
+    from pytest_a2a_bench.benchmarks.crmarena import sources
+
+    return sources.why_absent(settings, domain)
 
 
 def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
@@ -102,7 +83,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
     problems = list(_strategy_problems(dict.fromkeys(domains), CrmOptions.of(settings)))
     for domain in published:
         try:
-            sources.open_published(domain, settings)
+            sources.make_source(domain, settings)
         except ConfigurationError as error:
             problems.append(str(error))
     if published and CrmOptions.of(settings).rot:
@@ -152,7 +133,7 @@ def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _count_tasks(data: str | None) -> str:
     settings = Settings(benchmark_options={"crm_data": data})
-    mini = f"mini {len(_tasks(settings, 'mini'))}"
+    mini = f"mini {len(_load_tasks(settings, 'mini'))}"
     if data is None:
         return f"{mini}; A2A_CRM_DATA is not set (a directory, or hub)"
     # Counting them would download them.
@@ -160,7 +141,7 @@ def _count_tasks(data: str | None) -> str:
         return f"{mini}; A2A_CRM_DATA is {data}"
     try:
         domains = (domain for domain in _available(settings) if domain not in MINI)
-        counts = [mini, *(f"{domain} {len(_tasks(settings, domain))}" for domain in domains)]
+        counts = [mini, *(f"{domain} {len(_load_tasks(settings, domain))}" for domain in domains)]
     except (A2ABenchError, OSError) as error:
         return f"{mini}; A2A_CRM_DATA: {error}"
     return f"tasks: {', '.join(counts)}; A2A_CRM_DATA is {data}"
