@@ -13,7 +13,7 @@ OURS = tuple(
         "benchmarks.base",
         "benchmarks.registry",
         "benchmarks.crmarena.benchmark",
-        "benchmarks.crmarena.mini",
+        "benchmarks.crmarena.tasks",
         "benchmarks.crmarena.org",
         "benchmarks.crmarena.sources",
         "benchmarks.tau2.benchmark",

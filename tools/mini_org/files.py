@@ -15,9 +15,8 @@ from typing import Any
 from mini_org.near_misses import chosen_rows, near_misses, traps
 from mini_org.org import TODAY, VERSION, MiniOrg, build
 from mini_org.solve.shortcuts import SHORTCUTS
-from pytest_a2a_bench.benchmarks.crmarena.mini import ROT, ROWS, TASKS
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.tasks import ROT, ROWS, TASKS, CrmTask
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 

@@ -26,21 +26,27 @@ from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
     unanswered,
     worth,
 )
-from pytest_a2a_bench.benchmarks.crmarena.official.conversation import (
+from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
     OfficialEpisode,
     OfficialToolEpisode,
     official_user,
+    prepare_query,
+    tools_of,
 )
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
-from pytest_a2a_bench.benchmarks.crmarena.official.tools import prepare_query, tools_of
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
-from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
+from pytest_a2a_bench.benchmarks.crmarena.prompt import (
+    AgentUser,
+    ScriptedUser,
+    brief,
+    with_colleagues,
+    write_instructions,
+)
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ScriptedUser, write_instructions
 from pytest_a2a_bench.benchmarks.models import ModelUser
 from pytest_a2a_bench.benchmarks.participants import Colleagues
 from pytest_a2a_bench.config.settings import Settings

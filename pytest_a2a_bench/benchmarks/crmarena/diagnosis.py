@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, Execute, read_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
-from pytest_a2a_bench.benchmarks.crmarena.mini import read_rot
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, read_rot
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line

@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from pytest_a2a_bench.benchmarks.crmarena import mini
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
@@ -20,7 +19,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, Source, make_source, org_of
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance, read_rot, read_rows, read_tasks
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -39,10 +38,10 @@ def open_org(source: Source, *, rot: bool = False) -> LocalOrg:
     """
     if isinstance(source, PublishedSource):
         return LocalOrg(source.rows_file(), source.schema, name=org_of(source.domain))
-    rows = mini.read_rows()
-    for name, extra in mini.read_rot().rows.items() if rot else ():
+    rows = read_rows()
+    for name, extra in read_rot().rows.items() if rot else ():
         rows.setdefault(name, []).extend(extra)
-    tasks = mini.read_tasks()
+    tasks = read_tasks()
     return LocalOrg.from_rows(rows, source.schema, name=tasks.name, today=tasks.today)
 
 
@@ -102,7 +101,7 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
         tasks = source.tasks()
         if chosen.drift:
             tasks = tuple(_reworded(task, source.schema, org.schema) for task in tasks)
-        traps = mini.read_rot().traps if chosen.rot else {}
+        traps = read_rot().traps if chosen.rot else {}
         return OpenDomain(domain, {task.task_id: task for task in tasks}, org, source.provenance, traps)
 
     return _once((domain, *key), make)

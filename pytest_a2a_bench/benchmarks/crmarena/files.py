@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, read_published
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, CrmTask, Metric
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
@@ -74,7 +73,7 @@ def _read_parquet(path: Path) -> Iterator[TableRow]:
     yield from (TableRow(f"{path.name}[{index}]", item) for index, item in enumerate(rows))
 
 
-def read_tasks(rows: Iterable[TableRow], where: str, *, interactive: bool) -> tuple[CrmTask, ...]:
+def read_task_table(rows: Iterable[TableRow], where: str, *, interactive: bool) -> tuple[CrmTask, ...]:
     """Read all tasks of a domain.
 
     Golds are kept as they are, apart from their shape: the original split's scalars become lists of one, and null
@@ -95,7 +94,7 @@ def read_tasks(rows: Iterable[TableRow], where: str, *, interactive: bool) -> tu
     return tuple(_read_rows(rows, read, f"{where} has rows that are no CRMArena tasks"))
 
 
-def read_schema(rows: Iterable[TableRow], where: str) -> OrgSchema:
+def read_schema_table(rows: Iterable[TableRow], where: str) -> OrgSchema:
     """Read an org's schema; fields that are null (tables on the hub have them) do not exist.
 
     :raises ConfigurationError: naming each row that is no object.

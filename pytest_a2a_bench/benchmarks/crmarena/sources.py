@@ -14,12 +14,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, mini
-from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema, read_table, read_tasks
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
+from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema_table, read_table, read_task_table
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, DataSpec, parse_data
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, read_published, standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance, read_tasks
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
@@ -70,16 +69,16 @@ class MiniSource:
     def tasks(self) -> tuple[CrmTask, ...]:
         """Return the tasks."""
         interactive = self.domain.endswith(INTERACTIVE)
-        return tuple(dataclasses.replace(task, interactive=interactive) for task in mini.read_tasks().tasks)
+        return tuple(dataclasses.replace(task, interactive=interactive) for task in read_tasks().tasks)
 
     def task_ids(self) -> tuple[tuple[str, str], ...]:
         """Return ids and categories."""
-        return tuple((task.task_id, task.category) for task in mini.read_tasks().tasks)
+        return tuple((task.task_id, task.category) for task in read_tasks().tasks)
 
     @property
     def provenance(self) -> Provenance:
         """The version of the data."""
-        return Provenance("mini", mini.read_tasks().name)
+        return Provenance("mini", read_tasks().name)
 
 
 class PublishedSource:
@@ -132,7 +131,7 @@ class PublishedSource:
         """Return the tasks."""
         with self._lock:
             if self._tasks is None:
-                self._tasks = read_tasks(*self._table("tasks"), interactive=self.domain.endswith(INTERACTIVE))
+                self._tasks = read_task_table(*self._table("tasks"), interactive=self.domain.endswith(INTERACTIVE))
             return self._tasks
 
     def task_ids(self) -> tuple[tuple[str, str], ...]:
@@ -143,7 +142,7 @@ class PublishedSource:
     def schema(self) -> OrgSchema:
         """The published schema; where a directory has none, the tables' own with our descriptions."""
         if self._where.hub or self._files("schema"):
-            return read_schema(*self._table("schema"))
+            return read_schema_table(*self._table("schema"))
         return _schema_of_rows(self._rows)
 
     @functools.cached_property

@@ -21,13 +21,18 @@ from user_agents import Speaker, heard, served_brain
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL_TOOLS, read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore, worth
-from pytest_a2a_bench.benchmarks.crmarena.official import tools as official_tools
-from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialToolEpisode
+from pytest_a2a_bench.benchmarks.crmarena.official import agents as official_tools
+from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
+    PUBLISHED_CODE,
+    Connector,
+    OfficialToolEpisode,
+    OfficialTools,
+    read_tools,
+)
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
-from pytest_a2a_bench.benchmarks.crmarena.official.tools import PUBLISHED_CODE, Connector, OfficialTools, read_tools
 from pytest_a2a_bench.benchmarks.crmarena.options import check_options
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
 from pytest_a2a_bench.benchmarks.crmarena.suite import find_problems, variant_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask

@@ -8,8 +8,7 @@ from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.crmarena.diagnosis import diagnose
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_domain
-from pytest_a2a_bench.benchmarks.crmarena.mini import read_rot
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, read_rot
 
 BOTH = ("tool_call", "crm_action")
 """Dialects whose resent histories are read in every run: one with labels in its text, one with metadata beside it."""

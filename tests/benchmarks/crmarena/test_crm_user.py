@@ -9,8 +9,8 @@ from fake_llm import FakeLLM, say, status
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.benchmarks.crmarena.prompt import ScriptedUser, asks_back, split_query, write_instructions
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.benchmarks.crmarena.user import ScriptedUser, asks_back, split_query, write_instructions
 from pytest_a2a_bench.benchmarks.models import STOP, ModelUser
 from pytest_a2a_bench.errors import LLMError
 

@@ -11,7 +11,7 @@ from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation, bench_task_key
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import asked
-from pytest_a2a_bench.benchmarks.crmarena.user import ScriptedUser
+from pytest_a2a_bench.benchmarks.crmarena.prompt import ScriptedUser
 from pytest_a2a_bench.benchmarks.models import STOP
 from pytest_a2a_bench.model import ToolCall, UserSaid
 

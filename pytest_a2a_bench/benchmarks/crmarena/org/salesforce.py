@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import ROW_LIMIT
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, standard_schema
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     ConfigurationError,

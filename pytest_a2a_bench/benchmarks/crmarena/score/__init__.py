@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pytest_a2a_bench.benchmarks.crmarena.score.extract import read_values
-from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
-from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore, judge_exact, judge_fuzzy
+from pytest_a2a_bench.benchmarks.crmarena.score.answers import AnswerScore, Judge, judge_exact, judge_fuzzy, read_values
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_privacy
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 from pytest_a2a_bench.model import Reward, RewardCheck, Turn

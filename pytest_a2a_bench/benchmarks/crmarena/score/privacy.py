@@ -13,8 +13,7 @@ import urllib.parse
 from collections.abc import Iterator, Sequence
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import ASK, RESPOND
-from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
-from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore
+from pytest_a2a_bench.benchmarks.crmarena.score.answers import AnswerScore, Judge
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Twin
 from pytest_a2a_bench.benchmarks.models import UnusableAnswerError, enclose, read_bool, read_object, read_text
 from pytest_a2a_bench.errors import JudgeMissingError

@@ -18,8 +18,8 @@ from mini_org.ids import task_ids
 from mini_org.org import MiniOrg, build
 from mini_orgs import fingerprint, mini
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import ROT, ROWS, TASKS, read_rot, read_rows, read_tasks
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.tasks import ROT, ROWS, TASKS, read_rot, read_rows, read_tasks
 
 ROWS_HASH = "6f1cd10c8a65e0f0fe04d1a2919ca89e5ca983c0463178cd69033f5acc5ef6cd"
 TASKS_HASH = "cfdcb402231cd5095585f233a583bf6510dcb1eff1d9c1c9ef753b277fe25c20"

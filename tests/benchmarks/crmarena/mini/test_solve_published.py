@@ -14,7 +14,7 @@ from mini_org.time_windows import TimeWindow, parse_window
 from mini_orgs import published, solve
 
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
 
 # When the rows are complete; closed cases a little longer than open ones.
 COMPLETE = (TimeWindow(date(2021, 7, 1), date(2022, 10, 27)), TimeWindow(date(2023, 5, 2), date(2023, 9, 3)))

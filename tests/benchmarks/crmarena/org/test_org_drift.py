@@ -12,8 +12,7 @@ from small_org import open_small_org, plain
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import SHARES, DriftLevel, drift_schema, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject, read_published, standard_schema
 
 _LEVELS: list[DriftLevel] = ["low", "medium", "high"]
 

@@ -16,11 +16,17 @@ import pytest
 from one_test import in_one_test
 from small_org import CASES, ROWS, open_small_org
 
-from pytest_a2a_bench.benchmarks.crmarena.org import standard
+from pytest_a2a_bench.benchmarks.crmarena.org import schema as standard
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import Connection, LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum, is_record_id, spellings
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import outside_object, read_published, standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
+    checksum,
+    is_record_id,
+    outside_object,
+    read_published,
+    spellings,
+    standard_schema,
+)
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError
 
 

@@ -19,8 +19,7 @@ from small_org import plain
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, read_published
 
 _DATA = Path(__file__).parents[4] / ".." / "shared" / "data" / "crmarena"
 pytestmark = pytest.mark.skipif(not _DATA.is_dir(), reason=f"the CRMArena data is not at {_DATA}")

@@ -10,8 +10,7 @@ from fake_llm import FakeLLM, say, status
 from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
-from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score, normalize
+from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge, f1_score, normalize
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.errors import EvaluatorError, JudgeMissingError, LLMError
 from pytest_a2a_bench.model import Reward, ToolCall, Turn

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
 
-from pytest_a2a_bench.benchmarks.crmarena.score.extract import LIMIT, US_STATES, read_structured, read_values
+from pytest_a2a_bench.benchmarks.crmarena.score.answers import LIMIT, US_STATES, read_structured, read_values
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS
 
 A, B = "005Aa000001xyzAIAQ", "005Bb000002abcDIAU"

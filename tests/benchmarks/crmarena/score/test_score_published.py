@@ -14,7 +14,7 @@ from examples import sampled
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import prompt
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.score.extract import US_STATES
+from pytest_a2a_bench.benchmarks.crmarena.score.answers import US_STATES
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, AnswerKind, CrmTask
 
 DATA = Path(__file__).parents[4] / ".." / "shared" / "data" / "crmarena"

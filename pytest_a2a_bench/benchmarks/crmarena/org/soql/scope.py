@@ -21,6 +21,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     FieldType,
     OrgSchema,
     SObject,
+    outside_object,
 )
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
@@ -30,7 +31,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     FunctionCall,
     Path,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import outside_object
 
 #: How far from its root a query may walk up, on Salesforce.
 MOST_PARENTS = 5
