@@ -104,7 +104,6 @@ class _Trial:
         self.domain = domain
         self.task = task
         self.context = context
-        self.duration = 0.0
         settings = context.settings
         chosen = CrmOptions.of(settings)
         self.texts = texts = texts_of(chosen)
@@ -125,7 +124,9 @@ class _Trial:
             briefing = with_colleagues(briefing, names, most)
         dialect = settings.dialect
         if texts is not None:
-            dialect = OFFICIAL.name if self.code is None else _tools_dialect(settings)
+            # An agent with tools is spoken to in upstream's text form, or in a dialect that was chosen.
+            chosen_dialect = OFFICIAL_TOOLS.name if dialect == "auto" else dialect
+            dialect = OFFICIAL.name if self.code is None else chosen_dialect
             briefing = self._official_briefing(briefing, texts, as_text=dialect == OFFICIAL_TOOLS.name)
         self.conversation = Conversation(
             session=context.session,
@@ -177,7 +178,8 @@ class _Trial:
 
     def run(self) -> Outcome:
         clock = time.monotonic()
-        note = ""
+        note, reward = "", None
+        error: A2ABenchError | None = None
         # The agent's own end is an outcome; anything of the network's is not.
         try:
             self._converse()
@@ -185,17 +187,17 @@ class _Trial:
             self.episode.give_up()
             note = str(exc)
         except InfrastructureError as exc:
-            self.conversation.close()
-            return self._outcome(time.monotonic() - clock, error=exc)
+            error = exc
         # Before the evaluation: a judge's time is not the agent's.
-        self.duration = time.monotonic() - clock
+        duration = time.monotonic() - clock
         self.conversation.close()
-        try:
-            reward = self._evaluate(note)
-        # The conversation is kept, and can be scored again.
-        except (InfrastructureError, EvaluatorError) as exc:
-            return self._outcome(self.duration, error=exc)
-        return self._outcome(self.duration, reward)
+        if error is None:
+            # If the evaluation fails the conversation is kept, and can be scored again.
+            try:
+                reward = self._evaluate(note)
+            except (InfrastructureError, EvaluatorError) as exc:
+                error = exc
+        return self._outcome(duration, reward, error)
 
     def _converse(self) -> None:
         told = self.episode.open()
@@ -209,22 +211,16 @@ class _Trial:
                 self.conversation.note(finding)
 
     def _evaluate(self, note: str) -> Reward:
-        if self.episode.ended not in ANSWERED:
-            return unanswered(self.task, str(self.episode.ended), self.episode.transcript, note)
-        settings = self.context.settings
-        chosen = CrmOptions.of(settings)
+        task, episode, chosen = self.task, self.episode, CrmOptions.of(self.context.settings)
+        if episode.ended not in ANSWERED:
+            return unanswered(task, str(episode.ended), episode.transcript, note)
         if self.code is not None:
-            return score_submitted(self.task, self.episode.transcript, chosen.threshold)
-        return score(
-            self.task,
-            self.episode.answer,
-            self.episode.transcript,
-            scoring=cast("Scoring", chosen.scoring),
-            judge=self.judge,
-            threshold=chosen.threshold,
-        )
+            return score_submitted(task, episode.transcript, chosen.threshold)
+        scoring = cast("Scoring", chosen.scoring)
+        threshold = chosen.threshold
+        return score(task, episode.answer, episode.transcript, scoring=scoring, judge=self.judge, threshold=threshold)
 
-    def _outcome(self, duration: float, reward: Reward | None = None, error: A2ABenchError | None = None) -> Outcome:
+    def _outcome(self, duration: float, reward: Reward | None, error: A2ABenchError | None) -> Outcome:
         user_usage = self.user.usage if isinstance(self.user, ModelUser) else Usage()
         ended = "infrastructure_error" if isinstance(error, InfrastructureError) else self.episode.ended
         return Outcome(
@@ -253,6 +249,7 @@ class _Trial:
         chosen = CrmOptions.of(settings)
         used = reward.info if reward is not None else {}
         user = self.user.kind if self.user is not None else "none"
+        colleagues, asked_counts = self._colleagues()
         return {
             "benchmark": _describe(source),
             "category": self.task.category,
@@ -279,8 +276,8 @@ class _Trial:
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
             **({"twins": True} if self.task.asked_twin is not None else {}),
             **({"prose_answers": True} if self.episode.prose_answers else {}),
-            "measured": {**self.episode.counts.to_json(), **self._questions()},
-            **self._asked(),
+            "measured": {**self.episode.counts.to_json(), **asked_counts},
+            **colleagues,
             "split": SPLIT,
             "dialect_option": settings.dialect,
             "history": settings.history,
@@ -308,21 +305,14 @@ class _Trial:
         official = {"files": files, "published": self.texts.is_published}
         return {"official": official, "strategy": chosen.strategy, "privacy_prompt": chosen.privacy_prompt}
 
-    def _questions(self) -> dict[str, int]:
-        asked = self.colleagues
-        return {"questions": asked.asked, "question_errors": asked.failed} if asked is not None else {}
-
-    def _asked(self) -> dict[str, Any]:
-        """Return whom the agent could ask: results with and without a colleague are not of one kind."""
+    def _colleagues(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """Return which colleagues the agent could ask, without whom results are of another kind, and the counts."""
         if self.colleagues is None:
-            return {}
-        parties = self.context.parties
+            return {}, {}
+        parties, most = self.context.parties, self.context.settings.colleague_turns
         agents = {name: parties.seat("colleague", name).further.agent for name in self.colleagues.names}
-        one = next(iter(agents.values()))
-        return {
-            "colleague": one if len(agents) == 1 else agents,
-            "colleague_turns": self.context.settings.colleague_turns,
-        }
+        told = {"colleague": agents if len(agents) > 1 else next(iter(agents.values())), "colleague_turns": most}
+        return told, {"questions": self.colleagues.asked, "question_errors": self.colleagues.failed}
 
 
 def ask(org: Org, query: str, *, prepare: Callable[[str], str] = str) -> Observation:
@@ -338,11 +328,6 @@ def ask(org: Org, query: str, *, prepare: Callable[[str], str] = str) -> Observa
         return Observation(render_error(refusal), error=True, seconds=time.perf_counter() - clock)
     # The org's own clock: what writing the records takes is not its time.
     return Observation(render_result(result), result.rows_read, seconds=result.seconds)
-
-
-def _tools_dialect(settings: Settings) -> str:
-    """Return the dialect of upstream's agent with tools: its own text form, or one that was chosen."""
-    return OFFICIAL_TOOLS.name if settings.dialect == "auto" else settings.dialect
 
 
 def make_user(
