@@ -114,42 +114,34 @@ def refuse(code: str, query: str, position: int, text: str) -> OrgError:
     return OrgError(code, frame(query, position) + text)
 
 
-def unexpected_token(query: str, position: int, token: str, *, code: str = "MALFORMED_QUERY") -> OrgError:
-    """Return the refusal of a token that cannot stand where it does."""
-    return refuse(code, query, position, f"unexpected token: '{token}'")
+_UNKNOWN = {
+    "column": ("INVALID_FIELD", "No such column '{}' on entity '{}'", "field", "'__c' after the custom field name"),
+    "parent": (
+        "INVALID_FIELD",
+        "Didn't understand relationship '{}' in field path",
+        "relationship",
+        "'__r' after the custom relationship name",
+    ),
+    "children": (
+        "INVALID_TYPE",
+        "Didn't understand relationship '{}' in FROM part of query call",
+        "relationship",
+        "'__r' after the custom relationship name",
+    ),
+    "object": ("INVALID_TYPE", "sObject type '{}' is not supported", "object", "'__c' after the entity name"),
+}
+"""Code and words for each kind of name, and the advice that Salesforce gives with it."""
 
 
-def no_such_column(query: str, position: int, name: str, entity: str) -> OrgError:
-    """Return the refusal of a field that the object does not have."""
-    what = f"No such column '{name}' on entity '{entity}'"
-    return _unknown("INVALID_FIELD", query, position, what, "field", "'__c' after the custom field name")
+def no_such(kind: str, query: str, position: int, name: str, entity: str = "") -> OrgError:
+    """Return the refusal of a name that there is not.
 
-
-def no_such_relationship(query: str, position: int, name: str) -> OrgError:
-    """Return the refusal of a parent relationship that the object does not have."""
-    what = f"Didn't understand relationship '{name}' in field path"
-    return _unknown("INVALID_FIELD", query, position, what, "relationship", _CUSTOM_RELATIONSHIP)
-
-
-def no_such_children(query: str, position: int, name: str) -> OrgError:
-    """Return the refusal of a child relationship that the object does not have."""
-    what = f"Didn't understand relationship '{name}' in FROM part of query call"
-    return _unknown("INVALID_TYPE", query, position, what, "relationship", _CUSTOM_RELATIONSHIP)
-
-
-def no_such_object(query: str, position: int, name: str) -> OrgError:
-    """Return the refusal of an object that the org does not have."""
-    what = f"sObject type '{name}' is not supported"
-    return _unknown("INVALID_TYPE", query, position, what, "object", "'__c' after the entity name")
-
-
-_CUSTOM_RELATIONSHIP = "'__r' after the custom relationship name"
-
-
-def _unknown(code: str, query: str, position: int, what: str, kind: str, suffix: str) -> OrgError:
-    """Return the refusal of a name, with the advice that Salesforce gives with each of them."""
+    :param kind: ``column``, ``parent`` or ``children`` (relationships), or ``object``.
+    :param entity: of a column: the object.
+    """
+    code, words, what, suffix = _UNKNOWN[kind]
     text = (
-        f"{what}. If you are attempting to use a custom {kind}, be sure to append the {suffix}. "
+        f"{words.format(name, entity)}. If you are attempting to use a custom {what}, be sure to append the {suffix}. "
         "Please reference your WSDL or the describe call for the appropriate names."
     )
     return refuse(code, query, position, text)

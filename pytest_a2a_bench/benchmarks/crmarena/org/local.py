@@ -104,22 +104,16 @@ class Connection:
             # One more than may be there shows that there are too many, without reading them all.
             return cursor.fetchmany(most + 1)
         except sqlite3.Error as error:
-            if _is_limit(error):
+            if any(words in str(error) for words in _LIMITS):
                 raise OrgError("QUERY_TOO_COMPLICATED", f"The query is too complicated ({error}).") from error
-            refusal = self._explain(error)
-            if refusal.code == "QUERY_TIMEOUT":
-                raise refusal from error
+            if "interrupted" in str(error) or self._is_late():
+                raise OrgError("QUERY_TIMEOUT", TOO_LONG) from error
             # The SQL is in the message, because the agent's query was right and our compiler was not.
             raise HarnessError(f"compiled query: SQLite refuses it ({error}): {sql[:2000]}") from error
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    def _explain(self, error: Exception) -> OrgError:
-        if "interrupted" in str(error) or self._is_late():
-            return OrgError("QUERY_TIMEOUT", TOO_LONG)
-        return OrgError("MALFORMED_QUERY", str(error))
 
     def _is_late(self) -> bool:
         return time.thread_time() > self._deadline
@@ -129,10 +123,6 @@ class Connection:
         if self._is_late():
             raise TimeoutError(TOO_LONG)
         return matches_search(*arguments)
-
-
-def _is_limit(error: sqlite3.Error) -> bool:
-    return any(words in str(error) for words in _LIMITS)
 
 
 def _fold(value: Any) -> Any:

@@ -15,13 +15,13 @@ from typing import Any, Literal, cast
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object, refuse
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import NEVER, Sql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import error_position, parse_find
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, RecordCompiler
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope, field_sql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope, field_sql, find_object
 
 #: How many records a search finds at most, on Salesforce.
 MOST_FOUND = 2_000
@@ -60,9 +60,7 @@ def _ids_of(sobject: SObject) -> Query:
 
 
 def _compile_object(query: Query, text: str, schema: OrgSchema, today: date, expression: str, fields: str) -> QueryPlan:
-    sobject = schema.object(query.source.names[0])
-    if sobject is None:
-        raise no_such_object(text, query.source.position, query.source.text)
+    sobject = find_object(schema, text, query.source)
     if any(isinstance(item, Query) for item in query.select):
         # Salesforce returns flat records from a search.
         raise refuse("MALFORMED_SEARCH", text, query.position, "Child subqueries are not allowed in RETURNING")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import date
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import no_such_object, refuse
+from pytest_a2a_bench.benchmarks.crmarena.org.base import refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.groups import GroupCompiler, is_grouped
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import parse_query
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, RecordCompiler
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope, find_object
 
 
 def compile_soql(text: str, schema: OrgSchema, today: date) -> QueryPlan:
@@ -19,9 +19,7 @@ def compile_soql(text: str, schema: OrgSchema, today: date) -> QueryPlan:
     :raises OrgError: as Salesforce would refuse it.
     """
     query = parse_query(text)
-    root = schema.object(query.source.names[0]) if len(query.source.names) == 1 else None
-    if root is None:
-        raise no_such_object(text, query.source.position, query.source.text)
+    root = find_object(schema, text, query.source)
     scope = Scope(schema, text, root, query.alias, aliases=dict(query.aliases))
     roots = {root.name.lower(), (query.alias or root.name).lower()}
     # Further entries of FROM are other names for relationships of the first one.

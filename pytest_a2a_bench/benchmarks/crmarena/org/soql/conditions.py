@@ -7,6 +7,7 @@ days at midnight UTC, as on an org with the defaults.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, TEXT_TYPES, is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     Comparison,
@@ -27,7 +28,13 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     SemiJoin,
     Value,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Operand, Scope, compile_expression, is_distance
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
+    Operand,
+    Scope,
+    compile_expression,
+    find_object,
+    is_distance,
+)
 
 #: How many semi-joins and anti-joins a query may have, on Salesforce.
 MOST_SEMI_JOINS = 2
@@ -78,15 +85,13 @@ class ConditionCompiler:
         self._check_place(condition, top)
         left = self.operand(condition.left)
         inner, selected = self._inner_scope(condition.query)
-        compiler = ConditionCompiler(inner, self.today, where_operand(inner))
-        # So that one in it is one too many: they cannot be nested.
-        compiler._semi_joins = MOST_SEMI_JOINS + 1
-        right = compiler.operand(selected)
+        right = where_operand(inner, selected)
         if right.parents:
             text = f"The selected field '{selected.text}' in the subquery must not traverse relationships"
             raise self.scope.refuse(selected.position, text)
         self._check_types(condition, left, right)
-        where = compiler.compile(condition.query.where) if condition.query.where else Sql("1")
+        # They cannot be nested: one in it is one too many.
+        where = compile_where(inner, condition.query.where, self.today, semi_joins=MOST_SEMI_JOINS + 1)
         # NULLs in the list would make NOT IN find nothing in SQL.
         chosen = f"SELECT {right.sql} FROM {inner.from_sql} WHERE {right.sql} IS NOT NULL AND {where.text}"
         if condition.negated:
@@ -106,9 +111,7 @@ class ConditionCompiler:
 
     def _inner_scope(self, query: Query) -> tuple[Scope, Path]:
         scope = self.scope
-        found = scope.schema.object(query.source.names[0]) if len(query.source.names) == 1 else None
-        if found is None:
-            raise no_such_object(scope.text, query.source.position, query.source.text)
+        found = find_object(scope.schema, scope.text, query.source)
         if query.group or query.order or query.limit is not None or query.offset is not None:
             raise scope.refuse(query.position, "GROUP BY, ORDER BY, LIMIT and OFFSET are not allowed in semi join")
         if found.name == scope.root.name:
@@ -146,20 +149,23 @@ def _merge(junction: Junction) -> Sequence[Condition]:
     return [*merged, *rest]
 
 
-def where_operand(scope: Scope) -> Callable[[Expression], Operand]:
-    """Return what turns an expression of a WHERE into SQL: anything but an aggregate."""
+def compile_where(scope: Scope, condition: Condition | None, today: date, *, semi_joins: int = 0) -> Sql:
+    """Return a WHERE in SQL.
 
-    def compile_one(expression: Expression) -> Operand:
-        operand = compile_expression(scope, expression)
-        if operand.aggregate or operand.sql.startswith("GROUPING("):
-            raise _aggregate_in_where(scope, operand)
-        return operand
-
-    return compile_one
+    :param semi_joins: how many semi-joins there are already.
+    :raises OrgError: for names, types and operators that do not fit.
+    """
+    compiler = ConditionCompiler(scope, today, functools.partial(where_operand, scope), semi_joins)
+    return compiler.compile(condition) if condition is not None else Sql("1")
 
 
-def _aggregate_in_where(scope: Scope, operand: Operand) -> OrgError:
-    return scope.refuse(operand.position, "Aggregate functions are only allowed in HAVING, ORDER BY and SELECT clauses")
+def where_operand(scope: Scope, expression: Expression) -> Operand:
+    """Return an expression of a WHERE in SQL: anything but an aggregate."""
+    operand = compile_expression(scope, expression)
+    if operand.aggregate or operand.sql.startswith("GROUPING("):
+        text = "Aggregate functions are only allowed in HAVING, ORDER BY and SELECT clauses"
+        raise scope.refuse(operand.position, text)
+    return operand
 
 
 # SQLite takes a limited number of parameters.

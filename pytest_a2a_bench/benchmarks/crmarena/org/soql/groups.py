@@ -7,7 +7,7 @@ from datetime import date
 from itertools import combinations
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, Sql, where_operand
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, Sql, compile_where
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
     DATE_FUNCTIONS,
@@ -22,6 +22,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import (
     QueryPlan,
     SqlRow,
     check_sortable,
+    limit_sql,
     order_sql,
     value_maker,
 )
@@ -66,9 +67,7 @@ class GroupCompiler:
         elif self.query.limit is not None and not self._is_count():
             text = "Non-grouped query that uses overall aggregate functions cannot also use LIMIT"
             raise self.scope.refuse(self.query.limit_position, text)
-        where = Sql("1")
-        if self.query.where is not None:
-            where = ConditionCompiler(self.scope, self.today, where_operand(self.scope)).compile(self.query.where)
+        where = compile_where(self.scope, self.query.where, self.today)
         if self._is_count():
             return self._count(where)
         return self._grouped(where)
@@ -84,9 +83,8 @@ class GroupCompiler:
     def _count(self, where: Sql) -> QueryPlan:
         if len(self.query.select) > 1 or self.query.group or self.query.order:
             raise self.scope.refuse(self.query.position, "COUNT() must be the only item of a query without GROUP BY")
-        limit = -1 if self.query.limit is None else self.query.limit
         # Salesforce answers SELECT COUNT() with a total and no records; LIMIT and OFFSET say which rows are counted.
-        inner = f"SELECT 1 FROM {self.scope.from_sql} WHERE {where.text} LIMIT {limit} OFFSET {self.query.offset or 0}"
+        inner = f"SELECT 1 FROM {self.scope.from_sql} WHERE {where.text}{limit_sql(self.query)}"
         return QueryPlan(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
 
     def _group(self, expression: Expression) -> Operand:
@@ -138,12 +136,8 @@ class GroupCompiler:
         # SQLite knows neither ROLLUP nor CUBE: each of their subtotals is an arm of a union.
         union = " UNION ALL ".join(text for text, _ in arms)
         # Subtotals come last, unless an order is asked for.
-        sql = f"SELECT * FROM ({union})" + (f" ORDER BY subtotal, {', '.join(keys)}" if not self.query.order else "")
-        if self.query.order:
-            sql += f" ORDER BY {', '.join(keys)}, subtotal"
-        if self.query.limit is not None or self.query.offset:
-            limit = -1 if self.query.limit is None else self.query.limit
-            sql += f" LIMIT {limit} OFFSET {self.query.offset or 0}"
+        by = [*keys, "subtotal"] if self.query.order else ["subtotal", *keys]
+        sql = f"SELECT * FROM ({union}) ORDER BY {', '.join(by)}{limit_sql(self.query)}"
         makers = {key: value_maker(at, each.type, formatted=each.formatted) for at, (key, each) in enumerate(entries)}
 
         def build(row: SqlRow, children: ChildSets) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, frame, locate, refuse, unexpected_token
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, frame, locate, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import read_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     FUNCTIONS,
@@ -122,7 +122,7 @@ def _explain(text: str, error: UnexpectedInput, code: str) -> OrgError:
         braces = _BRACES.match(text)
         if braces is None:
             # Without braces nothing is a token.
-            return unexpected_token(text, position, text[position : position + 1] or "<EOF>", code=code)
+            return refuse(code, text, position, f"unexpected token: '{text[position : position + 1] or '<EOF>'}'")
         if not braces[1]:
             return _refuse_character(text, len(text), code, "mismatched character '<EOF>' expecting '}'")
         at = braces.end()
@@ -141,7 +141,7 @@ def _explain(text: str, error: UnexpectedInput, code: str) -> OrgError:
         at = match.end()
     if found == ":":
         return refuse(code, text, position, "Bind variables only allowed in Apex code")
-    return unexpected_token(text, position, found, code=code)
+    return refuse(code, text, position, f"unexpected token: '{found}'")
 
 
 def error_position(error: UnexpectedInput, text: str) -> int:

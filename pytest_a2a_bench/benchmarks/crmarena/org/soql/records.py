@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import no_such_object
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import TEXT_TYPES, Field, FieldType
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, Sql, join, where_operand
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import Sql, compile_where, join
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
     FunctionCall,
@@ -26,6 +25,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
     Scope,
     Target,
     compile_expression,
+    find_object,
     is_distance,
     quote,
 )
@@ -143,6 +143,13 @@ def order_sql(operand: Operand, key: Order) -> str:
     return f"{operand.sql}{collation} {direction} NULLS {'LAST' if key.nulls_last else 'FIRST'}"
 
 
+def limit_sql(query: Query) -> str:
+    """Return LIMIT and OFFSET."""
+    if query.limit is None and not query.offset:
+        return ""
+    return f" LIMIT {-1 if query.limit is None else query.limit} OFFSET {query.offset or 0}"
+
+
 def check_sortable(scope: Scope, operand: Operand) -> None:
     """Refuse what Salesforce cannot sort by.
 
@@ -204,12 +211,10 @@ class RecordCompiler:
             reference = f"{self.scope.root_table}.{quote(self.parent.name)}"
             # The parents' ids come as one parameter when they are known.
             parts.append(Sql(f"{reference} IN (SELECT value FROM json_each(?))"))
-        if self.query.where is not None:
-            compiler = ConditionCompiler(self.scope, self.today, where_operand(self.scope))
-            parts.append(compiler.compile(self.query.where))
+        parts.append(compile_where(self.scope, self.query.where, self.today))
         if self.search is not None:
             parts.append(self.search)
-        return join("AND", parts) if parts else Sql("1")
+        return join("AND", parts)
 
     def _order_operand(self, key: Order) -> Operand:
         operand = compile_expression(self.scope, key.expression)
@@ -220,11 +225,7 @@ class RecordCompiler:
 
     def _root_sql(self, where: Sql, order: list[str]) -> str:
         sql = f"SELECT {', '.join(self._columns)} FROM {self.scope.from_sql} WHERE {where.text}"
-        sql += f" ORDER BY {', '.join(order)}"
-        if self.query.limit is not None or self.query.offset:
-            limit = -1 if self.query.limit is None else self.query.limit
-            sql += f" LIMIT {limit} OFFSET {self.query.offset or 0}"
-        return sql
+        return f"{sql} ORDER BY {', '.join(order)}{limit_sql(self.query)}"
 
     def _child_sql(self, where: Sql, order: list[str]) -> str:
         """Return the SQL for the children of many parents at once, with the limit for each parent."""
@@ -339,8 +340,7 @@ class RecordCompiler:
         for named, paths in item.branches:
             branch = next(((t, s) for t, s in target.tables if s.name.lower() == named.text.lower()), None)
             if branch is None:
-                if self.scope.schema.object(named.text) is None:
-                    raise no_such_object(self.scope.text, named.position, named.text)
+                find_object(self.scope.schema, self.scope.text, named)
                 continue
             shape.by_type[branch[1].name] = self._branch(branch[0], branch[1].name, paths)
         for path in item.otherwise:

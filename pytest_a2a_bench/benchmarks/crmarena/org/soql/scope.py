@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import (
-    OrgError,
-    no_such_children,
-    no_such_column,
-    no_such_relationship,
-    refuse,
-)
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     NUMERIC_TYPES,
     TEXT_TYPES,
@@ -194,7 +188,7 @@ class Scope:
             reference = tables[0][1].parent(name) if len(tables) == 1 else None
             target = reference and self._join(tuple(each.lower() for each in names[: at + 1]), tables[0][0], reference)
             if reference is None or not target:
-                raise no_such_relationship(self.text, positions[at], name)
+                raise no_such("parent", self.text, positions[at], name)
             walked.append((str(reference.relationship), target))
             tables = target.tables
         return tuple(walked), tables
@@ -238,13 +232,13 @@ class Scope:
         # On Salesforce an owner may be a queue, so queries ask Owner.Type although the owners here are all users.
         if name.lower() == "type" and parents and parents[-1][0].lower() == "owner":
             return Operand.of_field(parents[-1][1].type_sql, "text", "Type", position, (), parents)
-        raise no_such_column(self.text, position, name, sobject.name)
+        raise no_such("column", self.text, position, name, sobject.name)
 
     def _name_field(self, parents: tuple[tuple[str, Target], ...], name: str, position: int) -> Operand:
         target = parents[-1][1]
         spelled = next((known for known in _NAME_FIELDS if known.lower() == name.lower()), None)
         if spelled is None:
-            raise no_such_column(self.text, position, name, "Name")
+            raise no_such("column", self.text, position, name, "Name")
         field_type = _NAME_FIELDS[spelled]
         if spelled in ("Type", "Id"):
             sql = target.type_sql if spelled == "Type" else target.id_sql
@@ -260,7 +254,7 @@ class Scope:
         :raises OrgError: INVALID_FIELD for a field that is not there, or a walk further up.
         """
         if len(path.names) > 1:
-            raise no_such_relationship(self.text, path.position, path.names[0])
+            raise no_such("parent", self.text, path.position, path.names[0])
         return self._field(table, sobject, path.names[0], path.position, ())
 
     def children(self, name: str, position: int) -> ChildRelationship:
@@ -270,12 +264,24 @@ class Scope:
         """
         found = self.schema.children(self.root, name)
         if found is None:
-            raise no_such_children(self.text, position, name)
+            raise no_such("children", self.text, position, name)
         return found
 
     def refuse(self, position: int, text: str, code: str = "MALFORMED_QUERY") -> OrgError:
         """Return a refusal that points into the query."""
         return refuse(code, self.text, position, text)
+
+
+def find_object(schema: OrgSchema, text: str, path: Path) -> SObject:
+    """Return the object that a path names.
+
+    :param text: the query.
+    :raises OrgError: INVALID_TYPE if there is none.
+    """
+    found = schema.object(path.names[0]) if len(path.names) == 1 else None
+    if found is None:
+        raise no_such("object", text, path.position, path.text)
+    return found
 
 
 def field_sql(table: str, found: Field) -> str:
