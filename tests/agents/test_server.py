@@ -21,7 +21,7 @@ from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.agents.brains import FAREWELL, WORDS
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.agents.server import Served
-from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
+from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,

@@ -10,7 +10,7 @@ import pytest
 from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
-from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS
+from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import (

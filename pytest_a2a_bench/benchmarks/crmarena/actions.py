@@ -17,9 +17,6 @@ from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, Block, fin
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
-ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
-"""Dialects that can say nothing but a query and an answer: for the tasks about an org."""
-
 EXECUTE = "execute"
 RESPOND = "respond"
 

@@ -11,8 +11,9 @@ from typing import Any, cast
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
-from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS, RESPOND, render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.actions import RESPOND, render_error, render_result
 from pytest_a2a_bench.benchmarks.crmarena.dialects import ACTION_HOW, OFFICIAL, OFFICIAL_TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
@@ -34,7 +35,6 @@ from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
     tools_of,
 )
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import (
     AgentUser,
@@ -45,7 +45,7 @@ from pytest_a2a_bench.benchmarks.crmarena.prompt import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
-from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
+from pytest_a2a_bench.benchmarks.crmarena.suite import CrmOptions, name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.models import ModelUser
 from pytest_a2a_bench.benchmarks.participants import Colleagues

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.benchmarks.crmarena.actions import (
     ASK,
     EXECUTE,
-    ORG_DIALECTS,
     OUTPUT_LABEL,
     RESPOND,
     TOOLS,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
-from pytest_a2a_bench.benchmarks.crmarena.actions import ORG_DIALECTS, TOOLS, BadFormat, Execute, Respond, read_action
+from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
+from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS, BadFormat, Execute, Respond, read_action
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
 

@@ -30,11 +30,10 @@ from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
     read_tools,
 )
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
-from pytest_a2a_bench.benchmarks.crmarena.options import check_options
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
-from pytest_a2a_bench.benchmarks.crmarena.suite import find_problems, variant_of
+from pytest_a2a_bench.benchmarks.crmarena.suite import check_options, find_problems, variant_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, TransportError
