@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
@@ -13,7 +13,7 @@ from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import read_calls
 from pytest_a2a_bench.dialects.reading import cut_parts, too_deep, too_slow
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
-from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, Block, find_blocks
+from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
@@ -101,19 +101,6 @@ class Found(NamedTuple):
     fault: str = ""
     call_id: str = ""
 
-    def call(self) -> ToolCall:
-        """Return the action as a call of a tool."""
-        key = "query" if self.name == EXECUTE else "answer"
-        return ToolCall(self.name, {key: self.payload}, self.call_id)
-
-
-class Findings(NamedTuple):
-    """The actions of one text, the text without them, and whether something looks like an action that is none."""
-
-    actions: tuple[Found, ...]
-    prose: str
-    suspicious: bool
-
 
 def is_about_org(tools: Collection[ToolSpec]) -> bool:
     """Return whether tools are the two actions of an org, perhaps with colleagues to ask, and nothing else."""
@@ -145,7 +132,9 @@ def answer_text(value: Any) -> str | None:
 
 
 def read_object(value: Any) -> Found | None:
-    """Read a JSON value as an action, or return None if it is none."""
+    """Read a JSON value as an action (``{"action": "execute", "query": ...}``, ``{"execute": ...}``,
+    ``{"task_id": ..., "answer": ...}``), or return None if it is none.
+    """
     if not isinstance(value, Mapping):
         return None
     action = value.get("action")
@@ -153,31 +142,24 @@ def read_object(value: Any) -> Found | None:
         return read_object({**action, "action": action.get("action") or action.get("name") or action.get("type")})
     if isinstance(action, str):
         return _read_named(action.strip().lower(), value)
-    if action is not None:
-        return None
-    return _read_unnamed(value)
+    named = set(value) & {EXECUTE, RESPOND}
+    if action is None and "answer" in value and "name" not in value:
+        found = _read_named(RESPOND, {"answer": value["answer"], "id": value.get("task_id")})
+        return found and found._replace(form="crm_entropic" if "task_id" in value else "crm_action")
+    if action is None and len(named) == 1 and isinstance(value[(name := named.pop())], str):
+        return _read_named(name, value)
+    return None
 
 
 def _read_named(name: str, value: Mapping[str, Any]) -> Found | None:
     inside: Mapping[str, Any] = next((value[key] for key in _INSIDE if isinstance(value.get(key), Mapping)), {})
-    is_query = name in _EXECUTE_NAMES
-    if not is_query and name not in _RESPOND_NAMES:
-        return None
-    payload = _query_in(value, inside) if is_query else _answer_in(value, inside)
-    return Found(EXECUTE if is_query else RESPOND, payload, "crm_action", call_id=_id(value)) if payload else None
-
-
-def _read_unnamed(value: Mapping[str, Any]) -> Found | None:
-    """Read ``{"task_id", "answer"}`` and ``{"execute": ...}``."""
-    if "answer" in value and "name" not in value:
-        answer = (answer_text(value["answer"]) or "").strip()
-        task_id = value.get("task_id")
-        form: Form = "crm_entropic" if "task_id" in value else "crm_action"
-        return Found(RESPOND, answer, form, call_id=task_id if isinstance(task_id, str) else "") if answer else None
-    named = set(value) & {EXECUTE, RESPOND}
-    if len(named) == 1 and isinstance(value[(name := named.pop())], str):
-        return _read_named(name, value)
-    return None
+    call_id = value.get("id")
+    call_id = call_id if isinstance(call_id, str) and len(call_id) <= 256 else ""
+    if name in _EXECUTE_NAMES:
+        query = _query_in(value, inside)
+        return Found(EXECUTE, query, "crm_action", call_id=call_id) if query else None
+    answer = _answer_in(value, inside) if name in _RESPOND_NAMES else ""
+    return Found(RESPOND, answer, "crm_action", call_id=call_id) if answer else None
 
 
 def _query_in(*places: Mapping[str, Any]) -> str:
@@ -188,39 +170,6 @@ def _query_in(*places: Mapping[str, Any]) -> str:
 def _answer_in(*places: Mapping[str, Any]) -> str:
     answer = next((place[key] for place in places for key in _ANSWER_KEYS if key in place), "")
     return (answer_text(answer) or "").strip()
-
-
-def _id(value: Mapping[str, Any]) -> str:
-    call_id = value.get("id")
-    return call_id if isinstance(call_id, str) and len(call_id) <= 256 else ""
-
-
-def find_actions(text: str, allowance: CpuAllowance | None = None) -> Findings:
-    """Find the actions in a text: tags, JSON objects, calls of the two tools. What an agent thinks aloud is no action.
-
-    Takes time linear in the text's length, whatever it holds.
-
-    :param allowance: once it is spent, no further JSON is read.
-    """
-    head = text[:MAX_TEXT]
-    spoken = _THOUGHTS.sub("", head)
-    # Tags escaped for HTML are read only where no action is plain, whose query may have an &lt; of its own.
-    if not _SUSPICIOUS.search(spoken) and _ESCAPED.search(spoken):
-        spoken = spoken.replace("&lt;", "<").replace("&gt;", ">")
-    blocks = [b for b in find_blocks(spoken, allowance=allowance) if b.value is not BROKEN]
-    objects = [found for b in blocks if (found := _read_block(b)) is not None]
-    tags = [t for t in _find_tags(spoken) if not any(o.start <= t.start < o.end for o in objects)]
-    outside = [o for o in objects if not any(t.start <= o.start < t.end for t in tags)]
-    actions = sorted([*outside, *(t for t in tags if t.payload)], key=lambda found: found.start)
-    suspicious = not actions and bool(_SUSPICIOUS.search(spoken))
-    return Findings(tuple(actions), _without(spoken, actions), suspicious)
-
-
-def _read_block(block: Block) -> Found | None:
-    found = read_object(block.value)
-    if found is None:
-        found = read_data(block.value)
-    return found and found._replace(start=block.start, end=block.end)
 
 
 def read_data(value: Any) -> Found | None:
@@ -234,6 +183,31 @@ def read_data(value: Any) -> Found | None:
         if named is not None:
             return named._replace(form="call")
     return None
+
+
+def find_actions(text: str, allowance: CpuAllowance) -> tuple[list[Found], str, bool]:
+    """Find the actions in a text: tags, JSON objects, calls of the two tools. What an agent thinks aloud is no action.
+
+    Takes time linear in the text's length, whatever it holds.
+
+    :param allowance: once it is spent, no further JSON is read.
+    :return: the actions, the text without them, and whether something looks like an action that is none.
+    """
+    spoken = _THOUGHTS.sub("", text[:MAX_TEXT])
+    # Tags escaped for HTML are read only where no action is plain, whose query may have an &lt; of its own.
+    if not _SUSPICIOUS.search(spoken) and _ESCAPED.search(spoken):
+        spoken = spoken.replace("&lt;", "<").replace("&gt;", ">")
+    blocks = [(b, read_data(b.value)) for b in find_blocks(spoken, allowance=allowance) if b.value is not BROKEN]
+    objects = [found._replace(start=b.start, end=b.end) for b, found in blocks if found is not None]
+    tags = [t for t in _find_tags(spoken) if not any(o.start <= t.start < o.end for o in objects)]
+    outside = [o for o in objects if not any(t.start <= o.start < t.end for t in tags)]
+    actions = sorted([*outside, *(t for t in tags if t.payload)], key=lambda found: found.start)
+    pieces, position = [], 0
+    for found in actions:
+        pieces.append(spoken[position : max(position, found.start)])
+        position = max(position, found.end)
+    cleaned = (re.sub(r"```[\w+-]*|<[|/]?\w*[|]?>\s*\Z", "", p).strip() for p in [*pieces, spoken[position:]])
+    return actions, "\n".join(filter(None, cleaned)), not actions and bool(_SUSPICIOUS.search(spoken))
 
 
 def _find_tags(text: str) -> list[Found]:
@@ -254,7 +228,7 @@ def _find_tags(text: str) -> list[Found]:
 
 
 def _inside_tag(name: str, content: str) -> tuple[str, str]:
-    """Return what a tag says; some agents put the JSON form inside."""
+    """Return what a tag says, and its id; some agents put the JSON form inside."""
     payload = strip_fence(content) if name == EXECUTE or _FENCE.match(content) else content.strip()
     if payload.startswith("{") and '"' in payload:
         blocks = list(find_blocks(payload))
@@ -263,17 +237,6 @@ def _inside_tag(name: str, content: str) -> tuple[str, str]:
             if found is not None and found.name == name:
                 return found.payload, found.call_id
     return payload, ""
-
-
-def _without(text: str, actions: Sequence[Found]) -> str:
-    pieces: list[str] = []
-    position = 0
-    for found in actions:
-        pieces.append(text[position : max(position, found.start)])
-        position = max(position, found.end)
-    pieces.append(text[position:])
-    cleaned = (re.sub(r"```[\w+-]*|<[|/]?\w*[|]?>\s*\Z", "", p).strip() for p in pieces)
-    return "\n".join(p for p in cleaned if p)
 
 
 def read_org_reply(
@@ -291,16 +254,45 @@ def read_org_reply(
     allowance = CpuAllowance(bounds.cpu)
     shallow = [p for p in kept if p.kind != "data" or not is_deeper(p.data, bounds.depth)]
     limits += [too_deep(bounds)] * (len(shallow) < len(kept))
-    decoded = _read(shallow, dialect, prose_allowed=prose_allowed, allowance=allowance)
+    found, prose, raw, suspicious = _gather(shallow, allowance)
     limits += [too_slow(bounds)] * allowance.is_spent
-    unreadable = decoded.unreadable or (bool(limits) and not decoded.calls)
-    return replace(decoded, findings=(*decoded.findings, *limits), unreadable=unreadable)
+    if found:
+        return _take(found, prose, raw, dialect, prose_allowed, limits)
+    if not raw.strip():
+        finding = DialectFinding("empty-reply", "the reply has neither text nor an action")
+    elif suspicious:
+        finding = DialectFinding("unreadable-call", "this looks like an action but cannot be read", raw)
+    else:
+        finding = DialectFinding("prose-where-action-asked", f"the {dialect} dialect asks for an action", raw)
+    unreadable = bool(limits) or (suspicious and bool(raw.strip()))
+    return DecodedReply((prose or raw) if raw.strip() else None, findings=(finding, *limits), unreadable=unreadable)
 
 
-def _read(parts: Sequence[Part], dialect: str, *, prose_allowed: bool, allowance: CpuAllowance) -> DecodedReply:
-    found, prose, raw, suspicious = _gather(parts, allowance)
-    if not found:
-        return _nothing(prose, raw, suspicious, dialect)
+def _gather(parts: Sequence[Part], allowance: CpuAllowance) -> tuple[list[Found], str, str, bool]:
+    """Return the actions, the prose, the reply as it came (bounded), and whether it looks like an action."""
+    read = [(p.data, read_data(p.data)) for p in parts if p.kind == "data" and not allowance.is_spent]
+    texts = [p.text for p in parts if p.kind == "text" and p.text]
+    # Some servers stream one text as many parts, torn anywhere.
+    actions, prose, suspicious = find_actions("".join(texts), allowance)
+    if not actions and len(texts) > 1 and not allowance.is_spent:
+        actions, prose, suspicious = find_actions("\n".join(texts), allowance)
+    found = [f for _, f in read if f is not None]
+    known = {(f.name, f.payload) for f in found}
+    found += [f for f in actions if (f.name, f.payload) not in known]
+    unread = [data for data, f in read if f is None and data not in (None, {}, [])]
+    shown = json.dumps(unread[0], ensure_ascii=False, default=str) if unread else ""
+    return found, prose, ("\n".join(texts) or shown)[:RAW_LIMIT], suspicious or bool(unread)
+
+
+def _take(
+    found: Sequence[Found],
+    prose: str,
+    raw: str,
+    dialect: str,
+    prose_allowed: bool,
+    limits: Sequence[DialectFinding],
+) -> DecodedReply:
+    """Choose the action that counts, and say what the dialect does not allow."""
     chosen = next((f for f in found if f.name == EXECUTE), found[0])
     findings = []
     form = "tool_call" if chosen.form == "call" else chosen.form
@@ -314,47 +306,9 @@ def _read(parts: Sequence[Part], dialect: str, *, prose_allowed: bool, allowance
         findings.append(DialectFinding("several-calls", message, raw))
     if prose and not prose_allowed:
         findings.append(DialectFinding("text-beside-call", "text beside an action reaches nobody", prose[:RAW_LIMIT]))
-    return DecodedReply(prose or None, (chosen.call(),), tuple(findings), dialect=form)
-
-
-def _gather(parts: Sequence[Part], allowance: CpuAllowance) -> tuple[list[Found], str, str, bool]:
-    """Return the actions, the prose, the reply as it came (bounded), and whether it looks like an action."""
-    read = [(p.data, read_data(p.data)) for p in parts if p.kind == "data" and not allowance.is_spent]
-    found = [f for _, f in read if f is not None]
-    texts = [p.text for p in parts if p.kind == "text" and p.text]
-    scanned = _scan_texts(texts, allowance)
-    known = {(f.name, f.payload) for f in found}
-    found += [f for f in scanned.actions if (f.name, f.payload) not in known]
-    unread = [data for data, f in read if f is None and data not in (None, {}, [])]
-    raw = ("\n".join(texts) or (_show(unread[0]) if unread else ""))[:RAW_LIMIT]
-    return found, scanned.prose, raw, scanned.suspicious or bool(unread)
-
-
-def _scan_texts(texts: Sequence[str], allowance: CpuAllowance) -> Findings:
-    # Some servers stream one text as many parts, torn anywhere.
-    whole = find_actions("".join(texts), allowance)
-    if whole.actions or len(texts) < 2 or allowance.is_spent:
-        return whole
-    return find_actions("\n".join(texts), allowance)
-
-
-def _nothing(prose: str, raw: str, suspicious: bool, dialect: str) -> DecodedReply:
-    if not raw.strip():
-        message = "the reply has neither text nor an action"
-        return DecodedReply(findings=(DialectFinding("empty-reply", message),))
-    if suspicious:
-        finding = DialectFinding("unreadable-call", "this looks like an action but cannot be read", raw)
-    else:
-        finding = DialectFinding("prose-where-action-asked", f"the {dialect} dialect asks for an action", raw)
-    text = prose or raw
-    return DecodedReply(text if text.strip() else None, findings=(finding,), unreadable=suspicious)
-
-
-def _show(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
-        return f"a {type(value).__name__} that is nested too deeply"
+    key = "query" if chosen.name == EXECUTE else "answer"
+    call = ToolCall(chosen.name, {key: chosen.payload}, chosen.call_id)
+    return DecodedReply(prose or None, (call,), (*findings, *limits), dialect=form)
 
 
 @dataclass(frozen=True, slots=True)
