@@ -98,7 +98,9 @@ class ActionDialect:
         if briefing is not None:
             refuse_other_tools(self.name, briefing)
             head = f"{briefing.policy}\n\n{self.how}{_QUESTION}"
-        return (join_pieces(head, _pieces(events), "\n\n"),)
+        labels = ((label if len(events) > 1 else "", text) for label, text in map(labelled, events))
+        pieces = [Piece(label, text, event) for (label, text), event in zip(labels, events, strict=True)]
+        return (join_pieces(head, pieces, "\n\n"),)
 
     def decode_reply(
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
@@ -201,19 +203,13 @@ def _split(head: str, how: str) -> tuple[str | None, str]:
     return (policy, rest) if marker else (None, head)
 
 
-def _pieces(events: Sequence[Event]) -> list[Piece]:
-    if len(events) > 1:
-        return [Piece(*labelled(e), e) for e in events]
-    return [Piece("", labelled(e)[1], e) for e in events]
-
-
 def _bare_events(text: str) -> list[Event]:
     if text.startswith(OUTPUT_LABEL):
         return [ToolReturned("", EXECUTE, text)]
     return [UserSaid(text)] if text else []
 
 
-class EntropicDialect:
+class EntropicDialect(ActionDialect):
     """One task in, one answer out, both JSON; the agent brings its own access to the data.
 
     The request is ``{"type": "crm_task", "task_id", "task_category", "prompt", "persona", "required_context", "config",
@@ -242,10 +238,10 @@ class EntropicDialect:
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
     ) -> DecodedReply:
         """Read the answer; a text that is no JSON is the answer itself."""
-        decoded = read_org_reply(parts, self.name, bounds=bounds)
-        if not decoded.calls:
-            return _take_words(decoded)
-        if decoded.calls[0].name == RESPOND:
+        decoded = super().decode_reply(parts, tools, bounds)
+        if not decoded.calls and decoded.text and not decoded.unreadable:
+            return replace(decoded, text=None, calls=(ToolCall(RESPOND, {"answer": decoded.text.strip()}),))
+        if not decoded.calls or decoded.calls[0].name == RESPOND:
             return decoded
         message = "the crm_entropic dialect has no queries: the agent brings its own data"
         finding = DialectFinding("query-where-answer-asked", message, str(decoded.calls[0].arguments)[:2000])
@@ -270,19 +266,16 @@ class EntropicDialect:
         """Return whether a request is written in this dialect."""
         return any(_read_body(part) is not None for part in parts)
 
-    def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
-        """Write the answer. A query has no form here; it is written as an action, for the other side to complain."""
-        if not reply.calls:
-            return (Part.of_text(reply.text or ""),)
-        call = reply.calls[0]
-        key, value = payload(call)
-        if call.name == RESPOND:
-            return (Part.of_text(_dump({"task_id": call.id, "answer": value})),)
-        return (Part.of_text(_dump({"action": call.name, key: value})),)
-
     def reminder(self) -> tuple[Part, ...]:
         """Return the form of an answer."""
         return (Part.of_text(_dump({"type": _MESSAGE, "prompt": _REMINDER})),)
+
+    def _write(self, call: ToolCall) -> str:
+        key, value = payload(call)
+        # A query has no form here: it is written as an action, for the other side to complain.
+        return _dump(
+            {"task_id": call.id, "answer": value} if call.name == RESPOND else {"action": call.name, key: value}
+        )
 
 
 def _read_body(part: Part) -> Mapping[str, Any] | None:
@@ -306,12 +299,6 @@ def _briefing(body: Mapping[str, Any]) -> Briefing:
     return Briefing(policy, TOOLS, facts)
 
 
-def _take_words(decoded: DecodedReply) -> DecodedReply:
-    if decoded.unreadable or not decoded.text:
-        return decoded
-    return replace(decoded, text=None, calls=(ToolCall(RESPOND, {"answer": decoded.text.strip()}),))
-
-
 def _prompt(events: Sequence[Event]) -> str:
     if len(events) == 1:
         return labelled(events[0])[1]
@@ -322,7 +309,6 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-_ARGUMENT = {EXECUTE: "query", RESPOND: "answer"}
 _RAW = 500
 
 
@@ -331,6 +317,7 @@ class OfficialDialect(TagsDialect):
 
     name = "crm_official"
     other_tools = False
+    problem = "the reply has no pair of tags"
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part: the briefing and a blank line before the first words, as for models without roles."""
@@ -344,14 +331,22 @@ class OfficialDialect(TagsDialect):
     def decode_reply(
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
     ) -> DecodedReply:
-        """Read one action; several text parts are one text."""
+        """Read one action; several text parts are one text, and a text that is no action is left as it is."""
         text = "".join(part.text for part in parts if part.kind == "text")[: bounds.bytes].strip()
-        for name, argument in _ARGUMENT.items():
-            payload = _inside(text, name)
-            if payload:
-                return DecodedReply(calls=(ToolCall(name, {argument: payload}),), dialect=self.name)
-        finding = DialectFinding("prose-where-action-asked", "the reply has no pair of tags", text[:_RAW])
+        call = self._read(text)
+        if call is not None:
+            return DecodedReply(calls=(call,), dialect=self.name)
+        finding = DialectFinding("prose-where-action-asked", self.problem, text[:_RAW])
         return DecodedReply(text or None, findings=(finding,))
+
+    def _read(self, text: str) -> ToolCall | None:
+        for name, argument in ((EXECUTE, "query"), (RESPOND, "answer")):
+            # What stands in the first pair of tags, as a lazy regular expression finds it, in linear time.
+            _, opened, rest = text.partition(f"<{name}>")
+            inside, closed, _ = rest.partition(f"</{name}>")
+            if opened and closed and inside.strip():
+                return ToolCall(name, {argument: inside.strip()})
+        return None
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request; what stands behind the last blank line of a first message is the question."""
@@ -365,13 +360,6 @@ class OfficialDialect(TagsDialect):
         """Return whether a text explains both tags, as upstream's instructions do."""
         texts = [part.text for part in parts if part.kind == "text"]
         return any(f"</{EXECUTE}>" in text and f"</{RESPOND}>" in text and "\n\n" in text for text in texts)
-
-
-def _inside(text: str, tag: str) -> str:
-    """Return what stands in the first pair of tags, as a lazy regular expression finds it, in linear time."""
-    _, opened, rest = text.partition(f"<{tag}>")
-    inside, closed, _ = rest.partition(f"</{tag}>")
-    return inside.strip() if opened and closed else ""
 
 
 _ACTION = re.compile(r"Action:\s*(\w+)")
@@ -397,21 +385,18 @@ def read_tool_action(text: str) -> tuple[str, Any] | None:
     # Text after a second label is ignored.
     written = after.partition(_INPUT)[0].strip()
     try:
-        value = _read_value(_unfenced(written))
+        value = _read_value(written)
         # Through JSON, as upstream hands it on: tuples become lists, and keys strings.
         return None if value is None else (named[1], json.loads(json.dumps(value)))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
 
 
-def _unfenced(text: str) -> str:
-    """Return the object in the first code fence, as a lazy regular expression finds it, in linear time."""
+def _read_value(text: str) -> Any:
+    # The object in the first code fence, as a lazy regular expression finds it, in linear time.
     opened = _FENCE.search(text)
     closed = _FENCE_END.search(text, opened.end()) if opened else None
-    return text[opened.end() : closed.start() + 1] if opened and closed else text
-
-
-def _read_value(text: str) -> Any:
+    text = text[opened.end() : closed.start() + 1] if opened and closed else text
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -426,17 +411,12 @@ class OfficialToolsDialect(OfficialDialect):
 
     name = "crm_official_tools"
     other_tools = True
+    problem = "the reply is no action with an input"
 
-    def decode_reply(
-        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
-    ) -> DecodedReply:
-        """Read one call. What is none, or has arguments that no call can have, is left as text."""
-        text = "".join(part.text for part in parts if part.kind == "text")[: bounds.bytes].strip()
+    def _read(self, text: str) -> ToolCall | None:
+        # Arguments that no call can have are left as text.
         action = read_tool_action(text)
-        if action is not None and isinstance(action[1], Mapping):
-            return DecodedReply(calls=(ToolCall(action[0], action[1]),), dialect=self.name)
-        finding = DialectFinding("prose-where-action-asked", "the reply is no action with an input", text[:_RAW])
-        return DecodedReply(text or None, findings=(finding,))
+        return ToolCall(*action) if action is not None and isinstance(action[1], Mapping) else None
 
 
 ACTION, TAGS, ENTROPIC = ActionDialect(), TagsDialect(), EntropicDialect()

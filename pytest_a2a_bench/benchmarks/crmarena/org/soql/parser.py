@@ -239,7 +239,10 @@ class _Builder(Transformer[Token, Any]):
         return parts
 
     paths = branch = sources = source = expressions = order_keys = values = returning = select_list
-    field = SelectField
+
+    def field(self, expression: Expression, alias: Token | None) -> SelectField:
+        # A record's keys are shown to agents: plain texts.
+        return SelectField(expression, alias and str(alias))
 
     def by_type(self, relationship: Path, *branches: Any) -> SelectByType:
         return SelectByType(relationship, branches[:-1], branches[-1] or ())
@@ -330,10 +333,10 @@ class _Builder(Transformer[Token, Any]):
         word: Token | None,
         fields: Token | None,
         returning: tuple[Query, ...] | None,
-        limit: tuple[int | None, int],
-        *marks: Token,
+        *clauses: Any,
     ) -> tuple[str, str, tuple[Query, ...], int | None]:
-        return braces[1:-1], _word(fields) or "ALL", returning or (), limit[0]
+        # Behind the filters, which filter nothing here, comes the limit.
+        return braces[1:-1], _word(fields) or "ALL", returning or (), clauses[-1][0]
 
     def returned(self, name: Token, items: tuple[SelectItem, ...] | None, *clauses: Any) -> Query:
         source = self.path(name)
