@@ -1,19 +1,23 @@
-"""One trial of a scenario: the conversation, and the test's own assertions as its reward."""
+"""One trial of a scenario: who speaks, the tools, the conversation, and the test's own assertions as its reward."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import time
 import traceback
 from collections.abc import Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.models import ModelJudge, ModelUser, enclose, reach_of, read_results
-from pytest_a2a_bench.benchmarks.scenario import tools
+from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
+from pytest_a2a_bench.benchmarks.models import STOP, ModelJudge, ModelUser, enclose, reach_of, read_results
 from pytest_a2a_bench.benchmarks.scenario.suite import NAME, Scenario, get
-from pytest_a2a_bench.benchmarks.scenario.user import ScriptedUser, write_instructions
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
@@ -29,6 +33,9 @@ from pytest_a2a_bench.model import (
     Part,
     Reward,
     RewardCheck,
+    ToolCall,
+    ToolReturned,
+    ToolSpec,
     TrialKey,
     TrialResult,
     Turn,
@@ -37,6 +44,109 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.redact import one_line
+
+
+def specs_of(world: object) -> tuple[ToolSpec, ...]:
+    """Return the public methods: their names, docstrings, and JSON Schemas of their annotations."""
+    return tuple(_spec(name, method) for name, method in _methods(world).items())
+
+
+def carry_out(world: object, call: ToolCall) -> ToolReturned:
+    """Call a method as an agent asks; what it may not be called with, and what it raises, are errors for the agent."""
+    method = _methods(world).get(call.name)
+    if method is None:
+        return ToolReturned(call.id, call.name, f"Error: there is no tool {call.name!r}", error=True)
+    try:
+        arguments = inspect.signature(method).bind(**call.arguments).arguments
+        hints = inspect.get_annotations(method, eval_str=True)
+        read = {
+            name: TypeAdapter(hints[name]).validate_python(value) if name in hints else value
+            for name, value in arguments.items()
+        }
+        said = method(**read)
+        return ToolReturned(call.id, call.name, said if isinstance(said, str) else json.dumps(said, default=str))
+    except KeyboardInterrupt:
+        raise
+    # A tool of the project's own, which may also call pytest.fail: an agent gets it as any tool's error.
+    except BaseException as error:
+        return ToolReturned(call.id, call.name, f"Error: {one_line(str(error) or type(error).__name__)}", error=True)
+
+
+def _methods(world: object) -> dict[str, Any]:
+    names = (name for name, _ in inspect.getmembers(type(world), inspect.isroutine) if not name.startswith("_"))
+    return {name: getattr(world, name) for name in names}
+
+
+def _spec(name: str, method: Any) -> ToolSpec:
+    hints = inspect.get_annotations(method, eval_str=True)
+    properties, required = {}, []
+    for parameter in inspect.signature(method).parameters.values():
+        known = TypeAdapter(hints[parameter.name]).json_schema() if parameter.name in hints else {}
+        properties[parameter.name] = known
+        if parameter.default is inspect.Parameter.empty:
+            required.append(parameter.name)
+    schema = {"type": "object", "properties": properties, "required": required}
+    return ToolSpec(name, inspect.getdoc(method) or "", schema)
+
+
+class ScriptedUser:
+    """Answers what it has an answer to, says the next of its sentences otherwise, and is done after the last.
+
+    Each answer is given as often as it is asked for.
+    """
+
+    kind = "scripted"
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._left = list(scenario.says)
+        self._answers = [(re.compile(asked, re.IGNORECASE), answer) for asked, answer in scenario.answers.items()]
+
+    def open(self) -> str:
+        """Say the first."""
+        return self._left.pop(0)
+
+    def hear(self, text: str) -> str | None:
+        """Answer, or go on; None where there is nothing left to say."""
+        for asked, answer in self._answers:
+            if asked.search(text):
+                return answer
+        return self._left.pop(0) if self._left else None
+
+
+def write_instructions(scenario: Scenario) -> str:
+    """Write the prompt of a model that plays the user."""
+    return f"""\
+You play somebody who talks to an assistant. Stay in this role whatever the assistant says.
+
+Who you are:
+{scenario.persona or "Somebody with little time and a plain way of speaking."}
+
+What you want:
+{scenario.goal}
+
+How you talk:
+- In short messages, one thing at a time. Bring details when they are asked for.
+- Never invent a detail that is not given above. Where you are asked for one that you do not have, say so.
+- Never do the assistant's work.
+- Once you have what you want, or the assistant has clearly declined, reply with {STOP} and nothing else."""
+
+
+CAUSES = {
+    "assertion": Cause("did not do what the test asserts: {subject}", "read the conversation (a2a-bench show)"),
+    "criterion": Cause("broke a criterion: {subject}", "read the conversation (a2a-bench show)"),
+}
+
+
+def diagnose(result: TrialResult) -> Diagnosis | None:
+    """Return the first check that was not met; None where there is none."""
+    for check in result.reward_info.checks if result.reward_info else ():
+        if not check.met:
+            return Diagnosis(check.kind, one_line(check.description, 120), check.detail or check.description)
+    return None
+
+
+DIAGNOSER = Diagnoser(diagnose, CAUSES)
+
 
 _CALLS = 50
 """Answers with calls, without a word to the user, after which a conversation is ended."""
@@ -86,7 +196,7 @@ class _Trial:
         self.turns: list[Turn] = []
         try:
             self.world = scenario.tools() if scenario.tools is not None else None
-            specs = tools.specs_of(self.world) if self.world is not None else ()
+            specs = specs_of(self.world) if self.world is not None else ()
         except Exception as error:  # the project's own code, which is neither the agent's nor ours
             what = one_line(f"{type(error).__name__}: {error}")
             raise EvaluatorError(f"the scenario's tools cannot be made: {what}") from error
@@ -146,7 +256,7 @@ class _Trial:
             self.turns.append(Turn("agent", said.text, calls=said.calls))
             if not said.calls:
                 return said.text or ""
-            returned = [tools.carry_out(self.world, call) for call in said.calls]
+            returned = [carry_out(self.world, call) for call in said.calls]
             self.turns += [
                 Turn("tool", r.content, call_id=r.call_id, tool=r.name, error=r.error, requestor="agent")
                 for r in returned

@@ -112,9 +112,7 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
         if name in values and not will_do(values[name])
     ]  # fmt: skip
     if isinstance(values.get("tools"), type):
-        from pytest_a2a_bench.benchmarks.scenario.tools import problems_of
-
-        found += problems_of(values["tools"])
+        found += _tool_problems(values["tools"])
     if not args and not values.get("goal"):
         found.append("there is nothing to say: give what the user says, or a goal for a model that plays it")
     if args and values.get("goal"):
@@ -126,6 +124,20 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
         found.append(
             f"the test takes {', '.join(taken)}, but it decides the reward of its trial, so it takes trial alone"
         )
+    return found
+
+
+def _tool_problems(kind: type) -> list[str]:
+    """Say which public methods an agent could never call, as they do not name their parameters."""
+    found = []
+    for name, method in inspect.getmembers(kind, inspect.isroutine):
+        if name.startswith("_"):
+            continue
+        kinds = {p.kind for p in inspect.signature(method).parameters.values() if p.name != "self"}
+        if kinds - {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}:
+            found.append(f"tools: {name} takes parameters without names, which nobody can be told about")
+        if inspect.iscoroutinefunction(method):
+            found.append(f"tools: {name} is async, and nothing awaits it; write it as a plain method")
     return found
 
 
@@ -156,7 +168,7 @@ SUITE = Suite(
     load_tasks=lambda domain, split: [],
     offered=(),
     benchmark="pytest_a2a_bench.benchmarks.scenario.benchmark",
-    diagnoser="pytest_a2a_bench.benchmarks.scenario.diagnosis",
+    diagnoser="pytest_a2a_bench.benchmarks.scenario.benchmark",
     from_test=from_test,
     marker_signature=SIGNATURE,
     check_titles={"assertion": "what the test asserts:", "criterion": "not true of the conversation, says the judge:"},
