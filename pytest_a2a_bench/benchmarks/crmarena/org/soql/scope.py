@@ -63,6 +63,10 @@ class Target:
         return f"CASE {cases} END"
 
 
+Parents = tuple[tuple[str, Target], ...]
+"""Names of the relationships that lead to a field, as the schema spells them, and where each leads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """A field, or a function of one, in SQL.
@@ -71,7 +75,7 @@ class Operand:
     :param name: the field's name as the schema spells it, for messages and keys.
     :param column: the field itself in SQL, and its type; empty for ``COUNT()``.
     :param refers_to: objects that the field may point at.
-    :param parents: names of the relationships that lead to the field, as the schema spells them, and where each leads.
+    :param parents: what leads to the field.
     :param aggregate: whether it is a number for a group rather than for a record.
     :param plain: whether it is the field itself.
     :param formatted: whether its value is shown as people read it.
@@ -83,7 +87,7 @@ class Operand:
     position: int
     column: tuple[str, FieldType | str] = ("", "")
     refers_to: tuple[str, ...] = ()
-    parents: tuple[tuple[str, Target], ...] = ()
+    parents: Parents = ()
     aggregate: bool = False
     plain: bool = False
     formatted: bool = False
@@ -140,19 +144,18 @@ class Scope:
         :raises OrgError: INVALID_FIELD for a relationship or a field that is not there.
         """
         names, positions = self._expand(path)
-        parents, sobjects = self._walk(names[:-1], positions)
-        if len(sobjects) == 1:
-            table, sobject = sobjects[0]
-            return self._field(table, sobject, names[-1], positions[-1], parents)
+        parents = self._walk(names[:-1], positions)
+        tables = parents[-1][1].tables if parents else ((self.root_table, self.root),)
+        if len(tables) == 1:
+            return self._field(*tables[0], names[-1], positions[-1], parents)
         return self._name_field(parents, names[-1], positions[-1])
 
-    def resolve_parent(self, path: Path) -> tuple[tuple[tuple[str, Target], ...], Target]:
+    def resolve_parent(self, path: Path) -> tuple[Parents, Target]:
         """Return the relationships that a path of nothing but relationships walks, and where it ends.
 
         :raises OrgError: INVALID_FIELD for a relationship that is not there.
         """
-        names, positions = self._expand(path)
-        parents, _ = self._walk(names, positions)
+        parents = self._walk(*self._expand(path))
         return parents[:-1], parents[-1][1]
 
     def _expand(self, path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -179,9 +182,7 @@ class Scope:
         # there, as on Salesforce.
         return name.lower() == self.root.name.lower() and self.root.parent(name) is None
 
-    def _walk(
-        self, names: tuple[str, ...], positions: tuple[int, ...]
-    ) -> tuple[tuple[tuple[str, Target], ...], tuple[tuple[str, SObject], ...]]:
+    def _walk(self, names: tuple[str, ...], positions: tuple[int, ...]) -> Parents:
         walked: list[tuple[str, Target]] = []
         tables: tuple[tuple[str, SObject], ...] = ((self.root_table, self.root),)
         for at, name in enumerate(names):
@@ -191,40 +192,31 @@ class Scope:
                 raise no_such("parent", self.text, positions[at], name)
             walked.append((str(reference.relationship), target))
             tables = target.tables
-        return tuple(walked), tables
+        return tuple(walked)
 
     def _join(self, key: tuple[str, ...], table: str, reference: Field) -> Target | None:
         if key in self._targets:
             return self._targets[key]
-        sobjects = [found for name in reference.refers_to if (found := self.schema.object(name))]
-        if not sobjects:
-            return self._join_outside(key, reference)
+        found = [(quote(there.name), there) for name in reference.refers_to if (there := self.schema.object(name))]
+        if not found:
+            # A parent that a real org has and this one has no table of: no record is found.
+            outside = [there for name in reference.refers_to if (there := outside_object(name))][:1]
+            columns = (", ".join(f"NULL AS {quote(each.name)}" for each in there.all_fields) for there in outside)
+            found = [(f"(SELECT {each})", there) for each, there in zip(columns, outside, strict=True)]
         tables = []
-        for sobject in sobjects:
+        for source, sobject in found:
             alias = f"{self.prefix}{self._tables}"
             self._tables += 1
             self._joins.append(
-                f"LEFT JOIN {quote(sobject.name)} AS {alias} ON {alias}.{quote('Id')} = {table}.{quote(reference.name)}"
+                f"LEFT JOIN {source} AS {alias} ON {alias}.{quote('Id')} = {table}.{quote(reference.name)}"
             )
             tables.append((alias, sobject))
+        if not tables:
+            return None
         self._targets[key] = Target(tuple(tables))
         return self._targets[key]
 
-    def _join_outside(self, key: tuple[str, ...], reference: Field) -> Target | None:
-        """Join a parent that a real org has and this one has no table of: no record is found."""
-        outside = [found for name in reference.refers_to if (found := outside_object(name))]
-        if not outside:
-            return None
-        alias = f"{self.prefix}{self._tables}"
-        self._tables += 1
-        columns = ", ".join(f"NULL AS {quote(each.name)}" for each in outside[0].all_fields)
-        self._joins.append(f"LEFT JOIN (SELECT {columns}) AS {alias} ON 0")
-        self._targets[key] = Target(((alias, outside[0]),))
-        return self._targets[key]
-
-    def _field(
-        self, table: str, sobject: SObject, name: str, position: int, parents: tuple[tuple[str, Target], ...]
-    ) -> Operand:
+    def _field(self, table: str, sobject: SObject, name: str, position: int, parents: Parents) -> Operand:
         found = sobject.field(name)
         if found is not None:
             refers_to = (sobject.name,) if found.type == "id" else found.refers_to
@@ -234,7 +226,7 @@ class Scope:
             return Operand.of_field(parents[-1][1].type_sql, "text", "Type", position, (), parents)
         raise no_such("column", self.text, position, name, sobject.name)
 
-    def _name_field(self, parents: tuple[tuple[str, Target], ...], name: str, position: int) -> Operand:
+    def _name_field(self, parents: Parents, name: str, position: int) -> Operand:
         target = parents[-1][1]
         spelled = next((known for known in _NAME_FIELDS if known.lower() == name.lower()), None)
         if spelled is None:
