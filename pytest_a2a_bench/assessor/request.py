@@ -23,7 +23,7 @@ from pydantic.types import Strict, StringConstraints
 from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict
 
-from pytest_a2a_bench.benchmarks.crmarena.suite import DRIFTS, SCORINGS
+from pytest_a2a_bench.benchmarks.crmarena.options import DRIFTS, SCORINGS
 from pytest_a2a_bench.config.settings import (
     BUILTIN_PREFIX,
     DIALECTS,

@@ -35,6 +35,7 @@ from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
     tools_of,
 )
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import (
     AgentUser,
@@ -45,7 +46,7 @@ from pytest_a2a_bench.benchmarks.crmarena.prompt import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
-from pytest_a2a_bench.benchmarks.crmarena.suite import CrmOptions, name_variant
+from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.models import ModelUser
 from pytest_a2a_bench.benchmarks.participants import Colleagues

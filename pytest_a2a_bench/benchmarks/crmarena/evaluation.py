@@ -12,10 +12,10 @@ from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
+from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, describe, score
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge, f1_score, normalize
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_unanswered
-from pytest_a2a_bench.benchmarks.crmarena.suite import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.models import reach_of
 from pytest_a2a_bench.config.settings import Settings

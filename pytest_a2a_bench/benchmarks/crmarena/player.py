@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import RESPOND, is_about_org
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
-from pytest_a2a_bench.benchmarks.crmarena.suite import PREFIX, CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 from pytest_a2a_bench.benchmarks.registry import Gold, Player
 from pytest_a2a_bench.config.settings import Settings

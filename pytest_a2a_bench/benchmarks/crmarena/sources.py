@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
 from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema_table, read_table, read_task_table
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, DataSpec, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, read_published, standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.suite import CrmOptions, DataSpec, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance, read_tasks
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings

@@ -23,11 +23,12 @@ from pytest_a2a_bench.benchmarks.crmarena.episode import Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
 from pytest_a2a_bench.benchmarks.crmarena.official.agents import OfficialEpisode, official_user, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
 from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge
-from pytest_a2a_bench.benchmarks.crmarena.suite import CrmOptions, check_options, variant_of
+from pytest_a2a_bench.benchmarks.crmarena.suite import check_options, variant_of
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid
 

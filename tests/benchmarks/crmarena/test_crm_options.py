@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import resolved_settings
 
-from pytest_a2a_bench.benchmarks.crmarena.suite import CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.cli import doctor
 
 resolved = partial(resolved_settings.resolved, started="sub")

@@ -15,7 +15,7 @@ from mini_org.org import build
 
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.benchmarks.crmarena.suite import parse_data
+from pytest_a2a_bench.benchmarks.crmarena.options import parse_data
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
