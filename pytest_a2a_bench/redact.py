@@ -232,7 +232,6 @@ _BACKSLASHED = re.compile(r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([nrt]))")
 _PERCENT = re.compile(r"%(?:25)*([0-9A-Fa-f]{2})")
 _ENTITY = re.compile(r"&(?:#0*(\d{1,6})|#[xX]0*([0-9A-Fa-f]{1,5})|(amp|lt|gt|quot|apos));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_CONTROLS = {letter: c for c, letter in _LETTERS.items()}
 
 
 def _unescaped(text: str) -> str:

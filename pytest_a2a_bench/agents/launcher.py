@@ -50,11 +50,6 @@ class BuiltinAgent:
         """The process id."""
         return self._process.pid
 
-    @property
-    def exit_code(self) -> int | None:
-        """The process's exit code, negative where a signal ended it; None while it is alive."""
-        return self._process.poll()
-
     def stop(self) -> None:
         """End the process and wait for it. Safe to call again."""
         _end(self._process)

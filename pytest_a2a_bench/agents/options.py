@@ -25,7 +25,7 @@ from pytest_a2a_bench.nearest import did_you_mean
 Protocol = Literal["both", "1.0", "0.3"]
 Transport = Literal["all", "jsonrpc", "rest", "grpc"]
 Reply = Literal["message", "task"]
-PROTOCOLS, TRANSPORTS, REPLIES = get_args(Protocol), get_args(Transport), get_args(Reply)
+PROTOCOLS, TRANSPORTS = get_args(Protocol), get_args(Transport)
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 JsonObject = Annotated[

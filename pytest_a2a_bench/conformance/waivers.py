@@ -74,15 +74,6 @@ def read_waivers(path: str | Path, known: Iterable[str] | None = None) -> tuple[
     return _FILE.read(Path(path), lambda waivers: _problems(waivers, known))
 
 
-def parse_waivers(text: str, where: str, known: Iterable[str] | None = None) -> tuple[Waiver, ...]:
-    """Read the text of a file of waivers.
-
-    :param where: the file's name, for messages.
-    :raises ConfigurationError: naming everything that is wrong with it.
-    """
-    return _FILE.parse(text, where, lambda waivers: _problems(waivers, known))
-
-
 def _problems(waivers: list[Waiver], known: Iterable[str] | None) -> Iterator[str]:
     # Read from the catalogue when asked, so that tests can have ids of their own.
     ids = frozenset(_catalogue() if known is None else known)

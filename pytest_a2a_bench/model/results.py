@@ -263,11 +263,6 @@ class TrialResult:
         return self.status == "evaluated" and self.reward_info is not None and self.reward_info.success
 
     @property
-    def is_finished(self) -> bool:
-        """Whether the conversation came to its end and the benchmark's evaluator was asked about it."""
-        return self.status in ("evaluated", "evaluator_error")
-
-    @property
     def turns(self) -> int:
         """How many messages the agent under test sent (each is one A2A turn)."""
         return sum(t.role == "agent" and t.party is None for t in self.transcript)

@@ -10,7 +10,6 @@ from one_test import in_one_test
 
 from pytest_a2a_bench.agents.options import (
     PROTOCOLS,
-    REPLIES,
     TRANSPORTS,
     AgentOptions,
     add_arguments,
@@ -28,7 +27,7 @@ OPTIONS = st.builds(
     latency=st.floats(0, 10),
     protocol=st.sampled_from(PROTOCOLS),
     transport=st.sampled_from(TRANSPORTS),
-    reply=st.sampled_from(REPLIES),
+    reply=st.sampled_from(["message", "task"]),
     streaming=st.booleans(),
     model=st.none() | st.text("abc/-. ").map("m".__add__),
     llm_args=st.sampled_from([{}, {"temperature": 0.5, "stop": ["--x"]}]),

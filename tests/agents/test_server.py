@@ -172,7 +172,7 @@ class TestReplies:
             session.finish()
             assert httpx.get(agent.card_url).status_code == 200
         # It ended by itself: what is stuck in the turn that nobody waits for is killed after some seconds.
-        assert agent.exit_code != -signal.SIGKILL
+        assert agent._process.returncode != -signal.SIGKILL
 
     def test_noop_says_the_same_without_a_tag(self, connect: Connect) -> None:
         with served("noop") as agent:

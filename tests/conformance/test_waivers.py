@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.conformance import waivers
 from pytest_a2a_bench.conformance.finding import CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.report import Status, judge, removable
-from pytest_a2a_bench.conformance.waivers import Waiver, parse_waivers, read_waivers, waiver_of
+from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.errors import ConfigurationError
 
 TODAY = datetime.date(2026, 11, 21)
@@ -37,6 +39,10 @@ def test_a_file_with_every_key(tmp_path: Path) -> None:
     assert second == Waiver("CARD-004", "later", datetime.date(2027, 2, 1))
 
 
+def parse_waivers(text: str, known: Iterable[str] | None = None) -> tuple[Waiver, ...]:
+    return waivers._FILE.parse(text, "w.toml", lambda found: waivers._problems(found, known))
+
+
 def test_a_bad_file_names_everything_that_is_wrong() -> None:
     text = """
     title = "ours"
@@ -51,7 +57,7 @@ def test_a_bad_file_names_everything_that_is_wrong() -> None:
     until = 3
     """
     with pytest.raises(ConfigurationError) as caught:
-        parse_waivers(text, "w.toml")
+        parse_waivers(text)
     message = str(caught.value)
     for part in (
         "waivers w.toml: unknown key 'title'",
@@ -77,7 +83,7 @@ def test_a_bad_file_names_everything_that_is_wrong() -> None:
 )
 def test_bad_shapes(text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint.replace("[", r"\[")):
-        parse_waivers(text, "w.toml")
+        parse_waivers(text)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -88,7 +94,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 @given(st.text())
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
-        parse_waivers(text, "w.toml", known=("A-1",))
+        parse_waivers(text, ("A-1",))
     except ConfigurationError as error:
         message = str(error)
     else:

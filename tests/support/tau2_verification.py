@@ -155,6 +155,14 @@ def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
     }
 
 
+def find_unrepeatable(tau2: upstream.Tau2, name: str) -> tuple[str, ...]:
+    """Return the tools of a retrieval configuration that ask a model or a shell, which may answer otherwise now."""
+    variant = retrieval._find(tau2, name)
+    searches = {tool: getattr(variant, member, None) for member, tool in retrieval._SEARCH_TOOLS.items()}
+    asking = [tool for tool, search in searches.items() if search and (search.type == "embedding" or search.reranker)]
+    return (*asking, *(("shell",) if getattr(variant, "shell", None) is not None else ()))
+
+
 def _documents(name: Any, settings: Settings) -> dict[str, Any]:
     """Return what the stock tau2 is to know of how documents were found; what asks elsewhere is not asked again."""
     if not name:
@@ -162,7 +170,7 @@ def _documents(name: Any, settings: Settings) -> dict[str, Any]:
     tau2 = upstream.load(data=find_edition(settings).data)
     return {
         "environment": {"retrieval_config": name},
-        "recorded_tools": retrieval.find_unrepeatable(tau2, str(name)),
+        "recorded_tools": find_unrepeatable(tau2, str(name)),
     }
 
 

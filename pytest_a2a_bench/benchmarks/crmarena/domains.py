@@ -116,15 +116,6 @@ def open_source(domain: str, settings: Settings) -> Source:
     return _once(("source", domain, chosen.data, chosen.org), lambda: make_source(domain, settings))
 
 
-def close_domains() -> None:
-    """Close everything that is open (for tests; a process that ends does it by itself)."""
-    with _LOCK:
-        for key, opened in _OPEN.items():
-            if key[0] == "org":
-                opened.close()
-        _OPEN.clear()
-
-
 def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     """Return a task whose texts call the org's fields what they are called now."""
     # The gold stays: ids and values are not renamed.

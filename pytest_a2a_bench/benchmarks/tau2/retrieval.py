@@ -47,7 +47,6 @@ _SEARCH_TOOLS = {
     "kb_search_dense": "KB_search_dense",
 }
 """Members of upstream's description of a configuration, and the agent's tools that they describe."""
-_SHELL_TOOL = "shell"
 # Upstream imports every kind of retriever at once, whichever is used.
 _PACKAGES = {"rank_bm25": "rank-bm25", "openai": "openai"}
 # How upstream calls the error of a sandbox that cannot be had.
@@ -134,18 +133,6 @@ def _missing(variant: Any, environ: Mapping[str, str]) -> Iterator[str]:
 
 def _searches(variant: Any) -> list[Any]:
     return [search for name in _SEARCH_TOOLS if (search := getattr(variant, name, None)) is not None]
-
-
-def find_unrepeatable(tau2: Tau2, name: str) -> tuple[str, ...]:
-    """Return the tools of a configuration that ask a model or a shell: what these answer now is not what they answered.
-
-    :param name: upstream's name of it.
-    :raises ConfigurationError: as :func:`choose`.
-    """
-    variant = _find(tau2, name)
-    searches = {tool: getattr(variant, member, None) for member, tool in _SEARCH_TOOLS.items()}
-    asking = [tool for tool, search in searches.items() if search and (search.type == "embedding" or search.reranker)]
-    return (*asking, *((_SHELL_TOOL,) if getattr(variant, "shell", None) is not None else ()))
 
 
 def _keys(variant: Any) -> list[str]:

@@ -30,7 +30,7 @@ def test_the_stock_tau2_confirms_what_any_agent_came_to(agent: str, domain: str,
     for dialect in DIALECTS:
         chosen = random.Random(f"{agent} {dialect}").sample(keys, SAMPLE[domain])
         for result, verification in table.run(agent, chosen, dialect):
-            assert result.is_finished, result.error
+            assert result.status in ("evaluated", "evaluator_error"), result.error
             assert verification.status in ("verified", "not_verifiable"), (result.key, verification)
             # Only where upstream's own evaluator has nothing to say.
             assert (verification.status == "not_verifiable") == (result.status == "evaluator_error")

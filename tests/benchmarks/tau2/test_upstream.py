@@ -23,7 +23,7 @@ from builtin_server import served
 from fake_llm import FakeLLM, Step, call, judge, say
 from finished_runs import write_run
 from llm_agent import agents_model
-from tau2_verification import Tau2Verifier, Verification
+from tau2_verification import Tau2Verifier, Verification, find_unrepeatable
 from threaded_http import Handler, HttpServer
 from trials import RunTrials
 
@@ -338,7 +338,7 @@ def test_a_model_that_finds_documents_is_not_asked_again(
 def test_what_asks_elsewhere_is_known() -> None:
     tau2 = upstream.load()
     assert tau2.retrieval is not None
-    known = {name: retrieval.find_unrepeatable(tau2, name) for name in tau2.retrieval.RETRIEVAL_VARIANTS}
+    known = {name: find_unrepeatable(tau2, name) for name in tau2.retrieval.RETRIEVAL_VARIANTS}
     assert all(known[name] == () for name in OFFLINE)
     assert known["openai_embeddings_grep"] == known["bm25_reranker"] == ("KB_search",)
     assert known["terminal_use"] == ("shell",)
