@@ -23,7 +23,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance, read
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 
-__all__ = ["OpenDomain", "Source", "close_domains", "make_source", "open_domain", "open_org", "open_source"]
+__all__ = ["OpenDomain", "Source", "make_source", "open_domain", "open_org", "open_source"]
 
 T = TypeVar("T")
 DRIFT_SEED = 1
