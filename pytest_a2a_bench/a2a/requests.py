@@ -227,8 +227,8 @@ class Requests:
     """
 
     def __init__(self, config: ClientConfig, pace: Pace) -> None:
-        self._pace = pace
-        self._retry = RetryPolicy(config.max_retries, config.backoff_base, config.backoff_max)
+        self.pace: Pace = pace
+        self.retry: RetryPolicy = RetryPolicy(config.max_retries, config.backoff_base, config.backoff_max)
         self._config = config
         self.meter: Meter = Meter(config.bounds)
         self.metrics: list[ProtocolMetrics] = []
@@ -237,67 +237,22 @@ class Requests:
         self.waiting_for: str = ""
         self.turn_span: Span = NO_SPAN
 
-    async def send(
-        self,
-        wire: Wire,
-        once: Callable[[RequestRecord], Awaitable[None]],
-        what: str,
-        context_id: str | None,
-        *,
-        poll: bool = False,
-    ) -> None:
-        """Make one request until it works, may not be repeated, or was repeated often enough.
+    def tries(self, wire: Wire, what: str, context_id: str | None, *, poll: bool = False) -> Tries:
+        """Return the tries of one request.
 
-        :param once: makes it.
         :param what: what is waited for, for messages.
         :param poll: whether it only asks, so that it may be repeated whatever became of it.
-        :raises DeliveryUncertain: if it may not be repeated, and the agent may have worked on it.
         """
-        # The same id for every try, so that the results show which entries were repetitions.
-        request_id = uuid.uuid4().hex
-        attempt = 1
-        while True:
-            self.waiting_for = what if attempt == 1 else f"{what}, try {attempt}"
-            span = self.turn_span.child("a2a request", "client")
-            record = RequestRecord(
-                request_id, wire.interface.url, attempt=attempt, headers=span.headers(), meter=self.meter
-            )
-            self.count += 1
-            try:
-                await once(record)
-            except BaseException as error:
-                self.metrics.append(record.metrics(context_id, error=self.describe(error)))
-                span.fail(type(error).__name__, self.describe(error))
-                # One that does not say how long may mean this conversation only.
-                if isinstance(error, TransportError) and error.status_code in BUSY and error.retry_after is not None:
-                    self._pace.refused(error.retry_after, record.seconds)
-                left = record.left and not poll
-                if isinstance(error, TransportError) and is_uncertain(error, left=left):
-                    answered = record.answered and error.status_code is None
-                    raise uncertain(error, answered=answered, status=record.status) from error
-                if not is_repeatable(error, left=left) or attempt > self._retry.max_retries:
-                    raise
-                retry_after = self._wait_asked_for(error)
-            else:
-                self.metrics.append(record.metrics(context_id))
-                self._pace.accepted()
-                return
-            finally:
-                span.set(tracing.request_end(self.metrics[-1]))
-                span.end()
-            self.waiting_for = f"{what}, before try {attempt + 1}"
-            await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))
-            await self._leave()
-            attempt += 1
+        return Tries(self, wire, what, context_id, poll)
 
-    async def _leave(self) -> None:
+    async def leave(self) -> None:
         """Wait until the next try may leave: that is between us and other conversations, and no time of the agent's."""
         if self.limit is None or (when := self.limit.when()) is None:
-            await self._pace.turn()
+            await self.pace.turn()
             return
         began = asyncio.get_running_loop().time()
         self.limit.reschedule(None)
-        await self._pace.turn()
+        await self.pace.turn()
         self.limit.reschedule(when + asyncio.get_running_loop().time() - began)
 
     async def cancel_task(self, wire: Wire, task_id: str, context_id: str | None, seconds: float) -> str | None:
@@ -321,7 +276,7 @@ class Requests:
         """Return an error's type and message, bounded, without the secrets that an agent may have put into it."""
         return hide_secrets(f"{type(error).__name__}: {error}", self._config.secrets)[:500]
 
-    def _wait_asked_for(self, error: BaseException) -> float | None:
+    def wait_asked_for(self, error: BaseException) -> float | None:
         """Return the seconds of a ``Retry-After``; give up at once if the turn would not last as long."""
         if not isinstance(error, TransportError) or error.retry_after is None:
             return None
@@ -330,6 +285,71 @@ class Requests:
         if error.retry_after >= left:
             raise not_in_time(error, error.retry_after, left) from error
         return error.retry_after
+
+
+class Tries:
+    """The tries of one request, until it works, may not be repeated, or was repeated often enough::
+
+        while not tries.done:
+            async with tries as record:
+                ...  # send it
+
+    The block of a try that is to be repeated ends without an error.
+
+    :raises DeliveryUncertain: if a request may not be repeated, and the agent may have worked on it.
+    """
+
+    def __init__(self, requests: Requests, wire: Wire, what: str, context_id: str | None, poll: bool) -> None:
+        self.done: bool = False
+        self._requests, self._wire, self._what, self._context_id, self._poll = requests, wire, what, context_id, poll
+        # The same id for every try, so that the results show which entries were repetitions.
+        self._request_id = uuid.uuid4().hex
+        self._number = 0
+        self._pause = 0.0
+
+    async def __aenter__(self) -> RequestRecord:
+        requests, what = self._requests, self._what
+        if self._number:
+            requests.waiting_for = f"{what}, before try {self._number + 1}"
+            await asyncio.sleep(self._pause)
+            await requests.leave()
+        self._number += 1
+        requests.waiting_for = what if self._number == 1 else f"{what}, try {self._number}"
+        self._span = requests.turn_span.child("a2a request", "client")
+        self._record = RequestRecord(
+            self._request_id,
+            self._wire.interface.url,
+            attempt=self._number,
+            headers=self._span.headers(),
+            meter=requests.meter,
+        )
+        requests.count += 1
+        return self._record
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        requests, record = self._requests, self._record
+        said = None if error is None else requests.describe(error)
+        requests.metrics.append(record.metrics(self._context_id, error=said))
+        if error is not None:
+            self._span.fail(type(error).__name__, said or "")
+        self._span.set(tracing.request_end(requests.metrics[-1]))
+        self._span.end()
+        if error is None:
+            requests.pace.accepted()
+            self.done = True
+            return False
+        left = record.left and not self._poll
+        if isinstance(error, TransportError):
+            # One that does not say how long may mean this conversation only.
+            if error.status_code in BUSY and error.retry_after is not None:
+                requests.pace.refused(error.retry_after, record.seconds)
+            if is_uncertain(error, left=left):
+                answered = record.answered and error.status_code is None
+                raise uncertain(error, answered=answered, status=record.status) from error
+        if not is_repeatable(error, left=left) or self._number > requests.retry.max_retries:
+            return False
+        self._pause = requests.retry.delay(self._number, requests.wait_asked_for(error), random.random)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,14 +316,12 @@ class AgentSession:
     ) -> None:
         """Send the message, repeatedly if need be, and feed the turn with the events of the answer."""
         what = "a streamed reply" if stream else "the reply"
-
-        async def once(record: RequestRecord) -> None:
-            records.append(record)
-            async with aclosing(wire.send(message, record, stream=stream)) as events:
-                self._answered_at = await read_events(events, turn, record, self._config.stall_timeout)
-
+        tries = self._requests.tries(wire, what, self.context_id)
         try:
-            await self._requests.send(wire, once, what, self.context_id)
+            while not tries.done:
+                async with tries as record, aclosing(wire.send(message, record, stream=stream)) as events:
+                    records.append(record)
+                    self._answered_at = await read_events(events, turn, record, self._config.stall_timeout)
         except TransportError as error:
             # The message arrived and the stream broke: the task goes on without us, so ask for it.
             if turn.task_id is None or turn.settled or self._cancelled.is_set():
@@ -358,19 +356,18 @@ class AgentSession:
     async def _ask_for_task(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         if (task_id := turn.task_id) is None:
             return
-
-        async def once(record: RequestRecord) -> None:
-            records.append(record)
-            task = await wire.get_task(task_id, record)
-            if task.task_id not in (None, task_id):
-                where = f"{record.method} {record.endpoint}"
-                raise ProtocolError(f"{where}: asked for task {task_id}, and was told of task {task.task_id}")
-            turn.feed(task)
-            self._answered_at = time.perf_counter()
-
         what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"
+        tries = self._requests.tries(wire, what, self.context_id, poll=True)
         try:
-            await self._requests.send(wire, once, what, self.context_id, poll=True)
+            while not tries.done:
+                async with tries as record:
+                    records.append(record)
+                    task = await wire.get_task(task_id, record)
+                    if task.task_id not in (None, task_id):
+                        where = f"{record.method} {record.endpoint}"
+                        raise ProtocolError(f"{where}: asked for task {task_id}, and was told of task {task.task_id}")
+                    turn.feed(task)
+                    self._answered_at = time.perf_counter()
         except TurnTimeoutError:
             raise
         except (TransportError, ProtocolError) as error:

@@ -57,7 +57,7 @@ def test_what_our_own_pace_holds_back_takes_nothing_from_a_turn() -> None:
         pace.book()
         requests = Requests(ClientConfig("http://agent.test"), pace)
         async with asyncio.timeout(0.01) as requests.limit:
-            await requests._leave()
+            await requests.leave()
         return requests.limit.expired()
 
     assert not asyncio.run(turn())
