@@ -55,7 +55,11 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         asked.append(seconds)
 
+    async def turn(pace: requests.Pace) -> None:
+        """Wait for no other conversation: that is the pace's own test's."""
+
     monkeypatch.setattr(requests, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
+    monkeypatch.setattr(requests.Pace, "turn", turn)
     return asked
 
 
