@@ -87,6 +87,7 @@ class AgentSession:
     :ivar party: the agent's name where it is not the one under test; its errors say so.
     :ivar listener: called by the conversation with each event as it happens.
     :ivar has_moved: whether the agent's last answer named another contextId than the conversation's.
+    :ivar noise: acts between the environment and the agent (``benchmarks.noise.Noise``); None for none.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class AgentSession:
         self.tainted: InfrastructureError | None = None
         self.party: str | None = None
         self.listener: Callable[[Briefing, Sequence[Event]], None] | None = None
+        self.noise: Any = None
 
     @property
     def card(self) -> AgentCard:

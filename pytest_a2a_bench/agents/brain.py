@@ -147,6 +147,12 @@ class Memory:
         return conversation
 
 
+def is_noisy(metadata: Mapping[str, Any]) -> bool:
+    """Return whether the trial is one of a run with noise, in which answers of tools need not be right."""
+    tag = metadata.get(TAG)
+    return isinstance(tag, Mapping) and tag.get("noise") is True
+
+
 def bench_task_key(metadata: Mapping[str, Any]) -> str | None:
     """Return the task that the trial is tagged with, such as ``tau2/airline/12``, or None."""
     tag = metadata.get(TAG)

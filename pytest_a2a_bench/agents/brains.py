@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import cast
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.agents import follower
 from pytest_a2a_bench.agents.brain import (
     Brain,
     BrainReply,
@@ -15,12 +17,13 @@ from pytest_a2a_bench.agents.brain import (
     RefusalError,
     bench_task_key,
     find_player,
+    is_noisy,
     number_calls,
 )
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.registry import Gold
+from pytest_a2a_bench.benchmarks.registry import Gold, Step
 from pytest_a2a_bench.config.settings import BUILTIN_AGENTS, Settings
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned
@@ -50,9 +53,9 @@ def make_brain(options: AgentOptions) -> Brain:
             return Echo()
         case "llm":
             return LanguageModel.from_options(options)
-        case "oracle" | "readonly":
+        case "oracle" | "readonly" | "careful":
             settings = Settings(benchmark_options=dict(options.benchmark_options))
-            return Oracle(settings, read_only=options.name == "readonly")
+            return Oracle(settings, read_only=options.name == "readonly", careful=options.name == "careful")
         case own:
             return cast("Brain", extensions.load("agents", own, BUILTIN_AGENTS)(options))
 
@@ -92,33 +95,47 @@ class Oracle:
     it makes that call instead of speaking.
 
     :param settings: have the options of benchmarks that name the place of their golds.
+    :param careful: repeat calls that fail and read twice, so that noise (``--a2a-noise``) costs nothing.
     :param read_only: leave out the calls that write, and the checks that depend on them: this shows which of a
         benchmark's rewards depend on a write at all.
     """
 
-    def __init__(self, settings: Settings | None = None, *, read_only: bool = False) -> None:
+    def __init__(self, settings: Settings | None = None, *, read_only: bool = False, careful: bool = False) -> None:
         self.description = (
             "Plays the reference solution but changes nothing."
             if read_only
             else "Plays the reference solution of the task."
         )
         self._settings = settings or Settings()
-        self._read_only = read_only
+        self._read_only, self._careful = read_only, careful
         # Keyed by task: all trials and turns of a task share one reading of the (up to 14 MB) data file.
         self._gold = lru_cache(maxsize=4096)(self._load)
+        self._steps = lru_cache(maxsize=4096)(self._rehearse)
 
     async def reply(self, conversation: Conversation) -> BrainReply:
         """Say the next line of the play."""
         key = bench_task_key(conversation.metadata)
         if key is None:
             raise RefusalError(UNTAGGED)
+        follows = self._careful or is_noisy(conversation.metadata)
+        steps: Sequence[Step] = ()
         try:
             gold = await asyncio.to_thread(self._gold, key)
+            if follows:
+                steps = await asyncio.to_thread(self._steps, key)
         # What no golds exist for is the question's fault, not the server's: a rejected task, with the reason, not an
         # internal error.
         except (A2ABenchError, LookupError) as error:
             raise RefusalError(f"no reference solution for {key}: {error}") from error
-        return BrainReply(number_calls(next_line(gold, conversation), conversation))
+        said = follower.next_call(gold, steps, conversation, careful=self._careful) if follows else None
+        if said is None:
+            # One that follows has made all calls that it can.
+            rest = dataclasses.replace(gold, calls=(), where_offered=(), answer=None) if follows else gold
+            said = next_line(rest, conversation)
+        return BrainReply(number_calls(said, conversation))
+
+    def _rehearse(self, key: str) -> Sequence[Step]:
+        return follower.rehearse(key, self._gold(key), self._settings)
 
     def _load(self, key: str) -> Gold:
         gold = load_gold(key, self._settings)

@@ -16,6 +16,7 @@ from pytest_a2a_bench.model import DialectFinding, ExtraTurn, Reward, TrialKey, 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.benchmarks.conversation import NativeTurns
+    from pytest_a2a_bench.benchmarks.noise import Noise
 
 
 @dataclass
@@ -36,6 +37,12 @@ class TrialContext:
     deadline: float | None = None
     native: NativeTurns | None = None
     parties: Parties = field(default_factory=Parties)
+
+    @property
+    def noise(self) -> Noise | None:
+        """The noise of this trial (``--a2a-noise``): to say which tools only read, and what an earlier read was."""
+        found: Noise | None = getattr(self.session, "noise", None)
+        return found
 
     def checkpoint(self) -> float:
         """Return how many seconds the next turn may take.

@@ -35,6 +35,7 @@ from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.turn import AgentReply
+    from pytest_a2a_bench.benchmarks.noise import Noise
 
 LAST_WORDS = 30.0
 """Most seconds for an agent to end the turn in whose middle its conversation was over: what it cost is counted."""
@@ -272,6 +273,9 @@ class Conversation:
 
         :raises AgentOutcomeError: if the agent gives up, or says nothing twice.
         """
+        return self._with_noise(new, self._ask)
+
+    def _ask(self, new: Sequence[Event]) -> AgentSaid:
         got = self._advance(new)
         # One reminder in a conversation, not one per turn: an agent that needs it each time does not speak the dialect.
         if isinstance(got, DecodedReply) and (got.unreadable or _is_empty(got)) and not self._reminded:
@@ -293,8 +297,16 @@ class Conversation:
 
         For benchmarks that answer an unreadable reply themselves. ``calls`` wins over text; neither is an empty reply.
         """
+        return self._with_noise(new, self._attempt)
+
+    def _attempt(self, new: Sequence[Event]) -> AgentSaid:
         got = self._advance(new)
         return got if isinstance(got, AgentSaid) else self._conclude(got)
+
+    def _with_noise(self, new: Sequence[Event], send: Callable[[Sequence[Event]], AgentSaid]) -> AgentSaid:
+        # Sessions of other implementations may have none.
+        noise: Noise | None = getattr(self.session, "noise", None)
+        return send(new) if noise is None else noise.around(new, send)
 
     def close(self) -> None:
         """End it, because the benchmark is done: maybe in the middle of a turn in which the agent calls its tools."""

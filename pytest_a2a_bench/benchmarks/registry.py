@@ -216,12 +216,30 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A call of a solution that was tried out, with what it answered.
+
+    :param is_read: whether it changes nothing.
+    :param is_gold: whether it is one of the reference solution's own.
+    :param before: what a read after a write answered before that write; empty for any other call.
+    """
+
+    call: ToolCall
+    answer: str
+    is_read: bool = False
+    is_gold: bool = False
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Player:
     """How the built-in agents act in the conversations of one benchmark. Calls need no ids: the agents number them.
 
     :param read_gold: the reference solution of ``(domain, task id)`` under settings, of which only the benchmark's own
         options are known (``oracle``, ``readonly``). Raises LookupError, or an error of this package, where there is
         none.
+    :param rehearse: tries a solution out in an environment of its own, and returns its calls with what they answer:
+        also calls that look up the values which it needs, and read back what it wrote. For runs with noise.
     :param writing: the tools of a domain that change something, which ``readonly`` leaves out.
     :param recognises: whether a conversation with these tools is this benchmark's, where no tag says so.
     :param idle: what an agent says that does nothing (``noop``), where its polite words would be no answer.
@@ -229,6 +247,7 @@ class Player:
     """
 
     read_gold: Callable[[str, str, Settings], Gold] | None = None
+    rehearse: Callable[[str, str, Settings, Gold], tuple[Step, ...]] | None = None
     writing: Callable[[str], frozenset[str]] = lambda domain: frozenset()
     recognises: Callable[[Sequence[ToolSpec]], bool] = lambda tools: False
     idle: AgentSaid | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_a2a_bench.config.setting import Setting, settings_of
-from pytest_a2a_bench.config.settings import AUTH_ENV, Settings, with_endpoint
+from pytest_a2a_bench.config.settings import AUTH_ENV, NOISY, PLAIN, Settings, with_endpoint
 from pytest_a2a_bench.config.values import AutoTrials
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.nearest import did_you_mean, nearest
@@ -200,10 +200,12 @@ def _settings(values: Mapping[str, Any], sources: Mapping[str, Source], known: M
         if isinstance(core["endpoint"], dict):
             core["agents"] = core["endpoint"]
             core["endpoint"] = next(iter(core["agents"].values()))
+    if core.get("noise") and isinstance(core.get("endpoint"), str):
+        core["agents"] = {PLAIN: core["endpoint"], NOISY: core["endpoint"]}
     if "acts" in core:
         core["acts_source"] = sources["acts"].kind
     settings = Settings(**core, benchmark_options=own)
-    if not settings.agents:
+    if not settings.agents or settings.is_noise_pair:
         settings = with_endpoint(settings, settings.endpoint)
     if isinstance(settings.trials, AutoTrials):
         settings = dataclasses.replace(settings, trials=int(settings.trials), auto=True)

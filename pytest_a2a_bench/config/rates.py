@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from pytest_a2a_bench.nearest import did_you_mean
+
 Tier = Literal["critical", "supporting", "advisory"]
 """How much a gate weighs: a critical one fails the run even where it could not be judged, an advisory one never."""
 
@@ -152,6 +154,37 @@ def read_reply_limits(text: str) -> dict[str, float]:
             raise ValueError(f"{name}={value} is not {kind} up to {LARGEST[name]:g}; write {example}")
         _once(limits, name, number)
     return {name: value for name, value in limits.items() if value != getattr(DEFAULT_BOUNDS, name)}
+
+
+NOISE = ("tool-error", "tool-timeout", "partial", "stale", "wrong")
+"""Kinds of noise that hit a share of the calls of tools."""
+
+USER_STYLES = ("terse", "chatty", "typos", "impatient", "changes-mind")
+"""How a user may talk in trials with noise."""
+
+
+def read_noise(text: str) -> dict[str, float | str]:
+    """Read ``tool-error=0.1,wrong=0.02,user=terse``: the shares of calls that each kind of noise hits."""
+    if text.strip().lower() in OFF:
+        return {}
+    example = "NAME=RATE pairs such as tool-error=0.1,wrong=0.02,user=terse"
+    found: dict[str, float | str] = {}
+    for name, value in _pairs(text, example):
+        if name == "user":
+            if value not in USER_STYLES:
+                raise ValueError(f"user={value}: users are {', '.join(USER_STYLES)}{did_you_mean(value, USER_STYLES)}")
+            found[name] = value
+            continue
+        if name not in NOISE:
+            near = did_you_mean(name, (*NOISE, "user"))
+            raise ValueError(f"{name or value!r} is no kind of noise; the kinds are {', '.join(NOISE)}, user{near}")
+        rate = _number(value, example)
+        if not 0 < rate <= 1:
+            raise ValueError(f"{name}={value} is not a share of the calls above 0 and up to 1; write {example}")
+        if name in found:
+            raise ValueError(f"{name} is given twice; write {example}")
+        found[name] = rate
+    return found
 
 
 def _pairs(text: str, example: str) -> list[tuple[str, str]]:

@@ -34,6 +34,8 @@ CHECK_PROFILES = ("safe", "standard", "full")
 OAUTH_METHODS = ("basic", "post")
 AUTH_ENV = "A2A_AUTH_TOKEN"
 """The environment variable with the agent's token where ``auth_env`` names none; it need not be set."""
+PLAIN, NOISY = "plain", "noisy"
+"""What keys call the agent in trials without and with noise (``noise``)."""
 HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
 
@@ -57,6 +59,7 @@ class Settings:
     Fields without a description are derived from others when the settings are loaded.
 
     :param agents: endpoints by name, where they have names; ``endpoint`` is then the first of them.
+    :param noise_events: ids of the only events of noise that may happen; None for all.
     :param agent: the name of the only agent that these settings are about (:meth:`of_agent`).
     :param endpoint_source: ``cli``, ``env``, ``table`` or ``none``; ``acts_source`` likewise.
     :param trials: attempts at each task; with ``auto`` the highest number of attempts.
@@ -179,6 +182,15 @@ class Settings:
     max_steps: Annotated[Count, About("Number of steps after which a conversation is ended", "N")] = 200
     max_errors: Annotated[Count, About("Number of tool errors after which a conversation is ended", "N")] = 10
     tag_trials: Annotated[bool, About("Send the task's name to the agent in message metadata")] = False
+    noise: Annotated[
+        dict[str, float | str],
+        text(rates.read_noise),
+        About(
+            "Run each trial once more with noise: shares of calls, tool-error, tool-timeout, partial, stale, wrong; "
+            "user=terse|chatty|typos|impatient|changes-mind",
+            "KIND=RATE,...",
+        ),
+    ] = field(default_factory=dict)
     durations: Annotated[
         str | None,
         _TEXT,
@@ -303,6 +315,9 @@ class Settings:
         text(rates.read_errors),
         About("Most trials in which a fault of the simulated user may be proven, or their share", "N|RATE"),
     ] = None
+    max_noise_loss: Annotated[
+        float | None, text(rates.read_drop), About("Largest loss of success rate to the noise of --a2a-noise", "RATE")
+    ] = None
     quarantine: Annotated[
         str | None, _TEXT, _FILE, About("TOML file of flaky tasks, each with a reason and an expiry date", "FILE")
     ] = None
@@ -375,6 +390,7 @@ class Settings:
     webhook_url: Annotated[str | None, _TEXT, About("Public URL of the receiver of push notifications", "URL")] = None
 
     agents: dict[str, str] = field(default_factory=dict)
+    noise_events: tuple[str, ...] | None = None
     agent: str | None = None
     endpoint_source: str = "none"
     acts_source: str = "none"
@@ -418,6 +434,11 @@ class Settings:
         return variable if variable is None or len(self.colleague) == 1 else variable_of(variable, name)
 
     @property
+    def is_noise_pair(self) -> bool:
+        """Whether the run has each trial plain and with noise: two names for one agent."""
+        return tuple(self.agents) == (PLAIN, NOISY)
+
+    @property
     def under_test(self) -> tuple[str | None, ...]:
         """The names of the agents that have trials; only None where agents have no names."""
         return tuple(name for name in self.agents if name != self.transfer) or (None,)
@@ -430,6 +451,8 @@ class Settings:
         """
         if name is None:
             return self
+        if self.is_noise_pair:
+            return replace(self, agents={}, agent=name, noise=self.noise if name == NOISY else {})
         return with_endpoint(
             self,
             self.agents[name],

@@ -25,8 +25,8 @@ AGENT_PREFIX = "a2a:"
 MODEL_PREFIX = "llm:"
 """Precedes the name of a language model that plays the user."""
 SCRIPTED = "scripted"
-BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "echo")
-TAGGED_AGENTS = ("oracle", "readonly")
+BUILTIN_AGENTS = ("oracle", "careful", "noop", "readonly", "llm", "echo")
+TAGGED_AGENTS = ("oracle", "careful", "readonly")
 """Built-in agents that play the gold, and so need the task's name in message metadata."""
 TAGGED_SKILL = "reference-solutions"
 """The skill by which their cards say so."""

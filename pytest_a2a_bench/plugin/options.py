@@ -53,6 +53,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Attempts at each task; auto runs up to N (8) in random order, until every gate is decided (default: 1)",
     )
     add("--a2a-seed", metavar="N", help="Seed from which the seeds of the trials are derived (default: 300)")
+    add(
+        "--a2a-noise",
+        metavar="KIND=RATE,...",
+        help="Run each trial once more with noise: shares of calls, tool-error, tool-timeout, partial, stale, wrong; "
+        "user=terse|chatty|typos|impatient|changes-mind",
+    )
     add("--a2a-shard", metavar="I/N|auto", help="Run part I of N of the trials; auto reads the CI system's variables")
     add("--a2a-missed", action="store_const", const="on", help="Run only the trials that failed in the last run")
     add(
@@ -128,6 +134,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N|RATE",
         help="Most trials that may end with an infrastructure error, or their share",
     )
+    add("--a2a-max-noise-loss", metavar="RATE", help="Largest loss of success rate to the noise of --a2a-noise")
     add("--a2a-quarantine", metavar="FILE", help="TOML file of flaky tasks, each with a reason and an expiry date")
     add = parser.getgroup("a2a-reports", "a2a: reports").addoption
     add(

@@ -113,6 +113,9 @@ def _find_each(run: BenchRun) -> None:
     wrong = []
     for name in run.settings.agents:
         try:
+            if run.plan.agents and run.settings.is_noise_pair:
+                run.decide(agents={name: found for name in run.settings.agents for found in run.plan.agents.values()})
+                break
             run.decide(agents={**run.plan.agents, name: Endpoint(_begin(run, run.settings.of_agent(name)))})
             run.decide(agents={**run.plan.agents, name: _describe(run, name)})
         except A2ABenchError as error:

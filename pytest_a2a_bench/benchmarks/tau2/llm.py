@@ -30,16 +30,23 @@ _JUDGE_LOCK = threading.Lock()
 
 
 def make_llm_user(
-    tau2: Tau2, task: Any, tools: list[Any] | None, model: str, args: Mapping[str, Any], before_turn: Callable[[], Any]
+    tau2: Tau2,
+    task: Any,
+    tools: list[Any] | None,
+    model: str,
+    args: Mapping[str, Any],
+    before_turn: Callable[[], Any],
+    style: str = "",
 ) -> Any:
     """Make tau2's own user simulator with the user's model.
 
     :param before_turn: called before each request; raises to stop the trial.
+    :param style: added to its instructions.
     """
     return _user_class(tau2.user_simulator)(
         before_turn,
         tools=tools,
-        instructions=str(task.user_scenario),
+        instructions=f"{task.user_scenario}{style}",
         llm=model,
         llm_args=dict(args),
     )

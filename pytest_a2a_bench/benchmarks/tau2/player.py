@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import Gold, Player
+from pytest_a2a_bench.benchmarks.registry import Gold, Player, Step
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
 from pytest_a2a_bench.config.settings import Settings
@@ -131,4 +131,11 @@ def _kind(tool_type: object) -> str:
     return str(getattr(tool_type, "value", tool_type)).lower()
 
 
-PLAYER = Player(read_gold=load_gold, writing=write_tools)
+def rehearse(domain: str, task_id: str, settings: Settings, gold: Gold) -> tuple[Step, ...]:
+    """Return the calls of a solution with their answers; see :class:`.Player`."""
+    from pytest_a2a_bench.benchmarks.tau2 import rehearsal  # imports tau2, which no other agent needs
+
+    return rehearsal.rehearse(domain, task_id, settings, gold)
+
+
+PLAYER = Player(read_gold=load_gold, rehearse=rehearse, writing=write_tools)

@@ -136,6 +136,13 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems += ray_problems(settings, config)
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
+    if settings.noise and not settings.is_noise_pair and settings.agents:
+        names = ", ".join(settings.agents)
+        problems.append(f"--a2a-noise compares one agent with itself: give one endpoint without a name, not {names}")
+    if settings.noise and settings.baseline:
+        problems.append("--a2a-noise compares with the run's own plain trials: leave out --a2a-baseline")
+    if settings.max_noise_loss is not None and not settings.noise:
+        problems.append("--a2a-max-noise-loss needs noise: add --a2a-noise KIND=RATE, such as tool-error=0.1")
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
         problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE")
     if settings.auto and not (settings.min_pass or settings.min_pass_k or settings.baseline):

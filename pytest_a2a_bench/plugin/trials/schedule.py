@@ -332,7 +332,8 @@ def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
     """
     if run.settings.replay is None:
         workers = run.worker.workers if run.worker is not None else 1
-        return AgentConnection(dataclasses.replace(config, rate=config.rate and config.rate / workers))
+        sharing = workers * (2 if run.settings.is_noise_pair else 1)
+        return AgentConnection(dataclasses.replace(config, rate=config.rate and config.rate / sharing))
     # Nobody has to be given time.
     config = dataclasses.replace(config, poll_interval=0.001, poll_max_interval=0.001, backoff_base=0.0, rate=None)
     return AgentConnection(config, library.read_card(Path(run.settings.replay)))

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.config.settings import PLAIN, Settings
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
@@ -27,6 +27,7 @@ from pytest_a2a_bench.results.compare import (
     passes_at_worst,
 )
 from pytest_a2a_bench.results.gates.files import baselines_of
+from pytest_a2a_bench.results.gates.noise import judge_noise
 from pytest_a2a_bench.results.gates.terms import (
     BLAMELESS,
     BREAKER,
@@ -316,7 +317,19 @@ def judge_run(trials: Trials, thresholds: Thresholds, settings: Settings, baseli
     names = [name for name in settings.under_test if name is not None]
     if not names:
         return judge(trials, thresholds, baseline)
+    if settings.is_noise_pair:
+        return _judge_noise(trials, thresholds)
     return judge_agents(trials, thresholds, names, baselines_of(settings, baseline))
+
+
+def _judge_noise(trials: Trials, thresholds: Thresholds) -> Verdict:
+    """Judge a run with each trial plain and with noise: the plain ones as ever, and what the noise costs."""
+    of_all = Thresholds(inconclusive=thresholds.inconclusive, max_cost=thresholds.max_cost)
+    whole = judge(dataclasses.replace(trials, failed=frozenset()), of_all)
+    plain = judge(_trials_of(trials, PLAIN, 2), dataclasses.replace(thresholds, max_cost=None))
+    robust, compared = judge_noise(trials, thresholds.max_noise_loss)
+    gates = [g for g in whole.gates if g.name != EVERY_TRIAL] + [*plain.gates, robust]
+    return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, plain.notes, agents=compared)
 
 
 def judge_agents(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_a2a_bench.config.rates import Tier, split_tier
-from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.config.settings import NOISY, Settings
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict
@@ -65,6 +65,7 @@ class Thresholds:
     :param max_metric: highest mean of a reward's number by its name (``leak``).
     :param max_infra_errors: how many trials the infrastructure may fail; as a float a share of all trials.
     :param max_user_faults: in how many the simulated user's fault may be proven, likewise.
+    :param max_noise_loss: how much lower the success rate may be with noise.
     """
 
     min_pass: Mapping[str, float] = field(default_factory=dict)
@@ -77,11 +78,12 @@ class Thresholds:
     max_metric: Mapping[str, float] = field(default_factory=dict)
     max_infra_errors: int | float | None = None
     max_user_faults: int | float | None = None
+    max_noise_loss: float | None = None
 
     @property
     def ask(self) -> bool:
         """Whether anything is asked of the run."""
-        limits = (self.max_cost, self.max_infra_errors, self.max_user_faults)
+        limits = (self.max_cost, self.max_infra_errors, self.max_user_faults, self.max_noise_loss)
         named = self.min_pass or self.min_pass_k or self.max_latency or self.max_metric
         return bool(named) or any(x is not None for x in limits)
 
@@ -302,6 +304,7 @@ def thresholds_of(settings: Settings) -> Thresholds:
         max_metric={metric: rate for (metric, _), rate in metrics.items()},
         max_infra_errors=settings.max_infra_errors,
         max_user_faults=settings.max_user_faults,
+        max_noise_loss=settings.max_noise_loss,
     )
 
 
@@ -320,6 +323,8 @@ def find_missed(results: Iterable[TrialResult], accepted: Collection[str]) -> li
 
 def is_counted(result: TrialResult, settings: Settings) -> bool:
     """Return whether a gate counts a trial, so that its miss need not fail the run by itself."""
+    if settings.is_noise_pair:
+        return result.key.agent == NOISY or thresholds_of(settings).tolerates(groups_of_result(result), baseline=False)
     # Agents against each other are like a run against its baseline.
     compared = bool(settings.baseline) or len(settings.under_test) > 1
     return thresholds_of(settings).tolerates(groups_of_result(result), baseline=compared)

@@ -1,0 +1,84 @@
+"""Try a reference solution out in an environment of its own, for built-in agents that play it with what they read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.noise import Written, scalars
+from pytest_a2a_bench.benchmarks.registry import Gold, Step
+from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.model import ToolCall
+
+
+def rehearse(domain: str, task_id: str, settings: Settings, gold: Gold) -> tuple[Step, ...]:
+    """Return the calls of a solution with their answers; see :class:`.Player`."""
+    edition = find_edition(settings)
+    tau2 = load(with_llm=False, data=edition.data)
+    task = read_task(tau2, domain, task_id, edition.data)
+    environment, _ = build_environment(tau2, domain, task)
+    start = task.initial_state
+    environment.set_state(
+        start and start.initialization_data,
+        start and start.initialization_actions,
+        (start and start.message_history) or [],
+    )
+    return tuple(_Rehearsal(tau2, environment).steps(gold))
+
+
+class _Rehearsal:
+    def __init__(self, tau2: Any, environment: Any) -> None:
+        self._tau2, self._environment = tau2, environment
+        kit = environment.tools
+        self._reads = [name for name in kit.tools if kit.tool_type(name).value == "read"]
+        self._answers: dict[str, str] = {}
+        self._seen: set[Any] = set()
+
+    def steps(self, gold: Gold) -> Iterator[Step]:
+        for call in gold.calls or gold.where_offered:
+            is_read = call.name in self._reads
+            asked: list[ToolCall] = []
+            if not is_read:
+                for look in self._lookups(call):
+                    asked.append(look)
+                    yield Step(look, self._ask(look), is_read=True)
+            answer = self._ask(call)
+            yield Step(call, answer, is_read=is_read, is_gold=True)
+            # One read is enough to see that a write was carried out.
+            for look in asked[:1]:
+                before = self._answers[str(look)]
+                if (after := self._ask(look)) != before:
+                    yield Step(look, after, is_read=True, before=before)
+
+    def _ask(self, call: ToolCall) -> str:
+        call_of_tau2 = self._tau2.messages.ToolCall(id="1", name=call.name, arguments=dict(call.arguments))
+        answer = str(self._environment.get_response(call_of_tau2).content)
+        self._answers[str(call)] = answer
+        if (found := Written.read(answer)) is not None:
+            self._seen.update(value for _, value in scalars(found.value))
+        return answer
+
+    def _lookups(self, call: ToolCall) -> Iterator[ToolCall]:
+        """Yield reads whose answers have an argument of a write: of what it names itself, or of everything."""
+        wanted = {value for _, value in scalars(dict(call.arguments)) if isinstance(value, str)}
+        for name in self._reads:
+            needed = _required(getattr(self._environment.tools, name))
+            if len(needed) > 1:
+                continue
+            for given in sorted(wanted) if needed else [""]:
+                look = ToolCall(name, {needed[0]: given} if needed else {})
+                answer = self._environment.get_response(
+                    self._tau2.messages.ToolCall(id="1", name=name, arguments=dict(look.arguments))
+                )
+                found = None if answer.error else Written.read(str(answer.content))
+                if found is not None and wanted & {value for _, value in scalars(found.value)} - {given}:
+                    yield look
+                    return
+
+
+def _required(tool: Any) -> list[str]:
+    parameters = inspect.signature(tool).parameters.values()
+    return [p.name for p in parameters if p.default is inspect.Parameter.empty]
