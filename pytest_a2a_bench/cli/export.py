@@ -21,6 +21,7 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _page, _schema, _settings
 from pytest_a2a_bench.cli._results import configured_results, results_directory
+from pytest_a2a_bench.config.settings import NOISY, PLAIN
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.platforms import leaderboard
@@ -148,6 +149,8 @@ def run(namespace: Namespace) -> int:
     if namespace.jsonl:
         return _write_lines(namespace)
     found = _chosen(namespace, manifest.load_selected(namespace.directory))
+    if namespace.format != METRICS and any(result.key.agent == NOISY for result in found.results):
+        raise ConfigurationError(f"export: trials with noise are no results of the benchmark; add --agent {PLAIN}")
     data, lines = _export(namespace, found)
     if namespace.output == _STANDARD_OUTPUT:
         print(json.dumps(data, indent=2))

@@ -2,7 +2,8 @@
 
 WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``; of a task with several
 trials it is the first that failed. Without WHAT the failed trials are grouped by cause;
-``--why`` does so for those that WHAT names. ``--browser`` serves the page of a run, while it goes on and after it.
+``--why`` does so for those that WHAT names; for one that was lost to noise it is run again to find the noise that did
+it. ``--browser`` serves the page of a run, while it goes on and after it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_a2a_bench.cli import _browser, _settings, _why
+from pytest_a2a_bench.cli import _browser, _noise, _settings, _why
 from pytest_a2a_bench.cli._results import configured_results, results_directory
 from pytest_a2a_bench.cli.controller import port
 from pytest_a2a_bench.errors import ConfigurationError
@@ -67,7 +68,12 @@ def _explain(namespace: Namespace, directory: Path) -> int:
         results = [one for one in results if namespace.what == str(one.key) or _is_part(namespace.what, str(one.key))]
         if not results:
             raise ConfigurationError(f"{directory} has no trial {one_line(namespace.what, 200)}")
-    return _why.run(namespace, directory, found, results)
+    code = _why.run(namespace, directory, found, results)
+    lost = _noise.is_lost(results) if namespace.why and namespace.what is not None else None
+    if lost is not None and namespace.format == "text" and namespace.ids is None:
+        options = _settings.moved_places(_settings.load_settings(namespace), found.manifest.settings)
+        return _noise.run(lost, found.manifest, options)
+    return code
 
 
 def _show(namespace: Namespace, directory: Path) -> int:

@@ -9,11 +9,13 @@ import json
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
+from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.results.stats import count
 
 _TITLES = {
@@ -26,6 +28,9 @@ _TITLES = {
 LAST_TURNS = 6
 _LINES = 30
 _MARGIN = 10
+_AROUND = 60
+"""Characters on either side of the place at which two texts differ."""
+
 _BOUND = 12
 """Lines that are shown of a message, as the results of tools are long."""
 
@@ -62,11 +67,29 @@ def reasons(result: TrialResult) -> Iterator[str]:
         yield from _reward_lines(result, result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
     yield from user_lines(result)
     yield from party_lines(result)
+    yield from noise_lines(result)
     yield from map(one_line, registry.remarks_of(result))
     if result.findings:
         yield "the agent's messages:"
         for finding in result.findings[:_LINES]:
             yield f"  turn {finding.turn}: {one_line(finding.message)} [{finding.rule}] {one_line(finding.raw, 120)}"
+
+
+def noise_lines(result: TrialResult) -> Iterator[str]:
+    """Yield what the agent read otherwise than it was (``--a2a-noise``)."""
+    yield from _section("noise:", map(noise_text, events_of(result)))
+
+
+def noise_text(event: Mapping[str, Any]) -> str:
+    """Return one event of noise: its turn, the call, and where the agent's text differs from the true one."""
+    got, true = str(event["got"]), str(event["true"])
+    made = f"{call_text(ToolCall(event['tool'], event['arguments']))}: " if event["tool"] else "the user: "
+    begin = f"turn {event['turn']}, {event['kind']}: {made}"
+    if not true:
+        return f"{begin}not carried out; the agent read {got!r}"
+    at = next((place for place, (a, b) in enumerate(zip(got, true, strict=False)) if a != b), min(len(got), len(true)))
+    shown, there = (text[max(0, at - _AROUND) : at + _AROUND] for text in (got, true))
+    return f"{begin}the agent read ...{shown}... where it was ...{there}..."
 
 
 def _why(result: TrialResult) -> Iterator[str]:

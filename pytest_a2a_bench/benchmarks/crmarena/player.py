@@ -62,7 +62,7 @@ def rehearse(domain: str, task_id: str, settings: Settings, gold: Gold) -> tuple
 
     org = open_domain(domain, settings).org
     wanted = [value for value in str(gold.answer.arguments["answer"]).split(", ")] if gold.answer is not None else []
-    for name in org.schema:
+    for name in (sobject.name for sobject in org.schema.objects):
         found = Written.read(ask(org, f"SELECT Id FROM {name} ORDER BY Id").text)
         ids = [row["Id"] for row in found.value] if found is not None else []
         if wanted and set(wanted) <= set(ids):

@@ -23,6 +23,8 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
+from pytest_a2a_bench.reports.trial_text import noise_text
+from pytest_a2a_bench.results.gates.noise import events_of
 
 # A task's key is bounded, as ids are the benchmark's.
 KEY = 1_000
@@ -166,6 +168,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         *((name, f"{value:.3g}") for name, value in (result.reward_info.metrics if result.reward_info else {}).items()),
         ("agent", result.key.agent),
         ("benchmark changed", change_of(result)),
+        *((f"noise {number}", noise_text(event)) for number, event in enumerate(events_of(result), 1)),
         ("known of the task", "; ".join(remarks_of(result))),
         ("run again", ", ".join(result.held_again)),
         ("user at fault", result.user_fault.words if result.user_fault else None),

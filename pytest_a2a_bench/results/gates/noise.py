@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_a2a_bench.config.rates import Tier
 from pytest_a2a_bench.config.settings import NOISY, PLAIN
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.compare import AgentComparison, compare_agents, describe_drop, judge_drop
@@ -21,7 +22,8 @@ def judge_noise(trials: Trials, allowed: float | None) -> tuple[GateResult, tupl
 
     :param allowed: the largest loss; where None, the gate only advises.
     """
-    tier, limit = ("advisory", DEFAULT_DROP) if allowed is None else ("supporting", allowed)
+    tier: Tier = "advisory" if allowed is None else "supporting"
+    limit = DEFAULT_DROP if allowed is None else allowed
     compared = compare_agents(trials.counted, (PLAIN, NOISY))
     (found,) = compared
     group = found.comparison.overall
