@@ -1,0 +1,85 @@
+"""``--a2a-noise`` as a user has it: plain and noisy trials, the gate, and the events in results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench, verdict_of
+
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.results.gates.noise import events_of
+from pytest_a2a_bench.results.store import Store
+
+NOISE = ("--a2a-noise=tool-error=0.6,wrong=0.5", "-kmock and update_task_1 or create_task_1-")
+
+
+def events(directory: Path) -> dict[str, list[Any]]:
+    return {str(result.key): events_of(result) for result in Store(directory).read_all()}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--a2a-noise=tool-eror=0.1",), "'tool-eror' is no kind of noise; the kinds are tool-error, tool-timeout"),
+        (("--a2a-noise=wrong=2",), "wrong=2 is not a share of the calls above 0 and up to 1"),
+        (("--a2a-noise=user=loud",), "user=loud: users are terse, chatty, typos, impatient, changes-mind"),
+        (("--a2a-noise=wrong=0.1", "--a2a-baseline=b.json"), "compares with the run's own plain trials"),
+        (("--a2a-max-noise-loss=0.1",), "--a2a-max-noise-loss needs noise: add --a2a-noise"),
+        (("--a2a-noise=wrong=0.1", "--a2a-trials=auto"), "--a2a-trials auto"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(
+    bench: Bench, noop_url: str, options: tuple[str, ...], says: str
+) -> None:
+    result = bench(f"--a2a-endpoint={noop_url}", "--a2a-suite=mock", *options)
+    assert result.ret == 4
+    assert any(says in line for line in result.errlines if line.startswith("ERROR"))
+
+
+def test_several_agents_are_not_paired_with_themselves(bench: Bench, noop_url: str) -> None:
+    given = (f"--a2a-endpoint=a={noop_url}", f"--a2a-endpoint=b={noop_url}")
+    result = bench(*given, "--a2a-suite=mock", "--a2a-noise=wrong=0.1")
+    assert "give one endpoint without a name, not a, b" in "\n".join(result.errlines)
+
+
+def test_noise_costs_an_agent_that_does_not_read_errors(
+    pytester: pytest.Pytester, bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = bench.apart("--a2a-endpoint=builtin:oracle", *NOISE, "--a2a-max-noise-loss=0.1", "--a2a-html=p.html")
+    assert result.ret == 1
+    gates = {gate["name"]: gate for gate in verdict_of(pytester)["gates"]}
+    assert gates["every_trial"]["verdict"] == "pass"
+    assert gates["robust"]["verdict"] != "pass"
+    assert "with tool-error" in gates["robust"]["sentence"]
+    found = events(pytester.path / "a2a-results")
+    lost = next(key for key, some in found.items() if any(event["kind"] == "tool-error" for event in some))
+    assert not any(some for key, some in found.items() if key.endswith(":plain"))
+    assert "not carried out; the agent read" in (pytester.path / "p.html").read_text()
+    capsys.readouterr()
+    # It is found without the events that did nothing.
+    assert main(["show", "--why", lost]) == 0
+    shown = capsys.readouterr().out
+    assert "1 event suffices to lose it" in shown
+    assert "tool-error: " in shown
+    # No leaderboard takes it.
+    assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "noisy"]) == 4
+    assert "trials with noise are no results of the benchmark" in capsys.readouterr().err
+    assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "plain"]) == 0
+
+
+def test_noise_costs_a_careful_agent_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
+    result = bench.apart("--a2a-endpoint=builtin:careful", *NOISE, "-n2")
+    assert result.ret == 0
+    assert any(events(pytester.path / "a2a-results").values())
+
+
+@pytest.mark.slow
+def test_noise_is_the_same_in_each_run_of_an_agent(pytester: pytest.Pytester, bench: Bench) -> None:
+    found = []
+    for number, options in enumerate([(), ("-n2",), ("--a2a-set=redeliver=0",)]):
+        directory = pytester.path / f"r{number}"
+        bench.apart("--a2a-endpoint=builtin:careful", *NOISE, f"--a2a-results={directory}", *options)
+        found.append(events(directory))
+    assert found[0] == found[1] == found[2]

@@ -1,0 +1,91 @@
+"""The gate ``robust``: what noise costs, by the paired test of baselines."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+
+from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.results.gates.judge import judge_run
+from pytest_a2a_bench.results.gates.noise import judge_noise
+from pytest_a2a_bench.results.gates.terms import GateResult, Trials, is_counted, thresholds_of
+
+PAIR = Settings(agents={PLAIN: "http://a", NOISY: "http://a"}, noise={"wrong": 0.1}, max_noise_loss=0.1)
+
+
+def trial(task: int, agent: str, success: bool, *kinds: str) -> TrialResult:
+    events = [{"id": f"{kind}:x", "kind": kind, "turn": 1} for kind in kinds]
+    return TrialResult(
+        TrialKey("tau2", "airline", str(task), agent=agent),
+        "evaluated",
+        reward_info=Reward(float(success)),
+        provenance={"noise": {"events": events}} if agent == NOISY else {},
+    )
+
+
+def pairs(*outcomes: tuple[bool, bool], kind: str = "wrong") -> list[TrialResult]:
+    return [
+        result
+        for task, (plain, noisy) in enumerate(outcomes)
+        for result in (trial(task, PLAIN, plain), trial(task, NOISY, noisy, kind))
+    ]
+
+
+def gate(results: list[TrialResult], allowed: float | None = 0.1) -> GateResult:
+    return judge_noise(Trials(results), allowed)[0]
+
+
+def test_what_is_lost_and_to_which_noise() -> None:
+    results = pairs(*[(True, False)] * 8, *[(True, True)] * 2)
+    results += [trial(20, PLAIN, True), trial(20, NOISY, False, "partial", "tool-error")]
+    found = gate(results)
+    assert (found.verdict, found.word) == ("regressed", "regressed")
+    assert "lost 0.818" in found.sentence
+    assert "9 trials lost: 8 with wrong, 1 with partial, 1 with tool-error" in found.sentence
+    assert found.details[-1] == "wrong: 10 trials, 10 succeeded plain, 2 with noise"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [([(True, True)] * 60, "pass"), ([(True, False)] + [(True, True)] * 4, "inconclusive")],
+)
+def test_verdicts(outcomes: list[tuple[bool, bool]], verdict: str) -> None:
+    assert gate(pairs(*outcomes)).verdict == verdict
+
+
+def test_without_a_limit_it_advises_only() -> None:
+    assert gate(pairs(*[(True, False)] * 10), None).tier == "advisory"
+
+
+def test_errors_never_help() -> None:
+    results = pairs(*[(True, True)] * 60)
+    results[1] = dataclasses.replace(results[1], status="infrastructure_error", reward_info=None)
+    found = gate(results)
+    assert (found.verdict, "could not be evaluated" in found.sentence) == ("inconclusive", True)
+
+
+def test_a_run_judges_the_plain_trials_and_the_loss() -> None:
+    settings = dataclasses.replace(PAIR, min_pass={"": 0.9})
+    results = pairs(*[(True, False)] * 20)
+    verdict = judge_run(Trials(results), thresholds_of(settings), settings, None)
+    assert {found.name: found.verdict for found in verdict.gates} == {"min_pass": "pass", "robust": "regressed"}
+    assert verdict.failed
+    assert [is_counted(result, PAIR) for result in results[:2]] == [False, True]
+
+
+def test_no_noise_is_said() -> None:
+    results = [trial(1, PLAIN, True), trial(1, NOISY, True)]
+    assert "no call was hit" in gate(results).sentence
+
+
+@pytest.mark.slow  # a hundred exact tests
+def test_an_agent_that_noise_does_not_touch_is_rarely_accused() -> None:
+    rng, alarms = random.Random(1), 0
+    for _ in range(100):
+        rates = [rng.random() for _ in range(20)]
+        results = pairs(*((rng.random() < rate, rng.random() < rate) for rate in rates))
+        alarms += gate(results, 0.01).verdict == "regressed"
+    assert alarms <= 0.05 * 100
