@@ -47,7 +47,8 @@ from pytest_a2a_bench.results.store import StoreError
 
 NAMES = (
     *("min_pass", "min_pass_k", "baseline", "max_drop", "inconclusive"),
-    *("max_cost", "max_latency", "max_metric", "max_infra_errors", "max_user_faults", "quarantine"),
+    *("max_cost", "max_latency", "max_metric", "max_infra_errors", "max_user_faults", "max_noise_loss"),
+    "quarantine",
 )
 """The settings that gates read."""
 

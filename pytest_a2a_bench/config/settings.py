@@ -186,8 +186,7 @@ class Settings:
         dict[str, float | str],
         text(rates.read_noise),
         About(
-            "Run each trial once more with noise: shares of calls, tool-error, tool-timeout, partial, stale, wrong; "
-            "user=terse|chatty|typos|impatient|changes-mind",
+            "Run each trial once more with noise: the share of calls hit by each kind, such as tool-error=0.1,wrong=0.02",
             "KIND=RATE,...",
         ),
     ] = field(default_factory=dict)
@@ -436,7 +435,7 @@ class Settings:
     @property
     def is_noise_pair(self) -> bool:
         """Whether the run has each trial plain and with noise: two names for one agent."""
-        return tuple(self.agents) == (PLAIN, NOISY)
+        return set(self.agents) == {PLAIN, NOISY}
 
     @property
     def under_test(self) -> tuple[str | None, ...]:
