@@ -91,6 +91,11 @@ CAUSES: Mapping[str, Cause] = {
         "use a model as the user (--a2a-user llm:MODEL), or another one",
         "user",
     ),
+    "noise": Cause(
+        "missed after noise: {subject}",
+        "let the agent repeat a call that fails and check what it reads; a2a-bench show --why finds which noise it was",
+        "nobody",
+    ),
     "loop": Cause(
         "did the same again and again: {subject}", "let the agent notice that nothing changed, and try otherwise"
     ),
@@ -150,6 +155,9 @@ def _trouble(result: TrialResult) -> Diagnosis | None:
             return Diagnosis("evaluator", "", one_line(result.error or ""))
     if result.user_fault is not None:
         return Diagnosis("user", result.user_fault.kind, one_line(result.user_fault.detail))
+    if kinds := {str(event["kind"]) for event in (result.provenance.get("noise") or {}).get("events") or ()}:
+        # Its calls are not those of the transcript alone, which has only what was carried out.
+        return Diagnosis("noise", ", ".join(sorted(kinds)))
     return _unfinished(result)
 
 

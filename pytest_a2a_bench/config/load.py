@@ -200,7 +200,7 @@ def _settings(values: Mapping[str, Any], sources: Mapping[str, Source], known: M
         if isinstance(core["endpoint"], dict):
             core["agents"] = core["endpoint"]
             core["endpoint"] = next(iter(core["agents"].values()))
-    if core.get("noise") and isinstance(core.get("endpoint"), str):
+    if core.get("noise") and core.get("endpoint") and "agents" not in core:
         core["agents"] = {PLAIN: core["endpoint"], NOISY: core["endpoint"]}
     if "acts" in core:
         core["acts_source"] = sources["acts"].kind

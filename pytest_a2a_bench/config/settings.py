@@ -159,6 +159,14 @@ class Settings:
         ),
     ] = 1
     seed: Annotated[CountOrZero, About("Seed from which the seeds of the trials are derived", "N")] = 300
+    noise: Annotated[
+        dict[str, float | str],
+        text(rates.read_noise),
+        About(
+            "Run each trial once more with noise: a share of calls by kind, such as tool-error=0.1,wrong=0.02",
+            "KIND=RATE,...",
+        ),
+    ] = field(default_factory=dict)
     shard: Annotated[
         str | None,
         text(values.read_shard),
@@ -182,14 +190,6 @@ class Settings:
     max_steps: Annotated[Count, About("Number of steps after which a conversation is ended", "N")] = 200
     max_errors: Annotated[Count, About("Number of tool errors after which a conversation is ended", "N")] = 10
     tag_trials: Annotated[bool, About("Send the task's name to the agent in message metadata")] = False
-    noise: Annotated[
-        dict[str, float | str],
-        text(rates.read_noise),
-        About(
-            "Run each trial once more with noise: the share of calls hit by each kind, such as tool-error=0.1,wrong=0.02",
-            "KIND=RATE,...",
-        ),
-    ] = field(default_factory=dict)
     durations: Annotated[
         str | None,
         _TEXT,

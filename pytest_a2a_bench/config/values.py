@@ -25,7 +25,7 @@ AGENT_PREFIX = "a2a:"
 MODEL_PREFIX = "llm:"
 """Precedes the name of a language model that plays the user."""
 SCRIPTED = "scripted"
-BUILTIN_AGENTS = ("oracle", "careful", "noop", "readonly", "llm", "echo")
+BUILTIN_AGENTS = ("oracle", "noop", "readonly", "careful", "llm", "echo")
 TAGGED_AGENTS = ("oracle", "careful", "readonly")
 """Built-in agents that play the gold, and so need the task's name in message metadata."""
 TAGGED_SKILL = "reference-solutions"
