@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -65,9 +64,8 @@ def run(result: TrialResult, found: Manifest, options: Mapping[str, Any]) -> int
 def _settings_of(found: Manifest, options: Mapping[str, Any]) -> Settings:
     """Return the settings of the plain trials of a run, and where its agent is."""
     endpoints = dict(each.partition("=")[::2] for each in found.endpoint.split())
-    stored = {name: value for name, value in found.settings.items() if name in CORE}
-    everything = {**dataclasses.asdict(Settings()), **stored, "endpoint": endpoints.get(PLAIN)}
-    return Settings.from_json(json.dumps(everything | {"benchmark_options": dict(options)}))
+    stored = {name: tuple(v) if isinstance(v, list) else v for name, v in found.settings.items() if name in CORE}
+    return Settings(**stored | {"endpoint": endpoints.get(PLAIN)}, benchmark_options=dict(options))
 
 
 def reduce(

@@ -26,7 +26,7 @@ class Agent:
         return self._says.pop(0)
 
 
-def noise(only: Sequence[str] | None = None, **rates: Any) -> Noise:
+def noise(only: Any = None, **rates: Any) -> Noise:
     made = Noise({name.replace("_", "-"): value for name, value in rates.items()}, "300/tau2/airline/1/0", only)
     made.reads = {"read"}
     return made
