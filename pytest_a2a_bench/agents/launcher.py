@@ -20,7 +20,7 @@ from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
-START_TIMEOUT = 60.0
+START_TIMEOUT = 300.0
 """Seconds that an agent may take to start: imports on a busy two-core runner can take ten."""
 
 _STOP_TIMEOUT = 5.0

@@ -64,7 +64,9 @@ def run(result: TrialResult, found: Manifest, options: Mapping[str, Any]) -> int
 def _settings_of(found: Manifest, options: Mapping[str, Any]) -> Settings:
     """Return the settings of the plain trials of a run, and where its agent is."""
     endpoints = dict(each.partition("=")[::2] for each in found.endpoint.split())
-    stored = {name: tuple(v) if isinstance(v, list) else v for name, v in found.settings.items() if name in CORE}
+    stored: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in found.settings.items() if name in CORE
+    }
     return Settings(**stored | {"endpoint": endpoints.get(PLAIN)}, benchmark_options=dict(options))
 
 

@@ -65,7 +65,7 @@ def test_noise_costs_an_agent_that_does_not_read_errors(
     assert "1 event suffices to lose it" in shown
     assert "tool-error: " in shown
     # No leaderboard takes it.
-    assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "noisy"]) == 4
+    assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "noisy"]) == 2
     assert "trials with noise are no results of the benchmark" in capsys.readouterr().err
     assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "plain"]) == 0
 
