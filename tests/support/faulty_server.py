@@ -1,16 +1,14 @@
-"""The faulty agent: in this process, on ephemeral ports of the running event loop, or in a process of its own."""
+"""The faulty agent, served by the event loop of a test or in a thread beside it."""
 
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import NamedTuple
 
 from faulty.serving import FaultyOptions, Running, serve_app, serving
+from in_thread import served_in_thread
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 
@@ -18,11 +16,9 @@ __all__ = ["TOKENS", "Running", "serve_app", "serve_faulty", "start_faulty"]
 
 TOKENS = ("first-token", "second-token")
 
-SERVER = Path(__file__).parent.parent / "servers" / "faulty"
-
 
 class Started(NamedTuple):
-    """The URLs of an agent in a process of its own."""
+    """The URLs of an agent in a thread of its own."""
 
     url: str
     card_url: str
@@ -49,31 +45,8 @@ def start_faulty(
     transport: str = "all",
     protocol: str = "both",
 ) -> Iterator[Started]:
-    """Serve it in a process of its own, which the judge does not keep waiting."""
-    options = {
-        "variant": variant,
-        "step": step,
-        "transport": transport,
-        "protocol": protocol,
-        "tokens": ",".join(TOKENS),
-    }
-    if fault is not None:
-        options["fault"] = fault
-    arguments = [f"--{name}={value}" for name, value in options.items()]
-    process = subprocess.Popen(
-        [sys.executable, str(SERVER), "--with-parent", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        url = process.stdout.readline().strip()
-        assert url, f"the faulty agent did not start; exit code {process.wait()}"
+    """Serve it in a thread of its own."""
+    with served_in_thread(
+        lambda: serve_faulty(fault, variant, step=step, transport=transport, protocol=protocol)
+    ) as url:
         yield Started(url, url + CARD_PATH.lstrip("/"))
-    finally:
-        process.stdin.close()
-        process.wait()
-        process.stdout.close()

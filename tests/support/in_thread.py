@@ -16,11 +16,13 @@ def served_in_thread(serving: Callable[[], AbstractAsyncContextManager[Any]]) ->
 
     :param serving: opens what serves, in the thread's event loop; what it gives has a ``url``.
     """
-    loop = asyncio.new_event_loop()
     url: list[str] = []
-    ready, done = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+    ready = threading.Event()
+    done = asyncio.Event()
 
     async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
         async with serving() as served:
             url.append(served.url)
             ready.set()
@@ -28,10 +30,9 @@ def served_in_thread(serving: Callable[[], AbstractAsyncContextManager[Any]]) ->
 
     def run() -> None:
         try:
-            loop.run_until_complete(serve())
+            asyncio.run(serve())
         finally:
             ready.set()
-            loop.close()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -39,5 +40,5 @@ def served_in_thread(serving: Callable[[], AbstractAsyncContextManager[Any]]) ->
     try:
         yield url[0]
     finally:
-        loop.call_soon_threadsafe(done.set)
+        loops[0].call_soon_threadsafe(done.set)
         thread.join()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from faulty.faults_old import OLD_FAULTS
 from faulty.faults_send import SEND_FAULTS
 from faulty.faults_stream import STREAM_FAULTS
 from faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
-from pytest_a2a_bench.errors import ConfigurationError
 
 _DOES = {
     **CARD_FAULTS,
@@ -54,26 +52,3 @@ CROSSED: dict[str, Fault] = {fault.name: fault for fault in crossed(SINGLE)}
 """The same in one place only: on one operation, about tasks in one state, or on one binding; some of them in 0.3."""
 
 FAULTS: dict[str, Fault] = {**SINGLE, **CROSSED}
-
-
-def find_fault(name: str | None) -> Fault:
-    """Return a fault; the correct server for None.
-
-    :raises ConfigurationError: if there is none of that name.
-    """
-    if name is None or name == NONE.name:
-        return NONE
-    if name not in FAULTS:
-        # Names are long, and a slip in one should not need the whole list.
-        near = get_close_matches(name, FAULTS, 3) or list(FAULTS)[:3]
-        raise ConfigurationError(
-            f"there is no fault {name!r}; did you mean {', '.join(near)}? --list-faults lists all of them"
-        )
-    return FAULTS[name]
-
-
-def describe() -> str:
-    """Return the list for people: one fault a line."""
-    width = max(map(len, FAULTS))
-    lines = [f"{fault.name:{width}}  {fault.says}  [{', '.join(fault.breaks)}]" for fault in FAULTS.values()]
-    return "\n".join([*lines, f"{len(FAULTS)} faults"])

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from faulty import old
 from faulty.agent import FaultyAgent
 from faulty.card import KEYS_PATH, Signer, build_card, extend_card
-from faulty.catalogue import find_fault
+from faulty.catalogue import FAULTS
 from faulty.fault import NONE, Fault
 from faulty.grpc_binding import handlers
 from faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
@@ -82,7 +82,7 @@ class FaultyServer:
     """The agent and its card, before it is put on ports."""
 
     def __init__(self, options: FaultyOptions, http_url: str, grpc_url: str | None) -> None:
-        fault = find_fault(options.fault)
+        fault = FAULTS[options.fault] if options.fault else NONE
         variant = variant_of(options, fault)
         version = version_of(options, fault)
         if version == "0.3" and variant == "tenant":
