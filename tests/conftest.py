@@ -6,13 +6,11 @@ import gc
 import importlib.util
 import os
 import signal
-import sys
 from collections.abc import Generator, Iterator
 from typing import Any
 
 import examples
 import pytest
-import warm_python
 
 from pytest_a2a_bench.agents.launcher import start_builtin
 
@@ -57,20 +55,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     if config.getoption("--run-slow"):
         os.environ[examples.VARIABLE] = "1"
-    stack = contextlib.ExitStack()
-    config.add_cleanup(stack.close)
-    if program := stack.enter_context(warm_python.offered()):
-        os.environ[warm_python.VARIABLE] = program
-        # The workers of this run are forks of it, too: what they would import is the same in each.
-        config.option.tx = [f"popen//python={program}" if tx == "popen" else tx for tx in config.option.tx]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _warm_python() -> Iterator[None]:
-    """Let every run of pytest and every agent that a test starts be forked from a process that is warm already."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "executable", os.environ.get(warm_python.VARIABLE, sys.executable))
-        yield
 
 
 async def _attentive(server: Any) -> None:

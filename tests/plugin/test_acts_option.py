@@ -84,7 +84,7 @@ def test_each_test_is_an_item_for_each_binding(
 
 @pytest.mark.slow
 def test_workers_share_them(bench: Bench, url: str, options: tuple[str, ...]) -> None:
-    result = bench.apart("--a2a-endpoint", url, *options, "-n2")
+    result = bench("--a2a-endpoint", url, *options, "-n2")
     result.assert_outcomes(passed=3, failed=1, warnings=1)
 
 

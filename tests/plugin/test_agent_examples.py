@@ -60,6 +60,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def test_it_solves_a_task(pytester: pytest.Pytester, bench: Bench, url: str) -> None:
-    result = bench.apart(f"--a2a-endpoint={url}", "a2a/mock::test_mock[update_task_1-t0]")
+    result = bench(f"--a2a-endpoint={url}", "a2a/mock::test_mock[update_task_1-t0]")
 
     result.assert_outcomes(passed=1)

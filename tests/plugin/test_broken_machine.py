@@ -46,7 +46,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     monkeypatch.setenv("DESK_TASKS", TRIALS)
     monkeypatch.setenv("COLUMNS", "80")
     results = small_disk / "results"
-    full = desk.apart(*workers, f"--a2a-results={results}")
+    full = desk(*workers, f"--a2a-results={results}")
     assert full.ret == 1
     kept = finished(results)
     assert 0 < len(kept) < 12
@@ -62,7 +62,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     assert not list(results.rglob("*.tmp"))
     subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
     (pytester.path / "log.txt").unlink()
-    desk.apart(*workers, f"--a2a-results={results}", "--a2a-resume").assert_outcomes(passed=12)
+    desk(*workers, f"--a2a-results={results}", "--a2a-resume").assert_outcomes(passed=12)
     assert len(log_of(pytester)) == 12 - len(kept)
 
 
@@ -91,7 +91,7 @@ def test_a_clock_that_jumps_changes_no_result(
         + "    jumped.append(nodeid)\n"
         + f"time.time = lambda: real() + {jump} * (len(jumped) > 1)\n"
     )
-    result = desk.apart("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN")
+    result = desk("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN")
     result.assert_outcomes(passed=3, failed=1)
     for file in finished(pytester.path / "a2a-results"):
         assert 0 <= json.loads(file.read_bytes())["duration"] < 600

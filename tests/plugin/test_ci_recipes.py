@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 from harness import Bench
-from warm_python import FRESH
 
 from pytest_a2a_bench.results import manifest
 
@@ -35,8 +35,8 @@ class Shell:
         commands.mkdir()
         programs = {
             "pip": "exit 0",
-            "a2a-bench": f'exec {FRESH} -m pytest_a2a_bench.cli "$@"',
-            "pytest": f'exec {FRESH} -m pytest -ppytest_a2a_bench.plugin -pxdist.plugin "$@"',
+            "a2a-bench": f'exec {sys.executable} -m pytest_a2a_bench.cli "$@"',
+            "pytest": f'exec {sys.executable} -m pytest -ppytest_a2a_bench.plugin -pxdist.plugin "$@"',
         }
         for name, line in programs.items():
             (commands / name).write_text(f"#!/bin/sh\n{line}\n")

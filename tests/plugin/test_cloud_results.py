@@ -6,13 +6,13 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import Bench
-from warm_python import FRESH
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import remote
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("moto")
     pytest.importorskip("s3fs")
     log = tmp_path_factory.mktemp("moto") / "stderr.txt"
-    command = [FRESH, "-c", SERVER]
+    command = [sys.executable, "-c", SERVER]
     with (
         log.open("w") as errors,
         # In a session of its own: signals to the others of this run are not for it.

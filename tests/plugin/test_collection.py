@@ -223,7 +223,7 @@ def test_from_a_subdirectory(pytester: pytest.Pytester, bench: Bench, monkeypatc
 
 @pytest.mark.slow
 def test_collection_is_the_same_every_time(bench: Bench) -> None:
-    first, second = (ids(bench.fresh("--co", "-q", "--a2a-suite", "tau2")) for _ in range(2))
+    first, second = (ids(bench.apart("--co", "-q", "--a2a-suite", "tau2")) for _ in range(2))
     assert first == second
     assert len(set(first)) == len(first)
 

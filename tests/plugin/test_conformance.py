@@ -71,7 +71,7 @@ def write_waiver(path: Path, more: str = "") -> Path:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
 def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers: tuple[str, ...]) -> None:
-    result = bench.apart("--a2a-endpoint", good_url, "-m", "conformance", *workers)
+    result = bench("--a2a-endpoint", good_url, "-m", "conformance", *workers)
     found = outcomes(result)
     assert result.ret == 0
     assert found["passed"] > 250
@@ -89,7 +89,7 @@ def test_the_profile_safe_is_the_same_with_scopes_on_workers(
     for arguments in ((), ("-n2", "--dist", "loadscope")):
         path = pytester.path / "junit.xml"
         safe = ("-m", "conformance", "--a2a-conformance-profile", "safe", f"--junitxml={path}")
-        result = bench.apart("--a2a-endpoint", good_url, *safe, *arguments)
+        result = bench("--a2a-endpoint", good_url, *safe, *arguments)
         names.append(sorted(junit_cases(path)))
         assert not {"failed", "errors", "error", "warned"} & set(outcomes(result))
     assert names[0] == names[1]
@@ -101,9 +101,7 @@ def test_the_same_items_with_workers_and_without(bench: Bench, good_url: str, py
     names = []
     for arguments in ((), ("-n2",)):
         path = pytester.path / "junit.xml"
-        bench.apart(
-            "--a2a-endpoint", good_url, "--a2a-suite", "protocol", f"--junitxml={path}", "-k", "send", *arguments
-        )
+        bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", f"--junitxml={path}", "-k", "send", *arguments)
         names.append(sorted(junit_cases(path)))
     assert names[0] == names[1]
     assert "test_protocol[SEND-003-JSONRPC]" in names[0]
@@ -145,8 +143,8 @@ def test_a_protocol_failure_shows_the_wire_and_a_curl_line(bench: Bench) -> None
 def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
     with start_faulty("card-no-etag") as agent:
         run = ("--a2a-endpoint", agent.url, "--a2a-suite", "card")
-        lax, strict = bench.apart(*run), bench(*run, "--a2a-strict")
-        warnings_are_errors = bench.apart(*run, "-Werror::pytest_a2a_bench.errors.ConformanceWarning")
+        lax, strict = bench(*run), bench(*run, "--a2a-strict")
+        warnings_are_errors = bench(*run, "-Werror::pytest_a2a_bench.errors.ConformanceWarning")
     assert lax.ret == 0
     assert outcomes(lax)["warned"] == 1
     lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant in its card alone: *"])
@@ -194,7 +192,7 @@ def test_an_expired_waiver_fails(bench: Bench, bad_url: str, pytester: pytest.Py
 
 def test_waivers_with_workers(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
     file = write_waiver(pytester.path)
-    result = bench.apart("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file.name, "-n2")
+    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file.name, "-n2")
     assert result.ret == 0
     assert outcomes(result)["xfailed"] == 1
 
@@ -374,7 +372,7 @@ def test_ones_own_test_beside_the_suite_shares_its_checks(
             assert conformance_check.passed
         """
     )
-    result = bench.apart("--a2a-endpoint", good_url, "-m", "conformance", "-k", "get-task")
+    result = bench("--a2a-endpoint", good_url, "-m", "conformance", "-k", "get-task")
     found = outcomes(result)
     assert result.ret == 0
     assert not {"failed", "errors"} & set(found)
@@ -423,10 +421,10 @@ def test_a_wrong_marker_matters_only_where_it_is_selected(
         """
     )
     run = ("--a2a-endpoint", good_url, *workers)
-    bench.apart(*run, "-k", "test_right", "test_a_wrong_marker_matters_only_where_it_is_selected.py").assert_outcomes(
+    bench(*run, "-k", "test_right", "test_a_wrong_marker_matters_only_where_it_is_selected.py").assert_outcomes(
         passed=1, deselected=0 if workers else 1
     )
-    result = bench.apart(*run, "-k", "test_wrong", "test_a_wrong_marker_matters_only_where_it_is_selected.py")
+    result = bench(*run, "-k", "test_wrong", "test_a_wrong_marker_matters_only_where_it_is_selected.py")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *::test_wrong: *takes one positional argument*"])
 

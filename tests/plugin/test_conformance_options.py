@@ -35,7 +35,7 @@ def keys(signed_url: str, tmp_path: Path) -> Path:
 def test_signatures_are_verified_with_keys_from_a_file_or_a_url(bench: Bench, signed_url: str, keys: Path) -> None:
     for source in (keys, signed_url + KEYS):
         run = ("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "--a2a-set", f"card-jwks={source}")
-        bench.apart(*run).assert_outcomes(passed=8)
+        bench(*run).assert_outcomes(passed=8)
 
 
 def test_a_relative_file_of_the_ini_is_below_the_root(
@@ -43,11 +43,11 @@ def test_a_relative_file_of_the_ini_is_below_the_root(
 ) -> None:
     (pytester.path / "keys.json").write_text(keys.read_text())
     pytester.makepyprojecttoml("[tool.a2a-bench]\ncard-jwks = 'keys.json'\n")
-    bench.apart("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN-004").assert_outcomes(passed=1)
+    bench("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN-004").assert_outcomes(passed=1)
 
 
 def test_without_keys_nothing_is_said_about_what_they_prove(bench: Bench, signed_url: str) -> None:
-    result = bench.apart("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "-rs")
+    result = bench("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "-rs")
     result.assert_outcomes(passed=5, skipped=3)
     result.stdout.fnmatch_lines(["*no keys to verify the signatures with; set card-jwks*"])
 
@@ -56,7 +56,7 @@ def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> Non
     with start_faulty("sign-stale") as agent:
         url = agent.url.rstrip("/")
         run = ("--a2a-suite", "card", "-k", "SIGN-004", "--a2a-set", f"card-jwks={url}{KEYS}")
-        result = bench.apart("--a2a-endpoint", url, *run)
+        result = bench("--a2a-endpoint", url, *run)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*SIGN-004* it does not match the card*"])
 
@@ -84,7 +84,7 @@ def test_the_command_line_verifies_too(signed_url: str, keys: Path, capsys: pyte
 def test_what_cannot_be_is_a_usage_error(
     bench: Bench, signed_url: str, option: tuple[str, str], complaint: str
 ) -> None:
-    result = bench.apart("--a2a-endpoint", signed_url, "-m", "conformance", *option)
+    result = bench("--a2a-endpoint", signed_url, "-m", "conformance", *option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{complaint}*"])
 
@@ -106,7 +106,7 @@ def test_push_notifications_come_to_the_place_that_was_named(
         f"webhook-url=http://localhost:{unused_port}/a",
     )
     run = ("--a2a-suite", "protocol", "-k", "PUSH-016 or PUSH-013", *place)
-    result = bench.apart("--a2a-endpoint", signed_url, *run, *workers)
+    result = bench("--a2a-endpoint", signed_url, *run, *workers)
     result.assert_outcomes(passed=6)
 
 
@@ -130,7 +130,7 @@ def test_collecting_shows_what_a_profile_runs(bench: Bench) -> None:
     )
     found = {}
     for profile in ("safe", "standard", "full"):
-        lines = bench.apart(*run, profile).outlines
+        lines = bench(*run, profile).outlines
         found[profile] = {line.partition("[")[2] for line in lines if line.startswith("a2a/protocol")}
     assert found["safe"] < found["standard"] < found["full"]
     assert "VAL-001-JSONRPC]" in found["standard"] - found["safe"]
@@ -138,9 +138,7 @@ def test_collecting_shows_what_a_profile_runs(bench: Bench) -> None:
 
 
 def test_a_profile_vouches_for_no_more_than_it_judged(bench: Bench) -> None:
-    result = bench.apart(
-        "--a2a-endpoint", "builtin:echo", "-m", "conformance and not acts", "-k", "a2a/protocol or a2a/card"
-    )
+    result = bench("--a2a-endpoint", "builtin:echo", "-m", "conformance and not acts", "-k", "a2a/protocol or a2a/card")
     result.stdout.fnmatch_lines(
         ["A2A 1.0: conformant in what was judged: * judged; * need --a2a-conformance-profile full to be judged wholly*"]
     )

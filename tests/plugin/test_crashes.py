@@ -50,7 +50,7 @@ def test_a_kill_with_several_trials_in_flight(
     source = (pytester.path / "desk.py").read_text()
     (pytester.path / "desk.py").write_text(source.replace("os._exit(9)", KILL))
     monkeypatch.setenv("DESK_TASKS", "crash-0.4 " + " ".join(f"ok-0.2-{i}" for i in range(11)))
-    result = desk.apart(
+    result = desk(
         *("-n2", "--a2a-concurrency=8", f"--max-worker-restart={restart}"),
         *("--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass", "--junitxml=j.xml"),
     )
@@ -75,7 +75,7 @@ def test_a_kill_after_a_trial_was_evaluated(
 ) -> None:
     pytester.makepyfile(test_desk=FIXTURE)
     monkeypatch.setenv("DESK_TASKS", "ok-kill ok-a ok-b ok-c ok-d ok-e")
-    result = desk.apart("-n2", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5", "--junitxml=j.xml")
+    result = desk("-n2", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5", "--junitxml=j.xml")
     assert result.ret == 1
     told = outcomes_of(pytester, 6)
     assert told.pop("ok-kill") == "evaluated error"

@@ -320,5 +320,5 @@ def test_collecting_builds_and_opens_nothing(pytester: pytest.Pytester, bench: B
             print("HEAVY", loaded, len(session.items))
         """
     )
-    result = bench.fresh("--co", "-q", "-s", "--a2a-suite", "mini")
+    result = bench.apart("--co", "-q", "-s", "--a2a-suite", "mini")
     result.stdout.fnmatch_lines([f"HEAVY [[][]] {MINI}"])

@@ -43,7 +43,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
-    result = bench.fresh(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
+    result = bench.apart(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
     assert counts(result) == {"passed": 20}
     result.stdout.fnmatch_lines(
         [
@@ -223,7 +223,7 @@ def published(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_directory_of_the_users_own(bench: Bench, published: Path) -> None:
-    result = bench.apart(*ORACLE, "-k", "b2b", "--a2a-crm-data", str(published))
+    result = bench(*ORACLE, "-k", "b2b", "--a2a-crm-data", str(published))
     assert counts(result) == {"passed": 20}
     result.stdout.fnmatch_lines(
         ["crmarena/b2b * 20 *", "not every data file is, byte for byte, one that CRMArena published"]
@@ -246,12 +246,12 @@ def test_a_live_org_answers_the_agents_queries(
     with serve(org, page_size=50) as server:
         for name, value in server.environ.items():
             monkeypatch.setenv(name, value)
-        result = bench.apart("--a2a-endpoint", "builtin:solver", "-k", "b2b and handle_time", *live)
+        result = bench("--a2a-endpoint", "builtin:solver", "-k", "b2b and handle_time", *live)
         assert counts(result) == {"passed": 10}
         queries = [line for line in server.requests if "/query/ SELECT" in line]
         assert len(queries) >= 10
         server.fault = "SERVER_UNAVAILABLE"
-        result = bench.apart("--a2a-endpoint", "builtin:solver", "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
+        result = bench("--a2a-endpoint", "builtin:solver", "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
         assert counts(result) == {"errors": 1}
         result.stdout.fnmatch_lines(["*the agent was not judged: TransportError: Salesforce (*SERVER_UNAVAILABLE*"])
     org.close()
@@ -274,7 +274,7 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
         for name, value in {"USERNAME": "ann", "PASSWORD": PASSWORD, "SECURITY_TOKEN": TOKEN}.items():
             monkeypatch.setenv(f"SALESFORCE_{name}", value)
         monkeypatch.setenv("SALESFORCE_TEST_SERVER", server.url)
-        result = bench.apart(*solver, "-n2", "--a2a-set=crm-org=salesforce", *data)
+        result = bench(*solver, "-n2", "--a2a-set=crm-org=salesforce", *data)
         assert counts(result) == {"passed": 20}
         assert 1 <= server.logins <= 2
         assert server.attempts == server.logins
@@ -287,6 +287,6 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
 @pytest.mark.slow
 def test_a_live_org_without_credentials_names_the_variables(bench: Bench, published: Path) -> None:
     live = ("--a2a-set=crm-org=salesforce", "--a2a-crm-data", str(published))
-    result = bench.apart(*ORACLE, "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
+    result = bench(*ORACLE, "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *credentials in the environment: SALESFORCE_INSTANCE_URL and*"])

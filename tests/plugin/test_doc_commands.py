@@ -46,7 +46,7 @@ def test_commands_with_a_built_in_agent_run(
 ) -> None:
     if "extensions.md" in name:
         shutil.copytree(EXTENSIONS, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    result = bench.apart(*words)
+    result = bench(*words)
     # An agent that does nothing, or knows another job, fails: that is what the page shows.
     helpless = any(agent in " ".join(words) for agent in ("noop", "readonly", "clerk"))
     assert result.ret in ((0, 1) if helpless else (0,))

@@ -52,7 +52,7 @@ def test_a_floor_that_is_decided_ends_the_run(
     code: int,
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", named(kind, process))
-    result = desk.apart(*process, "--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--junitxml=j.xml")
+    result = desk(*process, "--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--junitxml=j.xml")
     assert result.ret == code
     held, data, gate = len(log_of(pytester)), verdict_of(pytester), gate_of(pytester, "min_pass")
     # Decided after about eight; each worker may have begun what it runs ahead and the next item.
@@ -106,7 +106,7 @@ def test_a_large_drop_is_decided_early(
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", named("bad", process))
     write_baseline(pytester, named("bad", process).split(), [1, 1])
-    result = desk.apart(*process, "--a2a-baseline=b.json", "--a2a-trials=auto:2")
+    result = desk(*process, "--a2a-baseline=b.json", "--a2a-trials=auto:2")
     assert result.ret == 1
     gate = gate_of(pytester, "baseline")
     assert (gate["verdict"], gate["word"]) == ("regressed", "regressed")

@@ -53,7 +53,7 @@ def test_results_come_back_over_the_connection(
     monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 down-0-1 crash-0.1 ok-0-3")
     arguments = ("--dist=load", "--junitxml=j.xml", "-pxdist.plugin", "--tx")
     tx = f"popen//python=env -C {place} {sys.executable}"
-    desk.apart(*arguments, f"2*{tx}")
+    desk(*arguments, f"2*{tx}")
     results = pytester.path / "a2a-results"
     told = statuses(results)
     assert told == {
@@ -73,7 +73,7 @@ def test_results_come_back_over_the_connection(
 
     monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3")
     (place / "log.txt").unlink()
-    again = desk.apart(*arguments, tx, "--a2a-resume")
+    again = desk(*arguments, tx, "--a2a-resume")
     again.assert_outcomes(passed=3, failed=1)
     assert not (place / "log.txt").exists(), "a stored trial was run again"
 
@@ -112,7 +112,7 @@ def test_the_guides_recipes_reach_another_machine(
     over_ssh = re.search(r"```sh\n(# over-ssh.sh.*?)```", GUIDE, re.DOTALL)
     assert over_ssh is not None
     (pytester.path / "over-ssh.sh").write_text(over_ssh[1])
-    result = desk.apart("--dist=load", f"--tx={recipes()[tool].replace('4*', '2*')}", "-pxdist.plugin")
+    result = desk("--dist=load", f"--tx={recipes()[tool].replace('4*', '2*')}", "-pxdist.plugin")
     result.assert_outcomes(passed=3, failed=1)
     assert statuses(pytester.path / "a2a-results") == {
         name: "evaluated" for name in ("ok-0-1", "ok-0-2", "bad-0-1", "ok-0-3")

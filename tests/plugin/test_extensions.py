@@ -151,7 +151,7 @@ def test_reports_and_models_of_no_extension_are_refused(site: Path) -> None:
 @pytest.mark.slow
 def test_own_agent_user_judge_reporter_and_store(pytester: pytest.Pytester, own: Bench) -> None:
     models = ("--a2a-user=llm:a2a-user/hurried", "--a2a-judge-llm=a2a-judge/polite")
-    result = own.apart(
+    result = own(
         "--a2a-endpoint=builtin:clerk", *models, "--a2a-set=report=csv=out/trials.csv", "--a2a-results=shelf://run",
         "test_shop.py", "-k=hurried",
     )  # fmt: skip
@@ -169,7 +169,7 @@ def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(pytester: pyte
     (pytester.path / "user.py").write_text(
         "def hurried(messages, **arguments):\n    open('asked', 'a').write('x')\n    return messages[-1]['words']\n"
     )
-    result = own.apart(
+    result = own(
         "-ppytest_rerunfailures", "--reruns=1", "--a2a-endpoint=builtin:clerk", "--a2a-user=llm:a2a-user/hurried",
         "--a2a-judge-llm=a2a-judge/polite", "--a2a-set=breaker=1", "test_shop.py", "-k=hurried",
     )  # fmt: skip
@@ -187,15 +187,13 @@ def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(pytester: pyte
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_own_dialect(own: Bench, workers: tuple[str, ...]) -> None:
-    result = own.apart(
-        *workers, "--a2a-endpoint=builtin:oracle", "--a2a-dialect=lines", "test_shop.py", "-k=our_dialect"
-    )
+    result = own(*workers, "--a2a-endpoint=builtin:oracle", "--a2a-dialect=lines", "test_shop.py", "-k=our_dialect")
     assert result.parseoutcomes()["passed"] == 2
 
 
 @pytest.mark.slow
 def test_own_requirements(own: Bench) -> None:
-    result = own.apart("--a2a-endpoint=builtin:clerk", "a2a/protocol", "-k=house and JSONRPC", "-rA")
+    result = own("--a2a-endpoint=builtin:clerk", "a2a/protocol", "-k=house and JSONRPC", "-rA")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [

@@ -47,7 +47,7 @@ def test_the_shipped_schema_is_what_the_generator_writes(name: str) -> None:
 
 @pytest.mark.slow
 def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench: Bench) -> None:
-    bench.apart("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", "--a2a-record=tapes", "--a2a-min-pass=0.1")
+    bench("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", "--a2a-record=tapes", "--a2a-min-pass=0.1")
     results = pytester.path / "a2a-results"
     baseline = pytester.path / "base.json"
     assert main(["gate", str(results), "--write-baseline", str(baseline)]) == 0
@@ -56,7 +56,7 @@ def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench:
     check("verdict", results / "verdict.json")
     check("baseline", baseline)
     check("cassette", *(p for p in (pytester.path / "tapes").rglob("*.json") if p.name != "agent.json"))
-    bench.apart("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", f"--a2a-baseline={baseline}", "--a2a-trials=2")
+    bench("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", f"--a2a-baseline={baseline}", "--a2a-trials=2")
     check("verdict", results / "verdict.json")
     assert read(results / "verdict.json")["comparison"]
     check("trial", *(results / "trials").glob("*.json"))
@@ -68,8 +68,8 @@ def test_crmarena_and_every_kind_of_trouble(
     pytester: pytest.Pytester, bench: Bench, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a bad-b down-c skip-d broken-e")
-    desk.apart("--a2a-results=desk", "--a2a-min-pass=0.5", "test_desk.py")
-    desk.apart("--a2a-results=org", "--a2a-suite=mini", "-k", "00-t0", "--a2a-trials=1")
+    desk("--a2a-results=desk", "--a2a-min-pass=0.5", "test_desk.py")
+    desk("--a2a-results=org", "--a2a-suite=mini", "-k", "00-t0", "--a2a-trials=1")
     for name in ("desk", "org"):
         trials = list((pytester.path / name / "trials").glob("*.json"))
         assert len(trials) >= 4

@@ -54,7 +54,7 @@ def kinds(path: Path) -> dict[str, list[str]]:
 def test_a_floor_that_is_kept_passes_with_misses(
     pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]
 ) -> None:
-    result = desk.apart(*process, "--a2a-min-pass=0.6", "--junitxml=j.xml")
+    result = desk(*process, "--a2a-min-pass=0.6", "--junitxml=j.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
@@ -89,7 +89,7 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
 ) -> None:
     pytest.importorskip("pytest_jsonreport")
     json_report = ("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "--json-report")
-    result = desk.apart(*process, "--a2a-min-pass=0.75", "--junitxml=j.xml", *json_report)
+    result = desk(*process, "--a2a-min-pass=0.75", "--junitxml=j.xml", *json_report)
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
@@ -146,7 +146,7 @@ def test_a_floor_for_one_domain_excuses_no_other(
 def test_a_floor_for_what_nobody_knows_is_refused(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
-    result = desk.apart(*workers, "--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
+    result = desk(*workers, "--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
     assert result.ret == 4
     text = " ".join((result.stdout.str() + result.stderr.str()).split())
     assert "--a2a-min-pass mok=0.7: no suite, domain or category has that name; did you mean 'mock'?" in text
@@ -232,7 +232,7 @@ def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(pytester: p
     module = pytester.path / "desk.py"
     text = module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"')
     module.write_text(text.replace('name="desk",', 'name="desk", categories=("keys",),'))
-    result = desk.apart("--a2a-min-pass=keys=0.6")
+    result = desk("--a2a-min-pass=keys=0.6")
     assert result.ret == 0
     assert_says(result, "min_pass[keys] pass 7 of 10 trials succeeded")
     with (pytester.path / "conftest.py").open("a") as stream:
@@ -243,7 +243,7 @@ def pytest_runtest_teardown(item):
         file.unlink()
 """
         )
-    result = desk.apart("--a2a-min-pass=keys=0.6")
+    result = desk("--a2a-min-pass=keys=0.6")
     assert result.ret == 1
     assert_says(result, "FAILED a2a/gate::every_trial", "failed: 7 of 10 trials passed; each of them must")
 
@@ -263,7 +263,7 @@ def pytest_runtest_protocol(item):
     return True if "-t0" in item.nodeid else None
 """
         )
-    result = desk.apart(*floor, *workers)
+    result = desk(*floor, *workers)
     assert result.ret == 1
     assert_says(result, "FAILED a2a/gate::errors", "of the selection did not run, and no report says so (a plugin?)")
     assert verdict_of(pytester)["verdict"] != "pass"
@@ -312,7 +312,7 @@ def test_errors_stay_errors_and_in_the_denominator(
     pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f bad-a down-a down-b skip")
-    result = desk.apart(*process, "--a2a-min-pass=0.6", "--a2a-max-infra-errors=1")
+    result = desk(*process, "--a2a-min-pass=0.6", "--a2a-max-infra-errors=1")
     assert result.ret == 1
     assert_says(
         result,
@@ -338,7 +338,7 @@ def test_an_expected_error_passes_nothing(
         """
     )
     for gates in (["--a2a-min-pass=0.6"], []):
-        result = desk.apart(*process, *gates, "--junitxml=j.xml")
+        result = desk(*process, *gates, "--junitxml=j.xml")
         assert result.ret == 1
         assert_says(result, "1 trial could not be evaluated, and its test does not say so (xfail?): desk/front/down#0")
         found = kinds(pytester.path / "j.xml")
@@ -353,14 +353,14 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(
     with (pytester.path / "conftest.py").open("a") as stream:
         stream.write("\nimport pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('no token')\n")
     gates = ("--a2a-min-pass=0.5", "--a2a-baseline=b.json", "--junitxml=j.xml")
-    result = desk.apart(*workers, *gates)
+    result = desk(*workers, *gates)
     assert result.ret == 1
     assert_says(result, "min_pass inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
     assert verdict_of(pytester)["verdict"] == "inconclusive"
     found = kinds(pytester.path / "j.xml")
     assert [name for name, tags in found.items() if "failure" in tags] == ["min_pass", "baseline"]
     assert desk("--a2a-min-pass=0.5", "--a2a-set=inconclusive=pass").ret == 0
-    result = desk.apart(*workers)
+    result = desk(*workers)
     assert result.ret == 0
     assert "a2a verdict" not in result.stdout.str()
     assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
@@ -388,7 +388,7 @@ def test_reruns_repeat_only_what_the_infrastructure_failed(
 ) -> None:
     pytest.importorskip("pytest_rerunfailures")
     monkeypatch.setenv("DESK_TASKS", "flaky bad ok-a ok-b ok-c ok-d ok-e ok-f")
-    result = desk.apart("-ppytest_rerunfailures", "--reruns=2", "--a2a-min-pass=0.6")
+    result = desk("-ppytest_rerunfailures", "--reruns=2", "--a2a-min-pass=0.6")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*8 passed, 1 rerun, 1 missed in*"])
     assert sorted(log_of(pytester)) == sorted("flaky flaky bad ok-a ok-b ok-c ok-d ok-e ok-f".split())
@@ -401,7 +401,7 @@ def test_missed_runs_exactly_the_misses(
     assert desk("--a2a-min-pass=0.6").ret == 0
     (pytester.path / "log.txt").unlink()
     pytester.makepyfile(test_other="def test_other(): pass")
-    result = desk.apart(*workers, "--a2a-min-pass=0.6", "--a2a-missed")
+    result = desk(*workers, "--a2a-min-pass=0.6", "--a2a-missed")
     assert result.ret == 1
     assert sorted(log_of(pytester)) == ["bad-h", "bad-i", "bad-j"]
     result.stdout.fnmatch_lines(
@@ -418,7 +418,7 @@ def test_missed_needs_a_run_that_missed_something(
     result.stderr.fnmatch_lines(["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"])
     monkeypatch.setenv("DESK_TASKS", "ok")
     assert desk().ret == 0
-    result = desk.apart(*process, "--a2a-missed")
+    result = desk(*process, "--a2a-missed")
     assert result.ret == 5
     result.stdout.fnmatch_lines(["a2a: the last run missed nothing, so --a2a-missed runs nothing"])
 
@@ -443,7 +443,7 @@ def test_a_named_item_is_judged_by_itself(desk: Bench) -> None:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_floor_that_cannot_be_proven_is_judged_as_measured(desk: Bench, workers: tuple[str, ...]) -> None:
-    result = desk.apart(*workers, "--a2a-min-pass=0.95", "-k", "ok")
+    result = desk(*workers, "--a2a-min-pass=0.95", "-k", "ok")
     assert result.ret == 0
     assert_says(
         result,
@@ -493,12 +493,12 @@ def test_a_joined_directory_is_judged_without_a_run(
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
 def test_a_run_in_shards_is_gated_as_a_whole(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
     for i in (1, 2, 3):
-        part = desk.apart(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
+        part = desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
         assert part.ret == 0
     assert main(["merge", "part1", "part2", "part3", "-o", "whole"]) == 0
     (pytester.path / "log.txt").unlink()
     for floor, code in ((0.65, 0), (0.72, 1)):
-        result = desk.apart(*workers, "--a2a-results=whole", "--a2a-resume", f"--a2a-min-pass={floor}")
+        result = desk(*workers, "--a2a-results=whole", "--a2a-resume", f"--a2a-min-pass={floor}")
         assert result.ret == code
         assert_says(result, "7 of 10 trials succeeded")
     assert log_of(pytester) == [], "every conversation was held already"
@@ -564,7 +564,7 @@ def test_a_run_in_which_all_is_quarantined_does_not_pass(pytester: pytest.Pytest
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
 def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
     (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))
-    result = desk.apart(*workers, "--a2a-quarantine=q.toml", "--a2a-max-cost=9")
+    result = desk(*workers, "--a2a-quarantine=q.toml", "--a2a-max-cost=9")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 
@@ -584,7 +584,7 @@ def test_a_quarantine_says_what_became_of_it(
     }
     text = "".join(f'[[quarantine]]\ntask = "{t}"\nreason = "x"\nexpires = {end}\n' for t, end in entries.items())
     (pytester.path / "q.toml").write_text(text)
-    result = desk.apart(*workers, "--a2a-quarantine=q.toml")
+    result = desk(*workers, "--a2a-quarantine=q.toml")
     assert result.ret == 0
     assert_says(
         result,
@@ -664,7 +664,7 @@ class TestBaseline:
         names = [f"x{i}" for i in range(20)]
         write_baseline(pytester, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-x1": [1]} | BAD)
         monkeypatch.setenv("DESK_TASKS", " ".join([f"ok-{n}" for n in names] + [f"bad-x{i}" for i in range(1, 8)]))
-        result = desk.apart(*process, "--a2a-baseline=b.json", "--junitxml=j.xml")
+        result = desk(*process, "--a2a-baseline=b.json", "--junitxml=j.xml")
         assert result.ret == 1
         result.stdout.fnmatch_lines(
             [

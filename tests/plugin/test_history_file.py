@@ -16,9 +16,9 @@ def test_runs_are_added_and_compared(
     monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
     monkeypatch.setenv("DESK_TASKS", "ok turn")
     options = (*workers, "--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")
-    desk.apart(*options)
+    desk(*options)
     monkeypatch.setenv("DESK_TASKS", "ok turn")
-    result = desk.apart(*options)
+    result = desk(*options)
     result.stdout.fnmatch_lines(["a2a: success rate of the last 2 of 2 runs, this one last: *"])
     lines = [json.loads(line) for line in (pytester.path / "runs.jsonl").read_text().splitlines()]
     assert [line["revision"] for line in lines] == ["0123456789ab"] * 2
@@ -27,7 +27,7 @@ def test_runs_are_added_and_compared(
 
 
 def test_named_trials_and_shards_are_not_added(pytester: pytest.Pytester, desk: Bench) -> None:
-    result = desk.apart("--a2a-history-file=runs.jsonl", "--a2a-shard=1/2")
+    result = desk("--a2a-history-file=runs.jsonl", "--a2a-shard=1/2")
     result.stdout.fnmatch_lines(["a2a: a shard is not added to the history*"])
     assert not Path(pytester.path / "runs.jsonl").exists()
 
@@ -37,6 +37,6 @@ def test_a_history_that_cannot_be_read_fails_the_run(
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok")
     (pytester.path / "runs.jsonl").write_text("no json\n")
-    result = desk.apart("--a2a-history-file=runs.jsonl")
+    result = desk("--a2a-history-file=runs.jsonl")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["a2a: this run is not in the history: *runs.jsonl:1 is no run of a history*"])

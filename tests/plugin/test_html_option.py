@@ -27,7 +27,7 @@ def test_a_run_writes_its_page(
     desk: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: list[str]
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok bad down")
-    result = desk.apart("--a2a-html", "out/page.html", "--a2a-min-pass", "0.1", *workers)
+    result = desk("--a2a-html", "out/page.html", "--a2a-min-pass", "0.1", *workers)
     result.stdout.fnmatch_lines(["report page: out/page.html"])
     page = pytester.path / "out" / "page.html"
     assert {row["k"].split("/")[-1]: row["s"] for row in data_of(page)["rows"]} == {
@@ -109,7 +109,7 @@ def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench, pytester: pyt
 
 def test_what_judging_the_protocol_found_is_on_the_page(bench: Bench, pytester: pytest.Pytester) -> None:
     with start_faulty("send-bare-task") as agent:
-        bench.apart("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "SEND", "--a2a-html", "p.html")
+        bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "SEND", "--a2a-html", "p.html")
     text = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
     assert 'id="conformance"' in text
     assert re.search(r'class="pill bad">failed</span>', text)
@@ -137,7 +137,7 @@ def test_what_was_warned_of_or_waived_is_on_the_page_with_its_requests(
     waivers = write_waiver(pytester.path)
     judged = ("-k", "GET-003", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
     with start_faulty("get-history") as agent:
-        result = bench.apart("--a2a-endpoint", agent.url, *judged, *workers)
+        result = bench("--a2a-endpoint", agent.url, *judged, *workers)
     found = result.parseoutcomes()
     assert (found["warned"], found["xfailed"]) == (1, 1)
     assert "historyLength=0 omits history" not in result.stdout.str()
@@ -151,7 +151,7 @@ def test_what_was_warned_of_or_waived_is_on_the_page_with_its_requests(
 
 def test_what_could_not_be_judged_is_on_the_page_with_what_is_known(bench: Bench, pytester: pytest.Pytester) -> None:
     with start_faulty("card-array") as agent:
-        bench.apart("--a2a-endpoint", agent.url, "--a2a-suite=card,protocol", "--a2a-html=p.html")
+        bench("--a2a-endpoint", agent.url, "--a2a-suite=card,protocol", "--a2a-html=p.html")
     page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
     assert "1.0.1 §4.4.6" in shown(page, "DECLARED [card] MUST")
     assert "there is no agent card that can be read" in shown(page, "DECLARED [card] MUST")

@@ -57,7 +57,7 @@ def test_a_whole_run_without_us_imports_nothing_heavy(pytester: pytest.Pytester,
             assert not [m for m in {HEAVY + OURS!r} if m in sys.modules]
         """
     )
-    assert bench.fresh().ret == 0
+    assert bench.apart().ret == 0
 
 
 def test_collecting_imports_no_benchmark(pytester: pytest.Pytester, bench: Bench) -> None:
@@ -68,7 +68,7 @@ def test_collecting_imports_no_benchmark(pytester: pytest.Pytester, bench: Bench
             print("HEAVY", [m for m in ("tau2", "a2a", "litellm") if m in sys.modules], len(session.items))
         """
     )
-    result = bench.fresh("--co", "-q", "-s", "--a2a-suite", "airline")
+    result = bench.apart("--co", "-q", "-s", "--a2a-suite", "airline")
     result.stdout.fnmatch_lines(["HEAVY [[][]] 50"])
 
 
@@ -89,7 +89,7 @@ def test_an_endpoint_in_the_environment_changes_nothing_until_it_is_used(
     monkeypatch.setenv("A2A_TIMEOUT", "nonsense")
     pytester.makepyfile("def test_mine(): pass")
     for arguments in ((), ("-n1",)):
-        result = bench.fresh(*arguments)
+        result = bench.apart(*arguments)
         assert result.ret == 0
         assert "a2a" not in result.stdout.str().replace("plugins:", "").replace("a2a-bench-", "")
 
@@ -122,7 +122,7 @@ def test_a_project_may_have_a_fixture_called_trial(pytester: pytest.Pytester, be
 
 def test_it_works_without_xdist(bench: Bench, pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_mine(): pass")
-    bench.fresh("-p", "no:xdist").assert_outcomes(passed=1)
+    bench.apart("-p", "no:xdist").assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--fixtures"], ["--markers"]])

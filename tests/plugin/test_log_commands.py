@@ -100,7 +100,7 @@ def test_no_report_of_a_run_has_a_command(
         pytest.skip("how a traceback is shown is decided before it is sent")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
-    result = hostile.apart(
+    result = hostile(
         *workers,
         *("-rA", "-vv", "--showlocals", f"--tb={style}", "--junitxml=j.xml", "-ojunit_logging=all"),
         *("--a2a-markdown=run.md", "-pno:cacheprovider", "-Wdefault"),

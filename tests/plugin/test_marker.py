@@ -128,7 +128,7 @@ def test_conversation_fixtures_must_be_session_scoped(pytester: pytest.Pytester,
 @pytest.mark.parametrize("workers", [(), ("-n1",)])
 def test_without_an_agent(pytester: pytest.Pytester, bench: Bench, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(test_it=HEAD + "@pytest.mark.tau2('mock')\ndef test_x(trial): pass\ndef test_y(): pass")
-    result = bench.apart(*workers)
+    result = bench(*workers)
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x[[]create_task_1-t0[]] and 8 more: no agent to test; *"])
     assert "passed" not in result.stdout.str()
@@ -137,7 +137,7 @@ def test_without_an_agent(pytester: pytest.Pytester, bench: Bench, workers: tupl
 
 def test_wrong_markers_under_xdist(pytester: pytest.Pytester, bench: Bench) -> None:
     pytester.makepyfile(test_it=HEAD + "@pytest.mark.tau2('x')\ndef test_x(trial): pass")
-    result = bench.apart("-n2", "--a2a-endpoint", "builtin:noop")
+    result = bench("-n2", "--a2a-endpoint", "builtin:noop")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x: *'x' is not one of*"])
 
@@ -172,10 +172,10 @@ def test_a_wrong_test_matters_only_if_it_is_selected(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
     pytester.makepyfile(test_desk=WRONG_AND_RIGHT)
-    result = desk.apart(*workers, "-k", "test_right")
+    result = desk(*workers, "-k", "test_right")
     result.assert_outcomes(passed=1)
     for chosen in (("-m", "front"), ("test_desk.py::test_wrong_marker",)):
-        result = desk.apart(*workers, *chosen)
+        result = desk(*workers, *chosen)
         assert result.ret == 4
         result.stderr.fnmatch_lines(["ERROR: test_desk.py::test_wrong_marker: *does not know trails*"])
         assert "test_no_marker" not in result.stderr.str()

@@ -18,7 +18,7 @@ def test_a_second_run_is_refused_until_the_first_is_gone(
     process = desk.popen(*workers)
     wait_for(lambda: len(log_of(pytester)) == 1 or process.poll() is not None)
     monkeypatch.setenv("DESK_TASKS", "ok")
-    result = desk.apart(*workers)
+    result = desk(*workers)
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.strip()]
     assert f"results directory {pytester.path}/a2a-results is in use by pytest, process {process.pid} on " in line
@@ -26,7 +26,7 @@ def test_a_second_run_is_refused_until_the_first_is_gone(
     assert log_of(pytester) == ["slow-600", "ok"]
     process.kill()
     process.communicate()
-    desk.apart(*workers).assert_outcomes(passed=1)
+    desk(*workers).assert_outcomes(passed=1)
     assert not (pytester.path / "a2a-results" / "run.lock").exists()
 
 

@@ -14,7 +14,7 @@ PLUGINS = ("-pallure_pytest.plugin", "-ppytest_html.plugin", "-ppytest_metadata.
 def test_properties_are_on_both_pages(pytester: pytest.Pytester, bench: Bench) -> None:
     pytest.importorskip("allure_pytest")
     pytest.importorskip("pytest_html")
-    result = bench.apart(
+    result = bench(
         *PLUGINS, "--a2a-endpoint=builtin:noop", "-k=mock and update_task_1", "--alluredir=allure", "--html=page.html"
     )
     result.assert_outcomes(failed=1, deselected=506)

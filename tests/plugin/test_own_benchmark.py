@@ -35,7 +35,7 @@ def shop(pytester: pytest.Pytester, bench: Bench, agent_url: str) -> Bench:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, workers: tuple[str, ...]) -> None:
-    result = shop.apart(*workers, "--a2a-min-pass=0.3,change=0.2", "--a2a-html=page.html", "--junitxml=junit.xml")
+    result = shop(*workers, "--a2a-min-pass=0.3,change=0.2", "--a2a-html=page.html", "--junitxml=junit.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
@@ -57,35 +57,35 @@ def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, worke
 
 
 def test_its_setting_is_one_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = shop.apart("--a2a-set=shop-patience=none")
+    result = shop("--a2a-set=shop-patience=none")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --a2a-set shop-patience: 'none': input should be a valid integer*"])
     monkeypatch.setenv("A2A_SHOP_PATIENCE", "1")
-    result = shop.apart("-k", "status")
+    result = shop("-k", "status")
     result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
 
 
 def test_a_setting_of_another_benchmark_is_refused(pytester: pytest.Pytester, shop: Bench) -> None:
     benchmark = pytester.path / "shop.py"
     benchmark.write_text(benchmark.read_text().replace("patience:", "max_turns:").replace('"shop_"', '"crm_"'))
-    result = shop.apart()
+    result = shop()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "suite 'shop': there is another setting 'crm-max-turns' already" in result.stderr.str()
 
 
 def test_its_categories_and_domain_choose(shop: Bench) -> None:
-    shop.apart("-m", "question and orders", "test_shop.py").assert_outcomes(passed=1, deselected=2)
-    assert shop.apart("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR
+    shop("-m", "question and orders", "test_shop.py").assert_outcomes(passed=1, deselected=2)
+    assert shop("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_the_built_in_agents_play_its_golds(shop: Bench) -> None:
-    shop.apart("--a2a-endpoint=builtin:oracle").assert_outcomes(passed=3)
-    shop.apart("--a2a-endpoint=builtin:readonly").assert_outcomes(passed=2, failed=1)
+    shop("--a2a-endpoint=builtin:oracle").assert_outcomes(passed=3)
+    shop("--a2a-endpoint=builtin:readonly").assert_outcomes(passed=2, failed=1)
 
 
 def test_a_player_that_cannot_be_imported_is_named(pytester: pytest.Pytester, shop: Bench) -> None:
     (pytester.path / "golds.py").write_text("import nowhere")
-    text = shop.apart("--a2a-endpoint=builtin:oracle", "-k", "status").stdout.str()
+    text = shop("--a2a-endpoint=builtin:oracle", "-k", "status").stdout.str()
     assert "the player of suite 'shop' cannot be loaded from 'golds': No module named 'nowhere'" in text
 
 
@@ -114,7 +114,7 @@ def pytest_a2a_bench_prepare_trial(key, metadata):
         verdict = verdict_of(pytester)
         return next(dict(gate["numbers"]) for gate in verdict["gates"] if gate["name"] == "min_pass[change]")
 
-    result = shop.apart("--a2a-min-pass=change=0.2")
+    result = shop("--a2a-min-pass=change=0.2")
     result.stdout.fnmatch_lines(["category *not evaluated*", "change *2 *1 *1 *1.000*"], consecutive=False)
     assert (floor()["ok"], floor()["trials"], floor()["errors"]) == (1, 2, 1)
     [gone] = (pytester.path / "a2a-results" / "trials").glob("*cancel-a1*.json")

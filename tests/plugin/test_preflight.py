@@ -16,7 +16,7 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unreachable_endpoint_is_found_once(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
-    result = desk.apart("--a2a-endpoint", NOWHERE, *workers)
+    result = desk("--a2a-endpoint", NOWHERE, *workers)
     assert result.ret == 4
     errors = [line for line in result.errlines if line.startswith("ERROR: --a2a-endpoint=http://127.0.0.1:9: ")]
     assert len(errors) == 1
@@ -35,7 +35,7 @@ def test_an_endpoint_from_the_environment_is_missed_once_used(
     pytester: pytest.Pytester, desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("A2A_ENDPOINT", NOWHERE)
-    result = bench.apart(*workers)
+    result = bench(*workers)
     assert result.ret == 4
     assert len([line for line in result.errlines if line.startswith(f"ERROR: A2A_ENDPOINT={NOWHERE}")]) == 1
 
@@ -55,14 +55,14 @@ def test_an_endpoint_from_environment_or_ini_serves_tests(
         monkeypatch.setenv("A2A_ENDPOINT", noop_url)
     else:
         pytester.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\n")
-    result = bench.apart(*workers)
+    result = bench(*workers)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*a2a benchmark summary*"])
 
 
 @pytest.mark.slow
 def test_a_built_in_agent_serves_workers(pytester: pytest.Pytester, desk: Bench) -> None:
-    result = desk.fresh("--a2a-endpoint", "builtin:noop", "-n2")
+    result = desk.apart("--a2a-endpoint", "builtin:noop", "-n2")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["a2a: builtin:noop (pytest-a2a-bench noop *), A2A 1.0 jsonrpc; scripted user: *"])
 
@@ -111,7 +111,7 @@ def test_an_endpoint_that_nothing_used_says_how_to_name_a_suite(
     pytester.makepyfile("def test_mine(): pass")
     line = "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
     assert line in bench("--a2a-endpoint", noop_url).outlines
-    assert line in bench.apart("-n1", "--a2a-endpoint", noop_url).outlines
+    assert line in bench("-n1", "--a2a-endpoint", noop_url).outlines
 
 
 def test_a_key_in_the_endpoints_query_is_not_shown(

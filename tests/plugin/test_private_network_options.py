@@ -43,7 +43,7 @@ def test_a_run_behind_mutual_tls(
     pytester.makepyfile(TEST)
     pytester.makepyprojecttoml(f"[tool.a2a-bench]\nca = '{place.ca}'\nclient-key-env = 'THE_KEY'\n")
     where = ("--a2a-endpoint", agent.url, f"--a2a-client-cert={place.cert}")
-    bench.apart(*where, *workers).assert_outcomes(passed=1)
+    bench(*where, *workers).assert_outcomes(passed=1)
     written = [p for p in pytester.path.rglob("*") if p.is_file() and p.suffix in (".json", ".jsonl")]
     assert all("PRIVATE KEY" not in p.read_text() for p in written)
 
@@ -88,7 +88,7 @@ def test_a_variable_that_ini_names_matters_once_the_agent_is_used(
     if not workers:
         assert bench().ret == 0
     pytester.makepyfile(test_two=TEST)
-    result = bench.apart(*workers)
+    result = bench(*workers)
     assert result.ret == 4
     assert "--a2a-auth-env names NOT_SET_HERE" in result.stderr.str()
 

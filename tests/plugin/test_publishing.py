@@ -20,7 +20,7 @@ def job_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: tuple[str, ...]) -> None:
     job_summary.write_text("of an earlier command\n")
-    result = desk.apart(*workers)
+    result = desk(*workers)
     result.assert_outcomes(passed=1, failed=1, errors=1, skipped=1)
     commands = sorted(line for line in result.outlines if line.startswith("::"))
     assert commands == [
@@ -49,12 +49,12 @@ def test_what_a_test_expects_itself_is_no_miss(
     monkeypatch.setenv("DESK_TASKS", "ok bad")
     test = (pytester.path / "test_desk.py").read_text()
     pytester.makepyfile(test_desk=test.replace("def test_desk", "@pytest.mark.xfail(reason='missed')\ndef test_desk"))
-    result = desk.apart(*workers, "--runxfail")
+    result = desk(*workers, "--runxfail")
     result.assert_outcomes(passed=1, failed=1)
     assert "failed" in job_summary.read_text()
 
     job_summary.unlink()
-    result = desk.apart(*workers)
+    result = desk(*workers)
     result.assert_outcomes(xfailed=1, xpassed=1)
     assert not any(line.startswith("::") for line in result.outlines)
     assert "missed" not in job_summary.read_text()
@@ -62,7 +62,7 @@ def test_what_a_test_expects_itself_is_no_miss(
     assert (verdict["trials"]["missed"], verdict["missed"]) == (0, [])
 
     job_summary.unlink()
-    result = desk.apart(*workers, "--a2a-min-pass=0.4")
+    result = desk(*workers, "--a2a-min-pass=0.4")
     # The mark of the test comes first: what it expects, no gate has to excuse.
     assert "missed" not in job_summary.read_text()
 
@@ -119,7 +119,7 @@ def test_what_an_agent_says_is_no_workflow_command(
     assert hostile.count("add-mask") == 3
     (pytester.path / "desk.py").write_text(hostile)
     monkeypatch.setenv("DESK_TASKS", "bad-b down-c")
-    result = desk.apart()
+    result = desk()
     assert "add-mask" in result.stdout.str()
     commands = [line.strip() for line in result.outlines if line.strip().startswith("::") or "##[" in line]
     assert [line.partition(" ")[0] for line in commands if not line.startswith("::error title=")] == []

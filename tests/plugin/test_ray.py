@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ from xml.etree import ElementTree
 
 import pytest
 from harness import Bench, junit_properties, verdict_of
-from warm_python import FRESH
 
 from pytest_a2a_bench.plugin.xdist.ray_launcher import Terms
 from pytest_a2a_bench.results.store import Store
@@ -38,7 +38,7 @@ class Nodes:
     def __init__(self) -> None:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("A2A_", "PYTEST_", "DESK_"))}
         self._process = subprocess.Popen(
-            [FRESH, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
         self.address = self._line()
 

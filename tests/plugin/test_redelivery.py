@@ -28,7 +28,7 @@ def test_every_place_tells_how_many_were_held_again_and_why(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
     files = ("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
-    result = desk.apart(*workers, *files) if workers else desk(*files)
+    result = desk(*workers, *files)
     result.assert_outcomes(passed=2, errors=1)
     assert result.ret == 1
     told = LINE + "2x HTTP 502, 1x reset after delivery"

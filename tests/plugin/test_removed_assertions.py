@@ -12,8 +12,7 @@ SUITE = ("--a2a-endpoint=builtin:noop", "--a2a-suite=mock", "-k", "update_task_1
 def test_no_trial_passes_because_assertions_were_removed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, optimize: str
 ) -> None:
-    if optimize:  # an empty one means the same as none, but is not what the warm process was started with
-        monkeypatch.setenv("PYTHONOPTIMIZE", optimize)
+    monkeypatch.setenv("PYTHONOPTIMIZE", optimize)
     bench.apart(*SUITE).assert_outcomes(failed=1)
     plain = bench.apart(*SUITE, "--assert=plain")
     if optimize:

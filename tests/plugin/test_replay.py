@@ -35,9 +35,9 @@ def trials(directory: Path) -> dict[str, dict[str, Any]]:
 
 def record_and_replay(pytester: pytest.Pytester, bench: Bench, chosen: list[str], *workers: str) -> int:
     """Record the reference agent without its writes, replay it twice, and return the number of trials."""
-    first = bench.apart("--a2a-endpoint=builtin:readonly", *chosen, *workers, "--a2a-record=tapes", "-q")
-    again = bench.apart("--a2a-replay=tapes", *chosen, *workers, "--a2a-results=r2", "--junitxml=j.xml")
-    bench.apart("--a2a-replay=tapes", *chosen, "--a2a-results=r3", "-q")
+    first = bench("--a2a-endpoint=builtin:readonly", *chosen, *workers, "--a2a-record=tapes", "-q")
+    again = bench("--a2a-replay=tapes", *chosen, *workers, "--a2a-results=r2", "--junitxml=j.xml")
+    bench("--a2a-replay=tapes", *chosen, "--a2a-results=r3", "-q")
     assert first.parseoutcomes() == again.parseoutcomes()
     again.stdout.fnmatch_lines(
         ["a2a: builtin:readonly *replayed*", "replayed from cassettes, the agent was not asked *"]
@@ -66,14 +66,14 @@ def test_airline_is_replayed_to_the_same_rewards(pytester: pytest.Pytester, benc
 
 def test_a_changed_request_is_an_error_with_the_difference(pytester: pytest.Pytester, bench: Bench) -> None:
     only = "a2a/mock::test_mock[create_task_1-t0]"
-    bench.apart("--a2a-endpoint=builtin:oracle", only, "--a2a-record=tapes").assert_outcomes(passed=1)
-    result = bench.apart("--a2a-replay=tapes", only, "--a2a-set=history=full")
+    bench("--a2a-endpoint=builtin:oracle", only, "--a2a-record=tapes").assert_outcomes(passed=1)
+    result = bench("--a2a-replay=tapes", only, "--a2a-set=history=full")
     result.assert_outcomes(errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["*tau2/mock/create_task_1#0: request 2 is not the one that *.json recorded*", "--- recorded*"]
     )
-    result = bench.apart("--a2a-replay=tapes", "a2a/mock::test_mock[update_task_1-t0]")
+    result = bench("--a2a-replay=tapes", "a2a/mock::test_mock[update_task_1-t0]")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*has no cassette of it; record it with --a2a-record*"])
 
@@ -95,7 +95,7 @@ def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], 
 
 
 def test_the_protocol_is_not_judged_on_recordings(pytester: pytest.Pytester, bench: Bench) -> None:
-    bench.apart("--a2a-endpoint=builtin:oracle", "a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
+    bench("--a2a-endpoint=builtin:oracle", "a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
     result = bench("--a2a-replay=tapes", "-m", "conformance")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*the protocol is judged on a real agent, not on recordings*"])

@@ -28,7 +28,7 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_kind_of_end_is_told_apart(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
-    result = desk.apart(*process, "--junitxml=j.xml", "-ra")
+    result = desk(*process, "--junitxml=j.xml", "-ra")
     result.assert_outcomes(passed=1, failed=1, errors=2, skipped=1)
     assert result.ret == 1
     assert sorted(log_of(pytester)) == sorted(EVERY_KIND.split())
@@ -61,7 +61,7 @@ def test_a_broken_evaluator_is_neither_the_agents_fault_nor_ours(desk: Bench, mo
 
 
 def test_scalars_reach_junit(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
-    desk.apart(*process, "--junitxml=j.xml")
+    desk(*process, "--junitxml=j.xml")
     properties = junit_properties(junit_cases(pytester.path / "j.xml")["test_desk[ok-t0]"])
     expected = {
         "a2a.key": "desk/front/ok#0",
@@ -92,7 +92,7 @@ def test_scalars_reach_json_report_and_reportlog(
 ) -> None:
     pytest.importorskip("pytest_jsonreport")
     pytest.importorskip("pytest_reportlog")
-    desk.apart(
+    desk(
         *workers,
         *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
         *("--json-report", "--report-log=log.jsonl"),
@@ -166,7 +166,7 @@ def test_durations_are_the_conversations(
 def test_the_same_run_in_every_way_gives_the_same_rewards(pytester: pytest.Pytester, desk: Bench) -> None:
     seen = []
     for number, arguments in enumerate(((), ("-n2",), ("-n2", "--a2a-concurrency=6"), ("--a2a-concurrency=3",))):
-        desk.apart(*arguments, f"--junitxml={number}.xml")
+        desk(*arguments, f"--junitxml={number}.xml")
         cases = junit_cases(pytester.path / f"{number}.xml")
         seen.append({name: junit_properties(case).get("a2a.reward") for name, case in cases.items()})
     assert seen == [seen[0]] * 4

@@ -48,7 +48,7 @@ def test_trouble_is_repeated_and_a_miss_never(
     gate: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "flaky bad ok-a ok-b down")
-    result = desk.apart(*RERUNS, *workers, *gate)
+    result = desk(*RERUNS, *workers, *gate)
     assert result.ret == 1
     assert Counter(log_of(pytester)) == {"flaky": 2, "bad": 1, "ok-a": 1, "ok-b": 1, "down": 3}
     assert told_of(pytester.path) == {
@@ -74,7 +74,7 @@ def test_a_crash_is_repeated_and_told_once(
     once = 'if kind == "crash" and not (HERE / key.file_stem).exists():\n            (HERE / key.file_stem).touch()\n'
     (pytester.path / "desk.py").write_text(source.replace('if kind == "crash":\n', once))
     monkeypatch.setenv("DESK_TASKS", "crash-0.2 ok-a ok-b ok-c ok-d")
-    result = desk.apart(*RERUNS, *XDIST, "1", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5")
+    result = desk(*RERUNS, *XDIST, "1", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5")
     told = told_of(pytester.path)
     assert set(told.values()) == {("evaluated", "1.0")}, result.stdout.str()
     assert len(told) == 5

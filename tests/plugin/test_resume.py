@@ -34,8 +34,8 @@ def test_only_what_has_no_result_is_held_again(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b bad-c flaky-d broken-e")
-    desk.apart(*workers).assert_outcomes(passed=2, failed=1, errors=2)
-    result = desk.apart(*workers, "--a2a-resume", "--junitxml=j.xml")
+    desk(*workers).assert_outcomes(passed=2, failed=1, errors=2)
+    result = desk(*workers, "--a2a-resume", "--junitxml=j.xml")
     result.assert_outcomes(passed=3, failed=1, errors=1)
     result.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 3 of 5 trials (3 of run *"])
     started = log_of(pytester)
@@ -132,7 +132,7 @@ def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float, *,
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     ended = len(log_of(pytester, "end"))
-    desk.apart(*how, "--a2a-resume").assert_outcomes(passed=16, failed=4)
+    desk(*how, "--a2a-resume").assert_outcomes(passed=16, failed=4)
     files = list((pytester.path / "a2a-results").rglob("*"))
     assert not [f for f in files if f.name.endswith(".tmp")]
     reused = sum(
@@ -149,7 +149,7 @@ def kill_at(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(
         "DESK_TASKS", " ".join([*(f"ok-0.1-{i}" for i in range(16)), *(f"bad-0.1-{i}" for i in range(4))])
     )
-    desk.apart("-n2").assert_outcomes(passed=16, failed=4)
+    desk("-n2").assert_outcomes(passed=16, failed=4)
     undisturbed = stored(pytester.path / "a2a-results")
     assert len(undisturbed) == 20
     for number, moment in enumerate(moments):
@@ -184,7 +184,7 @@ def test_merged_shards_are_the_whole(
     monkeypatch.setenv("DESK_TASKS", TASKS)
     desk("--a2a-results=whole").assert_outcomes(passed=11, failed=6)
     for i in (1, 2, 3):
-        desk.apart(*workers, f"--a2a-shard={i}/3", "--a2a-set=durations=whole", f"--a2a-results=part{i}")
+        desk(*workers, f"--a2a-shard={i}/3", "--a2a-set=durations=whole", f"--a2a-results=part{i}")
     assert sorted(log_of(pytester)) == sorted(TASKS.split() * 2)
 
     assert main(["merge", "part1", "part2", "part3", "-o", "merged"]) == 0
@@ -210,14 +210,14 @@ def test_more_shards_than_trials_leave_empty_parts(
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
     for i in (1, 2, 3):
-        result = desk.apart(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
+        result = desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
         assert result.ret == 0
     result.stdout.fnmatch_lines(["a2a: shard 3/3 has nothing to do: there are 2 trials"])
     assert json.loads((pytester.path / "part3" / "run.json").read_text())["keys"] == []
     capsys.readouterr()
     assert main(["merge", "part3", "part1", "part2", "-o", "merged"]) == 0
     assert "desk/front: 2 of 2 trials passed" in capsys.readouterr().out
-    again = desk.apart(*workers, "--a2a-shard=3/3", "--a2a-results=part3", "-k", "nothing-like-this")
+    again = desk(*workers, "--a2a-shard=3/3", "--a2a-results=part3", "-k", "nothing-like-this")
     assert again.ret == 5, "that there is nothing at all is no part's fault"
 
 

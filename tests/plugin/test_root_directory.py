@@ -35,7 +35,7 @@ def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_with_an_equals_sign_it_is_no_place_of_tests(bench: Bench, elsewhere: Path, workers: tuple[str, ...]) -> None:
     for _ in range(2):
-        result = bench.apart(*SUITE, *workers, f"--a2a-results={elsewhere / 'new'}")
+        result = bench(*SUITE, *workers, f"--a2a-results={elsewhere / 'new'}")
         result.assert_outcomes(failed=1, passed=1)
     assert len(list((elsewhere / "new" / "trials").glob("*.json"))) == 1
 
@@ -48,10 +48,10 @@ def test_every_wrong_one_is_named(bench: Bench, elsewhere: Path) -> None:
 
 def test_a_directory_inside_needs_no_equals_sign(pytester: pytest.Pytester, bench: Bench, elsewhere: Path) -> None:
     for _ in range(2):
-        bench.apart(*SUITE, "--a2a-results", "mine").assert_outcomes(failed=1, passed=1)
+        bench(*SUITE, "--a2a-results", "mine").assert_outcomes(failed=1, passed=1)
     assert len(list((pytester.path / "mine" / "trials").glob("*.json"))) == 1
 
 
 def test_named_tests_and_a_named_ini_file_decide(pytester: pytest.Pytester, bench: Bench, elsewhere: Path) -> None:
-    result = bench.apart(*SUITE, "-c", "tox.ini", "--a2a-results", str(elsewhere))
+    result = bench(*SUITE, "-c", "tox.ini", "--a2a-results", str(elsewhere))
     result.assert_outcomes(failed=1, passed=1)

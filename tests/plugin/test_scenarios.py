@@ -41,7 +41,7 @@ def stored(pytester: pytest.Pytester) -> list[dict[str, object]]:
 def test_the_example_passes_alone_and_with_workers(pytester: pytest.Pytester, shop: Bench) -> None:
     pytester.makepyfile(test_shop=(SHOP / "test_shop.py").read_text(encoding="utf-8"))
 
-    result = shop.apart("-n2", "--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
+    result = shop("-n2", "--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
 
     result.assert_outcomes(passed=7, skipped=2)  # the gate is one
     result.stdout.fnmatch_lines(["*a scenario with a goal needs a model that plays its user: --a2a-user llm:MODEL*"])
@@ -84,7 +84,7 @@ def test_another_scenario_of_that_name_is_held_anew(pytester: pytest.Pytester, s
     assert again["reused_from"] == first["run_id"]
 
     write(pytester, f'@pytest.mark.a2a_scenario("I want my money back")\n{body}')
-    shop.apart("--a2a-resume").assert_outcomes(passed=1)
+    shop("--a2a-resume").assert_outcomes(passed=1)
     (other,) = stored(pytester)
     assert other["reused_from"] is None
 
@@ -197,9 +197,7 @@ def test_a_model_plays_the_user_and_another_judges(
 
     with FakeLLM(answer) as llm:
         reach = json.dumps({"api_base": llm.api_base, "num_retries": 0})
-        result = shop.apart(
-            "--a2a-user=llm:openai/user", f"--a2a-set=user-llm-args={reach}", "--a2a-judge-llm=openai/judge"
-        )
+        result = shop("--a2a-user=llm:openai/user", f"--a2a-set=user-llm-args={reach}", "--a2a-judge-llm=openai/judge")
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*broke a criterion: it lies*", "*CRITERIA 0*"])
@@ -223,4 +221,4 @@ def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(
     rejected.stdout.fnmatch_lines(["*the agent ended the conversation: *rejected*"])
     with harried({"500-late": 1.0}, "noop") as agent:
         failing = Bench(pytester, f"--a2a-endpoint={agent.url}", "--a2a-set=redeliver=0")
-        failing.apart().assert_outcomes(errors=1)
+        failing().assert_outcomes(errors=1)

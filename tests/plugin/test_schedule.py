@@ -48,7 +48,7 @@ def test_conversations_run_ahead_in_every_worker(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", many("meet-7", 14))
-    desk.apart("-n2", "--a2a-concurrency=7").assert_outcomes(passed=14)
+    desk("-n2", "--a2a-concurrency=7").assert_outcomes(passed=14)
     assert peak(pytester.path / "log.txt") == 7
     assert len(log_of(pytester)) == 14
 
@@ -65,7 +65,7 @@ def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(
     monkeypatch.setenv("DESK_TASKS", many(f"meet-{expected}", 8))
     # One file, and so one worker; where items may be taken away again, a worker is only sure of two.
     workers = ("-n1", "--a2a-concurrency=4") if dist in ("each", "worksteal") else ("-n2", "--a2a-concurrency=8")
-    desk.apart(*workers, "--dist", dist).assert_outcomes(passed=8)
+    desk(*workers, "--dist", dist).assert_outcomes(passed=8)
     assert len(log_of(pytester)) == 8
     assert peak(pytester.path / "log.txt") >= expected
 
@@ -123,7 +123,7 @@ def test_reruns_repeat_trouble_and_never_a_bad_reward(
 ) -> None:
     pytest.importorskip("pytest_rerunfailures")
     monkeypatch.setenv("DESK_TASKS", "flaky bad")
-    result = desk.apart("-ppytest_rerunfailures", "--reruns=2", "--a2a-concurrency=2", "--junitxml=j.xml")
+    result = desk("-ppytest_rerunfailures", "--reruns=2", "--a2a-concurrency=2", "--junitxml=j.xml")
     result.stdout.fnmatch_lines(["*1 failed, 1 passed, 3 rerun in*"])
     assert sorted(log_of(pytester)) == ["bad", "flaky", "flaky"]
     properties = [
@@ -137,7 +137,7 @@ def test_what_would_come_to_the_same_is_not_repeated(
 ) -> None:
     pytest.importorskip("pytest_rerunfailures")
     monkeypatch.setenv("DESK_TASKS", "bug broken down")
-    result = desk.apart("-ppytest_rerunfailures", "--reruns=1")
+    result = desk("-ppytest_rerunfailures", "--reruns=1")
     result.stdout.fnmatch_lines(["*3 error*3 rerun in*"])
     assert sorted(log_of(pytester)) == ["broken", "bug", "down", "down"]
 
@@ -150,7 +150,7 @@ def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(
     store = Store(pytester.path / "a2a-results")
     for task in tasks:
         store.write(TrialResult(TrialKey("desk", "front", task), "evaluated", run_id="earlier"))
-    desk.apart("-n1", "--a2a-concurrency=4").assert_outcomes(passed=2, errors=2)
+    desk("-n1", "--a2a-concurrency=4").assert_outcomes(passed=2, errors=2)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -159,7 +159,7 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
 ) -> None:
     # Not at a moment at which another conversation ends: that one's result might be lost before it is stored.
     monkeypatch.setenv("DESK_TASKS", "ok-0.1-a ok-0.1-b crash-0.25 " + many("ok-0.1", 7))
-    result = desk.apart("-n2", f"--a2a-concurrency={2 * concurrency}", "--junitxml=j.xml")
+    result = desk("-n2", f"--a2a-concurrency={2 * concurrency}", "--junitxml=j.xml")
     assert result.ret == 1
     cases = junit_cases(pytester.path / "j.xml")
     assert len(cases) == 10
@@ -182,7 +182,7 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
 @pytest.mark.slow
 def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "crash-0.3-a crash-0.3-b " + many("ok-0", 8))
-    result = desk.apart("-n2", "--a2a-concurrency=4")
+    result = desk("-n2", "--a2a-concurrency=4")
     counts = result.parseoutcomes()
     assert counts["passed"] + counts["errors"] == 10
     assert 2 <= counts["errors"] <= 4
@@ -193,7 +193,7 @@ def test_no_replacement_for_a_crashed_worker(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "crash-0.2 " + many("ok-0", 9))
-    result = desk.apart("-n2", "--a2a-concurrency=4", "--max-worker-restart=0")
+    result = desk("-n2", "--a2a-concurrency=4", "--max-worker-restart=0")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*worker restarting disabled*"])
 
@@ -361,7 +361,7 @@ def test_what_was_reported_is_let_go(pytester: pytest.Pytester, desk: Bench, mon
         + "    gc.collect()\n"
         + "    print('results in memory:', sum(type(o) is TrialResult for o in gc.get_objects()))\n"
     )
-    result = desk.fresh("-s")
+    result = desk.apart("-s")
     counts = [int(n) for n in re.findall(r"results in memory: (\d+)", result.stdout.str())]
     assert len(counts) == 12
     # The last one may still be in the hands of the thread that held it.

@@ -39,23 +39,23 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
 
 @SLOW_WITH_WORKERS
 def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]) -> None:
-    assert counts(suite.apart(*workers, "--a2a-suite", "front")) == {"passed": 1, "failed": 2}
-    assert counts(suite.apart(*workers, "-m", "desk and front")) == {"passed": 1, "failed": 2}
-    assert counts(suite.apart(*workers, "-k", "front or own")) == {"passed": 2, "failed": 3}
-    pasted = suite.apart(*workers, "a2a/front::test_desk[bad-0-b-t0]", "test_own.py::test_own_good")
+    assert counts(suite(*workers, "--a2a-suite", "front")) == {"passed": 1, "failed": 2}
+    assert counts(suite(*workers, "-m", "desk and front")) == {"passed": 1, "failed": 2}
+    assert counts(suite(*workers, "-k", "front or own")) == {"passed": 2, "failed": 3}
+    pasted = suite(*workers, "a2a/front::test_desk[bad-0-b-t0]", "test_own.py::test_own_good")
     assert counts(pasted) == {"passed": 1, "failed": 1}
 
 
 @WORKERS
 def test_a_pasted_id_runs_alone_beside_suites(suite: Bench, workers: tuple[str, ...]) -> None:
-    beside = suite.apart(*workers, "--a2a-suite", "front", "a2a/front::test_desk[bad-0-b-t0]")
+    beside = suite(*workers, "--a2a-suite", "front", "a2a/front::test_desk[bad-0-b-t0]")
     assert counts(beside) == {"failed": 1}
     beside.stdout.fnmatch_lines(["a2a: node ids are given, so that only they run; --a2a-suite front adds nothing"])
 
 
 @SLOW_WITH_WORKERS
 def test_a_pasted_id_that_is_not_there(suite: Bench, workers: tuple[str, ...]) -> None:
-    result = suite.apart(*workers, "a2a/front::test_desk[gone-t0]")
+    result = suite(*workers, "a2a/front::test_desk[gone-t0]")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: not found: a2a/front::test_desk[[]gone-t0[]]*"])
 
@@ -65,25 +65,25 @@ def test_a_pasted_id_that_is_not_there(suite: Bench, workers: tuple[str, ...]) -
 def test_last_failed_and_failed_first(
     pytester: pytest.Pytester, suite: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
-    suite.apart("-k", "front or own")
-    assert counts(suite.apart(*workers, "--lf")) == {"failed": 3}
-    assert counts(suite.apart(*workers, "--lf", "-k", "front or own")) == {"failed": 3}
-    assert counts(suite.apart(*workers, "--lf", "--a2a-suite", "front")) == {"failed": 2}
-    assert counts(suite.apart(*workers, "--ff", "--a2a-suite", "front")) == {"failed": 2, "passed": 1}
+    suite("-k", "front or own")
+    assert counts(suite(*workers, "--lf")) == {"failed": 3}
+    assert counts(suite(*workers, "--lf", "-k", "front or own")) == {"failed": 3}
+    assert counts(suite(*workers, "--lf", "--a2a-suite", "front")) == {"failed": 2}
+    assert counts(suite(*workers, "--ff", "--a2a-suite", "front")) == {"failed": 2, "passed": 1}
     (pytester.path / "log.txt").unlink()
-    suite.apart("--ff", "--a2a-suite", "front")
+    suite("--ff", "--a2a-suite", "front")
     assert log_of(pytester) == ["bad-0-a", "bad-0-b", "ok"]
 
 
 @pytest.mark.slow
 def test_stepwise_remembers_suites(suite: Bench) -> None:
-    suite.apart("--a2a-suite", "front", "--sw")
-    assert counts(suite.apart("--a2a-suite", "front", "--sw")) == {"failed": 1}
+    suite("--a2a-suite", "front", "--sw")
+    assert counts(suite("--a2a-suite", "front", "--sw")) == {"failed": 1}
 
 
 @SLOW_WITH_WORKERS
 def test_deselect(suite: Bench, workers: tuple[str, ...]) -> None:
-    result = suite.apart(*workers, "--a2a-suite", "front", "--deselect", "a2a/front::test_desk[bad-0-a-t0]")
+    result = suite(*workers, "--a2a-suite", "front", "--deselect", "a2a/front::test_desk[bad-0-a-t0]")
     assert counts(result) == {"passed": 1, "failed": 1}
 
 
@@ -97,7 +97,7 @@ def noticed(request):
     print("NOTICED", request.node.nodeid)
 """
         )
-    result = suite.apart("-s", "--a2a-suite", "front")
+    result = suite("-s", "--a2a-suite", "front")
     result.stdout.fnmatch_lines(["*NOTICED a2a/front::test_desk[[]ok-t0[]]"])
 
 
@@ -109,9 +109,9 @@ def test_a_suite_from_an_installed_package(pytester: pytest.Pytester, bench: Ben
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: desk\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[pytest_a2a_bench.suites]\ndesk = desk:SUITE\n")
     pytester.makepyfile(test_mine=DESK_TEST)
-    result = bench.apart("--a2a-endpoint", noop_url, "test_mine.py")
+    result = bench("--a2a-endpoint", noop_url, "test_mine.py")
     result.assert_outcomes(passed=1)
-    assert bench.apart("--a2a-suite", "desks").ret == 4
+    assert bench("--a2a-suite", "desks").ret == 4
 
 
 @SLOW_WITH_WORKERS
@@ -127,13 +127,13 @@ def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
     )
     note = "*2 built-in items left out: your own tests run the same trials"
     for expression in (("-k", "front"), ("-m", "desk")):
-        result = suite.apart(*workers, *expression)
+        result = suite(*workers, *expression)
         assert counts(result) == {"passed": 2, "failed": 1}
         result.stdout.fnmatch_lines([note])
-    every = suite.apart(*workers, "-k", "test_desk")
+    every = suite(*workers, "-k", "test_desk")
     assert counts(every) == {"passed": 1, "failed": 2}
     assert "left out" not in every.stdout.str()
-    assert suite.apart(*workers, "--a2a-suite", "front", "test_own.py").ret == 4
+    assert suite(*workers, "--a2a-suite", "front", "test_own.py").ret == 4
 
 
 def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench, pytester: pytest.Pytester) -> None:

@@ -35,7 +35,7 @@ def test_a_real_model_plays_agent_and_user(
     with serve_small_model() as base:
         arguments = {"api_base": base, "max_tokens": TOKENS, "num_retries": 0, "timeout": 500}
         spec = urlencode({"model": f"openai/{MODEL}", "llm_args": json.dumps(arguments)})
-        result = bench.apart(
+        result = bench(
             f"--a2a-endpoint=builtin:llm?{spec}",
             "--a2a-suite=mock",
             "-k",

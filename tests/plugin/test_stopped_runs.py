@@ -105,7 +105,7 @@ def test_workers_hear_of_each_others_breaker(
 ) -> None:
     # The first worker's first item waits until the second's has begun, so that both have something to do.
     monkeypatch.setenv("DESK_TASKS", " ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(40))]))
-    result = desk.apart("-n2", "--junitxml=j.xml")
+    result = desk("-n2", "--junitxml=j.xml")
     assert result.ret == 1
     cases = outcomes(pytester.path / "j.xml")
     assert cases["breaker"] == ["failure"]
@@ -150,7 +150,7 @@ def test_it_can_be_switched_off(pytester: pytest.Pytester, desk: Bench, monkeypa
 def test_a_rerun_holds_nothing_more(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pytest_rerunfailures")
     monkeypatch.setenv("DESK_TASKS", "refused ok")
-    result = desk.apart("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
+    result = desk("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
     assert result.ret == 1
     assert log_of(pytester) == ["refused"]
     assert outcomes(pytester.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
@@ -180,7 +180,7 @@ def test_a_user_model_that_is_refused(
     monkeypatch.setenv("OPENAI_API_KEY", "wrong")
     with FakeLLM(lambda request: status(401)) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
-        result = bench.apart(
+        result = bench(
             "--a2a-endpoint",
             noop_url,
             "--a2a-suite=mock",
@@ -219,7 +219,7 @@ def test_a_model_that_cannot_be_used_stops_the_run_before_the_first_trial(
     option = "--a2a-user" if player == "user" else "--a2a-judge-llm"
     with FakeLLM(lambda request: status(code) if code != 200 else say("ready"), greets=False) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
-        result = bench.apart(
+        result = bench(
             *(
                 "--a2a-endpoint",
                 noop_url,
@@ -244,7 +244,7 @@ def test_a_model_that_is_busy_stops_no_run(
     steps = iter([status(code), say("Hello"), say("###STOP###")])
     with FakeLLM(lambda request: next(steps), greets=False) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0, "max_retries": 0})
-        result = bench.apart(
+        result = bench(
             *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0", "--a2a-user=llm:openai/user"),
             f"--a2a-set=user-llm-args={arguments}",
         )
@@ -273,7 +273,7 @@ def test_a_model_that_never_answers_costs_its_trial_alone(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     with FakeLLM(lambda request: say("too late", delay=600)) as llm:
-        result = bench.apart(
+        result = bench(
             *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0 or update_task_1-t0"),
             *("--a2a-user=llm:openai/user", "--a2a-trial-timeout=3"),
             f"--a2a-set=user-llm-args={json.dumps({'api_base': llm.api_base, 'num_retries': 0})}",

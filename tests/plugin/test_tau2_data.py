@@ -21,7 +21,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench: Bench, checkout: Path) -> None:
-    first = bench.apart(ORACLE, ONE, "--a2a-results=r", "--a2a-markdown=first.md")
+    first = bench(ORACLE, ONE, "--a2a-results=r", "--a2a-markdown=first.md")
     first.assert_outcomes(passed=1)
     distribution = index.find_installation().distribution
     first.stdout.fnmatch_lines([f"a2a: builtin:oracle*; tau2 data: {distribution}", "mock  *"])
@@ -29,7 +29,7 @@ def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench
 
     # The built-in agent finds the golds of the same edition, and no result of another is reused.
     option = f"--a2a-tau2-data={checkout}"
-    second = bench.apart(
+    second = bench(
         ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume", "--a2a-markdown=second.md", "--a2a-html=page.html"
     )
     second.assert_outcomes(passed=1)
@@ -48,7 +48,7 @@ def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench
         assert f"data of {name}" in (pytester.path / file).read_text()
     assert json.loads((pytester.path / "r" / "run.json").read_text())["settings"]["tau2_data"] == str(checkout)
 
-    third = bench.apart(ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume")
+    third = bench(ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume")
     third.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 1 of 1 trials *"])
 
 

@@ -8,7 +8,7 @@ from harness import Bench, junit_cases, junit_properties
 
 @pytest.mark.slow  # `.ci/run` runs it as a user does, too
 def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
-    result = bench.fresh("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
+    result = bench.apart("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
     counts = result.parseoutcomes()
     assert counts["passed"] + counts.get("skipped", 0) == 9
     assert counts["passed"] >= 8
@@ -25,7 +25,7 @@ def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
 
 
 def test_an_agent_that_does_nothing_fails_with_reasons(pytester: pytest.Pytester, bench: Bench, noop_url: str) -> None:
-    result = bench.apart("--a2a-endpoint", noop_url, "a2a/mock::test_mock[create_task_1-t0]")
+    result = bench("--a2a-endpoint", noop_url, "a2a/mock::test_mock[create_task_1-t0]")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [

@@ -70,12 +70,12 @@ def test_nothing_evaluated_is_said(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "down bug")
-    result = desk.apart(*workers)
+    result = desk(*workers)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["no trial was evaluated: these results say nothing about the agent"])
     # A skip is no failure to pytest, and so not to us; it is said, with -q and in every other place, too.
     monkeypatch.setenv("DESK_TASKS", "skip skip-b")
-    result = desk.apart("-q", "--a2a-markdown=run.md", "--a2a-html=page.html", *workers)
+    result = desk("-q", "--a2a-markdown=run.md", "--a2a-html=page.html", *workers)
     assert result.ret == 0
     why = "2 trials skipped, such as needs a judge; pass --a2a-judge-llm"
     told = f"no trial was evaluated: these results say nothing about the agent ({why})"
@@ -167,14 +167,14 @@ def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(
         def test_desk(trial, limit): pass
         """
     )
-    desk.apart("-n1").assert_outcomes(errors=1)
+    desk("-n1").assert_outcomes(errors=1)
 
 
 def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(
     pytester: pytest.Pytester, bench: Bench, noop_url: str
 ) -> None:
     pytester.makepyfile("def test_x(): raise KeyboardInterrupt")
-    result = bench.apart("--a2a-endpoint", noop_url)
+    result = bench("--a2a-endpoint", noop_url)
     assert result.ret == 2
     assert "no test used the agent" not in result.stdout.str()
     pytester.makepyfile("def test_x(): pass")
@@ -198,7 +198,7 @@ def pytest_runtest_teardown(item):
         file.write_text(json.dumps({**data, **changed, "reward_info": {**data["reward_info"], "value": 0.0}}))
 """
         )
-    result = desk.apart(*workers)
+    result = desk(*workers)
     result.stdout.fnmatch_lines(
         [
             "desk/front * 2 * 2 * 0.500 * 0.500 * 0 * 2.0 * 20/10 * $0.50",

@@ -32,7 +32,7 @@ ORACLE = ("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "upda
     ],
 )
 def test_what_does_not_go_together_is_told_at_once(bench: Bench, options: tuple[str, ...], says: str) -> None:
-    result = bench.apart(*ORACLE, *options)
+    result = bench(*ORACLE, *options)
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.startswith("ERROR")]
     assert says in line
@@ -40,7 +40,7 @@ def test_what_does_not_go_together_is_told_at_once(bench: Bench, options: tuple[
 
 @pytest.mark.slow
 def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench, pytester: pytest.Pytester) -> None:
-    result = bench.apart(*ORACLE, "--a2a-tools", "mcp", "--junitxml=junit.xml", "--a2a-html=page.html")
+    result = bench(*ORACLE, "--a2a-tools", "mcp", "--junitxml=junit.xml", "--a2a-html=page.html")
     result.assert_outcomes(passed=1)
     trials = [json.loads(path.read_text()) for path in Path(pytester.path, "a2a-results", "trials").rglob("*.json")]
     assert len(trials) == 1
@@ -54,10 +54,10 @@ def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench, pytes
             assert "Bearer " not in path.read_text().replace("Bearer ***", "")
 
     # The same question is answered already; asked by the other door it is another one.
-    again = bench.apart(*ORACLE, "--a2a-tools", "mcp", "--a2a-resume")
+    again = bench(*ORACLE, "--a2a-tools", "mcp", "--a2a-resume")
     again.assert_outcomes(passed=1)
     assert reused(pytester) == [True]
-    bench.apart(*ORACLE, "--a2a-resume").assert_outcomes(passed=1)
+    bench(*ORACLE, "--a2a-resume").assert_outcomes(passed=1)
     assert reused(pytester) == [False]
 
 
@@ -68,6 +68,6 @@ def reused(pytester: pytest.Pytester) -> list[bool]:
 
 def test_a_benchmark_that_offers_no_tools_says_so(desk: Bench) -> None:
     # Apart: pytester forgets what a run in this process imported, and what is left of MCP then closes the capture.
-    result = desk.apart("--a2a-tools", "mcp")
+    result = desk("--a2a-tools", "mcp")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*the suite 'desk' does not offer its tools over MCP*TrialContext.native*"])

@@ -20,7 +20,7 @@ def receiver(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Received
 
 
 def test_trial_turns_and_requests_are_one_trace(bench: Bench, receiver: Received) -> None:
-    bench.apart(*MOCK).assert_outcomes(passed=1)
+    bench(*MOCK).assert_outcomes(passed=1)
     (trial,) = receiver.named("trial ")
     turns = receiver.named("invoke_agent")
     requests = receiver.named("a2a request")
@@ -46,7 +46,7 @@ def test_trial_turns_and_requests_are_one_trace(bench: Bench, receiver: Received
 
 @pytest.mark.slow
 def test_calls_that_an_agent_makes_by_itself_are_part_of_their_turn(bench: Bench, receiver: Received) -> None:
-    bench.apart(*MOCK, "--a2a-tools=mcp").assert_outcomes(passed=1)
+    bench(*MOCK, "--a2a-tools=mcp").assert_outcomes(passed=1)
     turns = {span.span_id for span in receiver.named("invoke_agent")}
     calls = receiver.named("execute_tool")
     assert [call.name for call in calls] == ["execute_tool create_task"]
@@ -57,7 +57,7 @@ def test_calls_that_an_agent_makes_by_itself_are_part_of_their_turn(bench: Bench
 def test_the_job_that_runs_us_is_the_parent(bench: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
-    bench.apart(*MOCK).assert_outcomes(passed=1)
+    bench(*MOCK).assert_outcomes(passed=1)
     (trial,) = receiver.named("trial ")
     assert trial.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
     assert trial.parent_span_id.hex() == "b7ad6b7169203331"
@@ -68,7 +68,7 @@ def test_trouble_is_an_error_and_nothing_said_is_sent(
     desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "bad-a down-b skip-c")
-    desk.apart().assert_outcomes(failed=1, errors=1, skipped=1)
+    desk().assert_outcomes(failed=1, errors=1, skipped=1)
     found = {span.name: span for span in receiver.named("trial ")}
     down = found["trial desk/front/down-b#0"]
     assert down.status.code == 2
@@ -82,7 +82,7 @@ def test_trouble_is_an_error_and_nothing_said_is_sent(
 
 def test_workers_send_their_own(desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d")
-    desk.apart("-n2", "--a2a-concurrency=4").assert_outcomes(passed=4)
+    desk("-n2", "--a2a-concurrency=4").assert_outcomes(passed=4)
     assert len(receiver.named("trial ")) == 4
 
 
@@ -105,7 +105,7 @@ def test_without_configuration_nothing_is_imported_or_sent(
         test_last="import sys\n\ndef test_modules():\n    assert 'opentelemetry.sdk' not in sys.modules\n"
     )
     off = ("--a2a-set=otel=off",) if case == "off" else ()
-    desk.fresh(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
+    desk.apart(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
     assert receiver.spans == []
 
 
@@ -113,7 +113,7 @@ def test_a_receiver_that_is_not_there_changes_no_result(desk: Bench, monkeypatch
     monkeypatch.setenv("DESK_TASKS", "ok-a")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    desk.apart("--a2a-set=otel=on").assert_outcomes(passed=1)
+    desk("--a2a-set=otel=on").assert_outcomes(passed=1)
 
 
 def test_it_must_be_installed_to_be_switched_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

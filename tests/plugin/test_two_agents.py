@@ -197,7 +197,7 @@ def test_a_known_defect_is_found_with_the_p_that_simulation_predicts(
 @pytest.mark.slow
 def test_workers_and_real_agents(pytester: pytest.Pytester, bench: Bench) -> None:
     agents = ("--a2a-endpoint=a=builtin:oracle", "--a2a-endpoint=b=builtin:readonly", "--a2a-suite=mock")
-    result = bench.fresh(*agents, "-n2", "-k", "create_task_1-t0 or update_task_1", "--a2a-concurrency=2")
+    result = bench.apart(*agents, "-n2", "-k", "create_task_1-t0 or update_task_1", "--a2a-concurrency=2")
     assert result.ret == 1
     found = verdict_of(pytester)
     assert [(a["id"], a["succeeded"]) for a in found["agents"]] == [("a", 2), ("b", 0)]
@@ -213,7 +213,7 @@ def test_a_transfer_to_a_built_in_agent(pytester: pytest.Pytester, bench: Bench)
         "--a2a-set=transfer=b",
         "--a2a-suite=mock",
     )
-    result = bench.fresh(*agents, "-k", "impossible_task_1")
+    result = bench.apart(*agents, "-k", "impossible_task_1")
     result.assert_outcomes(passed=1)
     assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
     result.stdout.fnmatch_lines(["b took over (transfer) 1 of 1 conversation:*turn*request*p50*"])

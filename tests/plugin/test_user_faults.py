@@ -60,7 +60,7 @@ def test_they_are_held_again_where_that_is_asked_for(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
     options = (*workers, "--a2a-set=user-retry=2", "--a2a-html=page.html", "--junitxml=junit.xml")
-    result = desk.apart(*options) if workers else desk(*options)
+    result = desk(*options)
     result.assert_outcomes(passed=2, failed=2)
     shown = result.stdout.str()
     assert AT_FAULT.format(1, 1) in shown

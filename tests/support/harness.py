@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,33 +14,24 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from warm_python import FRESH
 
 import pytest_a2a_bench
 
 ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 
 
-_NUMBERS = itertools.count()
-
-
 class Bench:
-    """Runs pytest with this plugin: in this process, in one of its own, or in one that starts from nothing."""
+    """Runs pytest with this plugin: in this process, or where a process is what is tested, in one of its own."""
 
     def __init__(self, pytester: pytest.Pytester, *first: str) -> None:
         self._pytester = pytester
         self._first = first
 
     def __call__(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_inprocess(*self._arguments(args))
+        return self._pytester.runpytest_inprocess(*self._arguments(args), no_reraise_ctrlc=True)
 
-    def apart(self, *args: str | Path, seconds: float = 240) -> pytest.RunResult:
-        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=seconds)
-
-    def fresh(self, *args: str | Path) -> pytest.RunResult:
-        """Run pytest in a process that starts from nothing, and so do its workers and its agent."""
-        places = [f"--basetemp={self._pytester.mkdir(f'fresh-{next(_NUMBERS)}')}", *self._arguments(args)]
-        return self._pytester.run(FRESH, "-m", "pytest", *places, timeout=240)
+    def apart(self, *args: str | Path) -> pytest.RunResult:
+        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
 
     def _arguments(self, args: tuple[str | Path, ...]) -> list[str | Path]:
         # Plugins are not autoloaded here: other people's cost more time than the tests themselves.
@@ -50,7 +41,7 @@ class Bench:
 
     def popen(self, *args: str) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = self._pytester.popen(
-            [FRESH, "-m", "pytest", *map(str, self._arguments(args))],
+            [sys.executable, "-m", "pytest", *map(str, self._arguments(args))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -6,29 +6,25 @@ results say of it, and with a language model as user (or judge) every request th
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import json
-import threading
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-from tau2_stock_process import StockProcess, VerifierError
+from typing import Any, Literal, Self
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both, differences
 from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import to_plain
 from pytest_a2a_bench.results.store import Store
 
-MOST = 20
-"""Differences that a result keeps; more say no more."""
+SCRIPT = Path(__file__).with_name("tau2_stock.py")
 
 _OF_THE_MOMENT = frozenset({"timestamp", "generation_time_seconds"})
 """Members of a message that say when, and never what."""
@@ -42,13 +38,13 @@ class Verification:
     """What came of holding a finished trial against the stock tau2.
 
     :param status: ``verified`` where all is the same and ``differs`` where it is not; ``not_verifiable`` where the
-        stock tau2 has nothing to compare with; ``failed`` where its process met trouble of its own.
-    :param reason: why it is not verifiable, or failed.
+        stock tau2 has nothing to compare with.
+    :param reason: why it is not verifiable.
     :param differences: what is different, one line each with both sides.
     :param by: what it was run against: a distribution and its version.
     """
 
-    status: Literal["verified", "differs", "not_verifiable", "failed"]
+    status: Literal["verified", "differs", "not_verifiable"]
     reason: str = ""
     differences: tuple[str, ...] = ()
     by: str = ""
@@ -56,61 +52,68 @@ class Verification:
 
 def verify_stored(directory: Path, **settings: Any) -> list[Verification]:
     """Return what the stock tau2 says of every trial of a results directory."""
-    with contextlib.closing(Tau2Verifier(Settings(**settings))) as verifier:
+    with Tau2Verifier(Settings(**settings)) as verifier:
         return [verifier.verify(result) for result in Store(directory).read_all()]
 
 
 class Tau2Verifier:
-    """Holds finished trials against the stock tau2, one at a time.
+    """Plays finished trials back with the stock tau2 in a process that has nothing of this package.
 
     :param settings: the run's.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._lock = threading.Lock()
-        self._closed = False
-        self._process: StockProcess | None = None
+        self.settings = settings
         self._edition = find_edition(settings)
-        self._installation = dataclasses.replace(index.find_installation(), data=self._edition.data)
-        # tau2 is imported there while the first conversations are held.
-        self._start()
+        installed = index.find_installation()
+        # -P and a path: no module of ours is in the way of tau2's own. No prices from the network, no .env file.
+        quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHON_DOTENV_DISABLED": "1", "LOGURU_AUTOINIT": "False"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(SCRIPT), str(installed.package.parent), str(self._edition.data)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **quiet},
+        )
+        self._found: dict[str, Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
 
     def verify(self, result: TrialResult) -> Verification:
-        """Verify a finished trial. Trouble of the process is the status ``failed``, never an exception."""
+        """Verify a finished trial."""
         by = self._edition.benchmark(result.key.domain)
         if reason := _why_not(result, by):
             return Verification("not_verifiable", reason, by=by)
-        try:
-            job = make_job(result, self._settings)
-            played = self._start().replay(job)
-        except (A2ABenchError, OSError) as error:
-            return Verification("failed", str(error), by=by)
+        played = self.replay(make_job(result, self.settings))
         if result.status == "evaluator_error" and played["raised"]:
             found = tuple(_conversation(result, played))
             if not found:
                 return Verification("not_verifiable", f"stock evaluator raises {played['raised']}", by=by)
         else:
             found = tuple(compare(result, played))
-        if len(found) > MOST:
-            found = (*found[:MOST], f"... and {len(found) - MOST} more")
         return Verification("differs" if found else "verified", differences=found, by=by)
 
-    def close(self) -> None:
-        """End the process."""
-        with self._lock:
-            self._closed = True
-            if self._process is not None:
-                self._process.close()
+    def replay(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what tau2 makes of a recorded conversation (see ``tau2_stock.Stock.replay``)."""
+        if self._found is None:
+            self._found = self._read()
+            assert Path(self._found["package"]).resolve() == index.find_installation().package.resolve()
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(job).encode() + b"\n")
+        self._process.stdin.flush()
+        reply = self._read()
+        assert "trouble" not in reply, reply["trouble"]
+        return reply
 
-    def _start(self) -> StockProcess:
-        """Return the process; one that has ended took one replay with it, and no other."""
-        with self._lock:
-            if self._closed:
-                raise VerifierError("the run is stopping")
-            if self._process is None or not self._process.is_alive:
-                self._process = StockProcess(self._installation)
-            return self._process
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        found: dict[str, Any] = json.loads(self._process.stdout.readline(), parse_constant=str)
+        return found
 
 
 def _why_not(result: TrialResult, installed: str) -> str:
@@ -136,10 +139,7 @@ def _lacks_judge(result: TrialResult) -> bool:
 
 
 def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
-    """Return what the stock tau2 needs to play a finished trial.
-
-    :raises A2ABenchError: if its task is gone.
-    """
+    """Return what the stock tau2 needs to play a finished trial."""
     simulation, told = result.simulation or {}, result.provenance
     return {
         "domain": result.key.domain,

@@ -57,7 +57,7 @@ class Table:
             judge_llm="openai/judge",
             user_llm_args={"api_base": model.api_base},
         )
-        self._verifier = self._stack.enter_context(contextlib.closing(Tau2Verifier(self._settings)))
+        self._verifier = self._stack.enter_context(Tau2Verifier(self._settings))
 
     def __enter__(self) -> Self:
         return self

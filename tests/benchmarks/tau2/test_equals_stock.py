@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import tau2_stock_process as stock_process
 from fake_llm import FakeLLM, Step, call, say
-from tau2_stock_process import SCRIPT, StockProcess, VerifierError
-from tau2_verification import MOST, Tau2Verifier, Verification, compare, make_job
+from tau2_verification import Tau2Verifier, Verification
 from trials import RunTrials
-from warm_python import FRESH
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both
-from pytest_a2a_bench.benchmarks.tau2.index import Installation
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, read_calls
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialResult
@@ -38,7 +29,7 @@ JUDGED = KEYS["create_task_1_nl_eval"]
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Tau2Verifier]:
-    with contextlib.closing(Tau2Verifier(Settings())) as found:
+    with Tau2Verifier(Settings()) as found:
         yield found
 
 
@@ -170,33 +161,6 @@ def test_an_evaluation_of_ours_that_goes_wrong_is_found(
     assert found[0].differences == ("reward.value: stock 0.0, here 1.0",)
 
 
-def test_many_differences_are_cut(held: TrialResult, verifier: Tau2Verifier) -> None:
-    played = StockAnswer.of(held)
-    assert list(compare(held, played.data)) == []
-    played.data["messages"] = [{**m, **{f"more{n}": n for n in range(9)}} for m in played.data["messages"]]
-    assert len(list(compare(held, played.data))) == 9 * len(played.data["messages"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StockProcess, "replay", lambda *_: played.data)
-        differences = verifier.verify(held).differences
-    assert len(differences) == MOST + 1
-    assert differences[-1].startswith("... and ")
-
-
-@dataclasses.dataclass
-class StockAnswer:
-    """What the stock tau2 would say of a result that is right."""
-
-    data: dict[str, Any]
-
-    @classmethod
-    def of(cls, result: TrialResult) -> StockAnswer:
-        simulation = json.loads(json.dumps(result.simulation))
-        assert result.reward_info is not None
-        told = {name: simulation[name] for name in ("messages", "termination_reason")}
-        rest = {"diverged": "", "raised": None, "reward_info": result.reward_info.info, "asked": {}}
-        return cls({**told, **rest})
-
-
 def test_long_texts_are_shown_where_they_begin_to_differ() -> None:
     left, right = both("a" * 500 + "b", "a" * 500 + "cd")
     assert left != right
@@ -241,7 +205,7 @@ def test_requests_of_the_users_model_are_compared_body_by_body(
     stored = json.dumps(result.model_calls)
     assert stored.count("My data does not work.") == 2  # as answer and as message
 
-    with contextlib.closing(Tau2Verifier(settings)) as verifier:
+    with Tau2Verifier(settings) as verifier:
         found = verifier.verify(result)
         assert (found.differences, found.reason, found.status) == ((), "", "verified")
         changes: tuple[tuple[Callable[[Any], object], str], ...] = (
@@ -276,7 +240,7 @@ def test_a_user_of_ours_that_says_more_to_its_model_is_found(
         settings = llm_settings(model)
         [result] = run_trials("noop", settings, [GOLD_RUN])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verifier, "_settings", settings)
+        patch.setattr(verifier, "settings", settings)
         found = verifier.verify(result)
     assert found.status == "differs"
     [line] = found.differences
@@ -303,7 +267,7 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
     assert (result.error, result.reward) == (None, 0.0)
     # The answer that was refused is not among them, and the other one is without its fence.
     assert len(result.model_calls["judge"]["calls"]) == 1
-    monkeypatch.setattr(verifier, "_settings", settings)
+    monkeypatch.setattr(verifier, "settings", settings)
     assert verifier.verify(result) == Verification("verified", by=index.find_installation().distribution)
     result.model_calls["judge"]["calls"][0]["request"]["model"] = "openai/kinder-judge"
     assert verifier.verify(result).differences == (
@@ -311,78 +275,3 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
     )
     again = dataclasses.replace(result, provenance={**result.provenance, "rescored": "2026-11-22"})
     assert verifier.verify(again).reason == "what the judge's model was asked was not recorded"
-
-
-# --- the process ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_process_that_dies_is_trouble_of_one_trial(held: TrialResult, verifier: Tau2Verifier) -> None:
-    assert verifier.verify(held).status == "verified"
-    process = verifier._process
-    assert process is not None
-    os.kill(process.pid, signal.SIGSTOP)  # it will not answer before it dies
-    os.kill(process.pid, signal.SIGKILL)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StockProcess, "is_alive", True)  # nobody has noticed yet
-        found = verifier.verify(held)
-    assert (found.status, found.differences) == ("failed", ())
-    assert found.reason == "the process of the stock tau2 was ended by signal 9"
-    assert verifier.verify(held).status == "verified"
-
-
-@pytest.mark.slow
-def test_a_replay_that_is_killed_says_so_and_the_next_is_answered(held: TrialResult) -> None:
-    process = StockProcess(index.find_installation())
-    try:
-        job = make_job(held, Settings())
-        with pytest.raises(VerifierError, match=r"could not replay it:(?s:.)*KeyError: 'max_steps'"):
-            process.replay({name: value for name, value in job.items() if name != "max_steps"})
-        assert process.replay(job)["reward_info"]["reward"] == 1.0
-    finally:
-        process.close()
-    with pytest.raises(VerifierError, match="the process of the stock tau2 was ended by signal 9"):
-        process.replay(job)
-
-
-def test_a_process_that_does_not_answer_is_given_up(held: TrialResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stock_process, "PATIENCE", 0.01)  # it has to import tau2 first
-    process = StockProcess(index.find_installation())
-    with pytest.raises(VerifierError, match=r"did not answer within 0\.01 s"):
-        process.replay(make_job(held, Settings()))
-    process.close()
-    assert not process.is_alive
-
-
-@pytest.mark.slow
-def test_another_tau2_than_this_runs_is_refused(tmp_path: Path, held: TrialResult) -> None:
-    found = index.find_installation()
-    elsewhere = Installation(tmp_path / "tau2", found.data, found.distribution)
-    process = StockProcess(elsewhere)
-    try:
-        with pytest.raises(VerifierError, match=r"has its package in .*, and this run in "):
-            process.replay(make_job(held, Settings()))
-    finally:
-        process.close()
-
-
-@pytest.mark.slow
-def test_nothing_of_ours_is_in_the_process_that_verifies() -> None:
-    found = index.find_installation()
-    code = (
-        f"import runpy, sys, json; sys.argv = ['stock', {str(found.package.parent)!r}, {str(found.data)!r}]\n"
-        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
-        "sys.stderr.write('MODULES ' + json.dumps(sorted(sys.modules)))"
-    )
-    done = subprocess.run(
-        [FRESH, "-P", "-c", code],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=True,
-        text=True,
-        env={**os.environ, "LOGURU_AUTOINIT": "False", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-    )
-    modules = json.loads(done.stderr.partition("MODULES ")[2])
-    assert "tau2.orchestrator.orchestrator" in modules
-    assert [m for m in modules if m.startswith(("pytest", "_pytest"))] == []
-    assert json.loads(done.stdout)["package"] == str(found.package)

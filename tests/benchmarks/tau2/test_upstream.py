@@ -5,7 +5,6 @@ Its code needs Python 3.12, so these tests run in an environment of their own: `
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
 import importlib.util
@@ -287,7 +286,7 @@ def searches(run_trials: RunTrials, wanted: Settings, *calls: Step) -> TrialResu
 
 
 def verify(result: TrialResult, wanted: Settings) -> Verification:
-    with contextlib.closing(Tau2Verifier(wanted)) as verifier:
+    with Tau2Verifier(wanted) as verifier:
         return verifier.verify(result)
 
 

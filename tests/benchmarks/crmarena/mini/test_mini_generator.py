@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from mini_org.building import key_prefixes
 from mini_org.files import make_files
-from mini_org.ids import task_ids
-from mini_org.org import MiniOrg, build
+from mini_org.org import MiniOrg
 from mini_orgs import fingerprint, mini
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
@@ -53,32 +52,6 @@ def test_another_process_builds_the_same(hash_seed: str) -> None:
         env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."},
     )
     assert found.stdout.split() == [ROWS_HASH, TASKS_HASH]
-
-
-def test_another_seed_builds_another_org_with_the_same_ids_of_tasks() -> None:
-    one, other = mini(1), mini(2)
-    assert one.rows["Case"] != other.rows["Case"]
-    assert [task.query for task in one.tasks] != [task.query for task in other.tasks]
-    assert [task.task_id for task in one.tasks] == [task.task_id for task in other.tasks]
-
-
-def test_the_name_tells_seed_and_version() -> None:
-    assert mini(2).name == "mini-3, seed 2"
-
-
-@pytest.mark.parametrize("count", [1, 3, 10])
-def test_ids_are_known_without_building(count: int) -> None:
-    assert task_ids(count) == tuple(task.task_id for task in mini(1, count).tasks)
-
-
-def test_ids_keep_their_order_when_there_are_many() -> None:
-    ids = task_ids(120)
-    assert len(set(ids)) == len(ids) == 120 * 22
-    assert sorted(ids[:120]) == list(ids[:120])
-
-
-def test_building_is_cached() -> None:
-    assert build(seed=991) is build(seed=991)
 
 
 def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:
@@ -160,14 +133,6 @@ def test_the_tables_hold_the_rows(tmp_path: Path) -> None:
     for name, rows in org.rows.items():
         assert [dict(row) for row in connection.execute(f'SELECT * FROM "{name}" ORDER BY rowid')] == list(rows)
     connection.close()
-
-
-def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "mine.db"
-    path.write_text("precious")
-    with pytest.raises(FileExistsError, match="only written to new files"):
-        mini().write_sqlite(path)
-    assert path.read_text() == "precious"
 
 
 @pytest.fixture(scope="module")

@@ -68,17 +68,6 @@ def test_severity_is_a_dial(misses: list[NearMiss]) -> None:
     assert lost[1] + 20 < lost[2]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("seed", "count"), [(2, 10), (3, 10), (4, 25)])
-def test_other_orgs_rot_too(seed: int, count: int) -> None:
-    org = mini(seed, count)
-    found = near_misses(org.rows, org.tasks, org.schema, seed)
-    assert near_misses(org.rows, org.tasks, org.schema, seed) == found
-    assert len(found) > 12 * count
-    with closing(rotted(org, found, 9_000)) as local:
-        assert wrong_answers(org.tasks, local.run) == []
-
-
 @pytest.mark.parametrize(
     ("level", "most"),
     [
