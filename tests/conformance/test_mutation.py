@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from faulty.catalogue import FAULTS, SINGLE
 from faulty.fault import VARIANTS, Fault
-from faulty_server import TOKENS, start_faulty
+from faulty_server import start_faulty
 from mutation import judge, judge_again, judge_url
 from rotating import rotating
 
@@ -84,9 +84,7 @@ def _table(killed: list[Killed]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_correct_agent_has_no_finding(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAULTY_TOKENS", ",".join(TOKENS))
-    # In a process of its own, so that the judge does not keep the agent waiting.
+def test_the_correct_agent_has_no_finding(variant: str) -> None:
     with start_faulty(variant=variant, step=0.3) as agent:
         breadth: Breadth = "full" if variant in rotating(VARIANTS, len(VARIANTS), turn=1) else "standard"
         verdict = asyncio.run(judge_again(lambda: judge_url(agent.url, timeout=30.0, breadth=breadth)))
@@ -97,8 +95,7 @@ def test_the_correct_agent_has_no_finding(variant: str, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", ["full", "guarded", "bare", "strict", "signed"])
-def test_the_correct_agent_of_0_3_has_no_finding(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAULTY_TOKENS", ",".join(TOKENS))
+def test_the_correct_agent_of_0_3_has_no_finding(variant: str) -> None:
     with start_faulty(variant=variant, protocol="0.3", step=0.3) as agent:
         verdict = asyncio.run(judge_again(lambda: judge_url(agent.url, timeout=30.0)))
 
@@ -139,6 +136,9 @@ QUICK = (
     "continue-terminal@0.3",
     "old-card-secret",
     "get-unknown@0.3@GRPC",
+    *("old-no-get", "old-no-resubscribe", "old-other-id", "old-task-code", "old-no-kind", "old-states-of-1.0"),
+    *("old-roles", "old-task-no-context", "old-data-list", "old-snake-case", "old-wrapped", "old-bare-events"),
+    *("old-never-final", "never-block@0.3", "push-undeclared@0.3@JSONRPC"),
 )
 
 
