@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 
-from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card, parse_card
-from pytest_a2a_bench.errors import CardError
+from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card, narrow_to_endpoint, parse_card
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.conformance.card import fetch_card
+from pytest_a2a_bench.conformance.subject import look_at
+from pytest_a2a_bench.errors import CardError, EndpointUnreachableError, TransportError
+from pytest_a2a_bench.model import Part
 
 URL = "http://agent.example:9000/.well-known/agent-card.json"
 
@@ -158,3 +168,283 @@ def test_grpc_is_not_chosen_by_itself_without_grpcio() -> None:
 def test_nothing_fits_lists_what_there_is() -> None:
     with pytest.raises(CardError, match=r"--a2a-protocol=1\.0 --a2a-transport=rest; the card offers: jsonrpc 0\.3"):
         choose_interface(offering(("JSONRPC", "0.3"), ("SOAP", "9.9")), "1.0", "rest")
+
+
+# Agents whose card depends on the A2A-Version that it is asked for with (§3.6.1).
+
+
+Connect = Callable[..., AgentConnection]
+
+REFUSED = {"code": -32009, "message": "AgentCard must have at least one interface with a protocol version of '0.3'"}
+
+
+def card(version: str) -> dict[str, Any]:
+    if version == "1.0":
+        return {"supportedInterfaces": [{"url": "/rpc", "protocolBinding": "JSONRPC", "protocolVersion": version}]}
+    return {"url": "/rpc", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
+
+
+def serving(*versions: str) -> Callable[[Request], bytes]:
+    def handler(request: Request) -> bytes:
+        asked = request.headers.get("a2a-version", "0.3")
+        if asked not in versions:
+            return response(REFUSED, "400 Bad Request", Vary="A2A-Version")
+        return response({"name": "versioned", **card(asked)}, Vary="A2A-Version", ETag='"1"')
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    ("served", "wanted", "found", "requests"),
+    [
+        (["1.0"], "auto", "1.0", 1),
+        (["0.3"], "auto", "0.3", 2),
+        (["0.3", "1.0"], "auto", "1.0", 1),
+        (["0.3", "1.0"], "0.3", "0.3", 1),
+        (["1.0"], "0.3", "1.0", 2),
+    ],
+)
+def test_the_card_is_asked_for_as_either_version_does(
+    connect: Connect, served: list[str], wanted: str, found: str, requests: int
+) -> None:
+    with raw_agent(serving(*served), {}) as agent:
+        connection = connect(agent.url, protocol=wanted)
+        assert [i.version for i in connection.card().interfaces] == [found]
+        assert len(agent.requests) == requests
+        raw, http, _ = fetch_card(agent.url, config=ClientConfig(endpoint=agent.url, protocol=wanted))
+    assert raw == {"name": "versioned", **card(found)}
+    assert http.problem == ""
+    assert agent.requests[-1].headers["if-none-match"] == '"1"'
+    assert agent.requests[-1].headers.get("a2a-version", "0.3") == found
+
+
+def test_both_views_of_a_card_are_judged() -> None:
+    with raw_agent(serving("0.3", "1.0"), {}) as agent:
+        subject = look_at(ClientConfig(endpoint=agent.url))
+        alone = look_at(ClientConfig(endpoint=agent.url, protocol="0.3"))
+    assert subject.interfaces == ("1.0 JSONRPC", "0.3 JSONRPC")
+    assert {p.requirement.version for p in subject.planned} == {"1.0", "0.3"}
+    old = {(f.rule, f.found) for f in subject.findings if f.rule.startswith("V03-")}
+    assert old == {(f.rule, f"without A2A-Version: {f.found}") for f in alone.findings if f.rule.startswith("V03-")}
+    assert any(f.rule == "CARD-003" and not f.found.startswith("without") for f in subject.findings)
+
+
+def test_a_card_for_one_version_has_one_view() -> None:
+    with raw_agent(serving("1.0"), {}) as agent:
+        subject = look_at(ClientConfig(endpoint=agent.url))
+    assert subject.interfaces == ("1.0 JSONRPC",)
+    assert not any(f.rule.startswith("V03-") or f.found.startswith("without") for f in subject.findings)
+
+
+def test_a_card_that_is_refused_in_both_says_why(connect: Connect) -> None:
+    with (
+        raw_agent(serving(), {}) as agent,
+        pytest.raises(CardError, match="at least one interface with a protocol version"),
+    ):
+        connect(agent.url).card()
+
+
+# An endpoint that accepts the connection and says nothing when it is asked for its card.
+
+
+SILENCE = r"GET http://127\.0\.0\.1:\d+/\.well-known/agent-card\.json: no answer within 0\.3 s.*check that"
+MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
+
+
+@pytest.fixture
+def silent() -> Iterator[RawAgent]:
+    over = threading.Event()
+
+    def handler(_: Request) -> bytes:
+        over.wait(300)
+        return response("late", "503 Service Unavailable", "text/plain")
+
+    with raw_agent(handler, {}) as agent:
+        yield agent
+        over.set()
+
+
+def test_silence_is_an_unreachable_endpoint(silent: RawAgent, connect: Connect) -> None:
+    with pytest.raises(EndpointUnreachableError, match=SILENCE):
+        connect(silent.url, timeout=0.3).card()
+
+
+def test_a_turn_does_not_claim_its_own_time_for_it(silent: RawAgent, connect: Connect) -> None:
+    session = connect(silent.url, timeout=0.3).session()
+    # The agent would answer at the end of the turn's time, with 503 and not with silence.
+    with pytest.raises(EndpointUnreachableError, match=SILENCE):
+        session.send([Part.of_text("hello")], timeout=300)
+
+
+def test_a_short_read_timeout_counts_too(silent: RawAgent, connect: Connect) -> None:
+    with pytest.raises(EndpointUnreachableError, match=SILENCE):
+        connect(silent.url, read_timeout=0.3).card()
+
+
+def test_waiting_outlives_silence(silent: RawAgent, connect: Connect) -> None:
+    hang = silent.handler
+
+    def handler(request: Request) -> Answer:
+        if request.method == "POST":
+            return rpc(MESSAGE, request)
+        if len(silent.requests) == 1:
+            return hang(request)
+        return response({"name": "late", "url": "/rpc"})
+
+    silent.handler = handler
+    assert connect(silent.url, timeout=0.3).wait_until_ready(10).name == "late"
+
+
+def test_waiting_for_silence_ends(silent: RawAgent, connect: Connect) -> None:
+    with pytest.raises(EndpointUnreachableError, match=SILENCE):
+        connect(silent.url, timeout=0.3).wait_until_ready(1)
+    assert len(silent.requests) > 1
+
+
+# The agent that was meant: another one at the server's root is not tested in its place.
+
+
+ROOT = "/.well-known/agent-card.json"
+
+
+@contextmanager
+def rooted(*paths: str, redirects: bool = False) -> Iterator[RawAgent]:
+    """Serve a card at the root only, whose interfaces are at some paths."""
+
+    def answer(request: Request) -> bytes:
+        if request.path == ROOT:
+            return response(card)
+        if redirects and request.path.endswith(ROOT):
+            return response("", "302 Found", Location=ROOT)
+        return response("not here", "404 Not Found")
+
+    with raw_agent(answer, {}) as agent:
+        card: dict[str, Any] = {
+            "name": "other",
+            "supportedInterfaces": [
+                {"url": agent.url + path, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for path in paths
+            ],
+        }
+        yield agent
+
+
+Look = Callable[[str], object]
+
+
+def by_client(url: str) -> object:
+    with AgentConnection(ClientConfig(url)) as connection:
+        return connection.card()
+
+
+@pytest.mark.parametrize("look", [by_client, fetch_card, lambda url: look_at(ClientConfig(url))])
+@pytest.mark.parametrize("redirects", [False, True])
+def test_the_agent_at_the_root_is_another_one(look: Look, redirects: bool) -> None:
+    with rooted("/rpc", "/foo", "/foo/barracks", redirects=redirects) as agent, pytest.raises(CardError) as caught:
+        look(f"{agent.url}/foo/bar/")
+    assert str(caught.value) == (
+        f"no agent card found for {agent.url}/foo/bar/; the card at the server's root, {agent.url}{ROOT}, is of "
+        f"another agent ('other'): its interfaces are jsonrpc 1.0 at {agent.url}/rpc; jsonrpc 1.0 at {agent.url}/foo; "
+        f"jsonrpc 1.0 at {agent.url}/foo/barracks, and none of them is at /foo/bar or below; correct the path, or give "
+        f"{agent.url} to test that agent"
+    )
+
+
+@pytest.mark.parametrize("path", ["/foo/bar", "/foo/bar/rpc"])
+def test_of_a_card_at_the_root_the_interfaces_below_the_path_are_used(path: str) -> None:
+    with rooted("/rpc", path) as agent:
+        with AgentConnection(ClientConfig(f"{agent.url}/foo/bar")) as connection:
+            assert [i.url for i in connection.card().interfaces] == [agent.url + path]
+            assert connection.card().url == agent.url + ROOT
+        subject = look_at(ClientConfig(f"{agent.url}/foo/bar"))
+        assert [t.url for t in subject.targets(ClientConfig(agent.url), _no_scenarios(), 1.0)] == [agent.url + path]
+
+
+def _no_scenarios() -> Any:
+    from pytest_a2a_bench.conformance.scenarios import Scenarios
+
+    return Scenarios()
+
+
+def test_a_card_at_the_path_is_the_agents_own_wherever_its_interfaces_are() -> None:
+    raw = {"supportedInterfaces": [{"url": "http://a/rpc", "protocolBinding": "JSONRPC"}]}
+    assert narrow_to_endpoint(raw, "http://a/foo", f"http://a/foo{ROOT}") is raw
+    assert narrow_to_endpoint(raw, f"http://a/x{ROOT}", f"http://a{ROOT}") is raw
+    assert narrow_to_endpoint(raw, "http://a/", f"http://a{ROOT}") is raw
+    assert narrow_to_endpoint(raw, "http://a/foo", "http://a/cards/foo.json") is raw
+
+
+def test_cards_of_0_3() -> None:
+    raw = {
+        "name": "n",
+        "url": "http://a/rpc",
+        "additionalInterfaces": [
+            {"url": "http://a/foo/rest", "transport": "HTTP+JSON"},
+            {"url": "a:50051/foo", "transport": "GRPC"},
+        ],
+    }
+    meant = narrow_to_endpoint(raw, "http://a/foo", f"http://a{ROOT}")
+    assert meant == {"name": "n", "additionalInterfaces": [{"url": "http://a/foo/rest", "transport": "HTTP+JSON"}]}
+    own = {**raw, "url": "/foo"}
+    assert narrow_to_endpoint(own, "http://a/foo", f"http://a{ROOT}")["url"] == "/foo"
+
+
+@pytest.mark.parametrize("raw", [{}, {"supportedInterfaces": 5}, {"url": 7}, {"additionalInterfaces": ["x", None]}])
+def test_a_card_at_the_root_that_names_nothing_is_refused(raw: dict[str, Any]) -> None:
+    with pytest.raises(CardError, match="its interfaces are none"):
+        narrow_to_endpoint(raw, "http://a/foo", f"http://a{ROOT}")
+
+
+@pytest.mark.parametrize("options", [(), ("--card",)])
+def test_the_command_refuses_it(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with rooted("/rpc") as agent:
+        assert main(["check", *options, f"{agent.url}/foo/bar"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"a2a-bench: no agent card found for {agent.url}/foo/bar; the card at the server's root")
+    assert told.count("\n") == 1
+
+
+# Agents whose card is at one address and whose interface is at another, where nobody is.
+
+
+def gone() -> str:
+    with raw_agent(lambda _: None) as agent:
+        return agent.url
+
+
+def name_interface(agent: RawAgent, url: str) -> None:
+    agent.card["supportedInterfaces"] = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+
+
+def test_the_interface_is_tried_before_the_first_message(connect: Connect) -> None:
+    with raw_agent(lambda _: None) as agent:
+        name_interface(agent, gone())
+        with pytest.raises(EndpointUnreachableError, match=r"the agent card of .* names this address"):
+            connect(agent.url).wait_until_ready()
+
+
+def test_a_gateway_with_nobody_behind_it_is_no_agent(connect: Connect) -> None:
+    with (
+        raw_agent(lambda _: response("nobody", "502 Bad Gateway", "text/plain")) as agent,
+        pytest.raises(TransportError, match="502"),
+    ):
+        connect(agent.url).wait_until_ready()
+
+
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request", "401 Unauthorized", "404 Not Found", "500 Oh"])
+def test_any_other_answer_means_that_the_agent_is_there(connect: Connect, status: str) -> None:
+    with raw_agent(lambda _: response("what?", status, "text/plain")) as agent:
+        connection = connect(agent.url)
+        assert connection.wait_until_ready().name == "raw"
+        connection.wait_until_ready()
+        assert [r.json["method"] for r in agent.messages] == ["GetTask"]  # once
+
+
+def test_an_interface_that_starts_late_is_waited_for(connect: Connect) -> None:
+    def handler(request: Request) -> bytes:
+        late = len(agent.messages) > 2
+        return rpc(MESSAGE, request) if late else response("nobody", "503 Service Unavailable", "text/plain")
+
+    with raw_agent(handler) as agent:
+        connection = connect(agent.url)
+        connection.wait_until_ready(60)
+        assert connection.session().send([Part.of_text("hello")]).text == "fine"

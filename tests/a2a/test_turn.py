@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from raw_agent import Request, event, raw_agent, response, rpc, stream_head
 
+from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import read_event
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_usage
+from pytest_a2a_bench.errors import AgentOutcomeError, AuthenticationError, TransportError
 from pytest_a2a_bench.model import Part, Usage
 
 
@@ -30,8 +36,8 @@ def task(state: str | None, **fields: Any) -> dict[str, Any]:
 
 def play(*events: dict[str, Any], earlier: Turn | None = None) -> Turn:
     turn = Turn(earlier)
-    for event in events:
-        turn.feed(read_event(event, "0.3"))
+    for each in events:
+        turn.feed(read_event(each, "0.3"))
     return turn
 
 
@@ -198,3 +204,121 @@ def test_usage_is_found_wherever_it_is_and_not_added_up() -> None:
     assert reply(task("completed", artifacts=[made])).usage == Usage(3)
     assert reply(status("working", metadata=metadata), status("completed")).usage == Usage(3)
     assert reply(task("completed")).usage == Usage()
+
+
+# How long turns took, as a session tells it.
+
+
+Connect = Callable[..., AgentConnection]
+
+HELLO = [Part.of_text("hello")]
+MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
+
+
+def task_seconds(state: str) -> dict[str, Any]:
+    return {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}
+
+
+def test_repetitions_and_polls_belong_to_the_turn(connect: Connect) -> None:
+    turn = itertools.count()
+
+    def handler(request: Request) -> bytes:
+        time.sleep(0.1)
+        number = next(turn)
+        if number == 0:
+            return response("busy", "429 Too Many Requests", "text/plain", Retry_After="0")
+        if number == 1:
+            return rpc({"task": task_seconds("WORKING")}, request)
+        done = task_seconds("COMPLETED") | {"artifacts": [{"artifactId": "a", "parts": [{"text": "fine"}]}]}
+        return rpc(done if number == 2 else MESSAGE, request)
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url, max_retries=1).session()
+        assert session.turn_seconds == []
+        begun = time.perf_counter()
+        session.send(HELLO)
+        between = time.perf_counter()
+        session.send(HELLO)
+        end = time.perf_counter()
+    first, second = session.turn_seconds
+    assert 0.3 <= first <= between - begun
+    assert 0.1 <= second <= end - between
+
+
+def test_a_task_that_failed_took_its_time_too(connect: Connect) -> None:
+    with raw_agent(lambda request: rpc({"task": task_seconds("FAILED")}, request)) as agent:
+        session = connect(agent.url).session()
+        with pytest.raises(AgentOutcomeError):
+            session.send(HELLO)
+    assert len(session.turn_seconds) == 1
+    assert session.turn_seconds[0] > 0
+
+
+def test_infrastructure_errors_are_no_turns(connect: Connect) -> None:
+    answers = iter([response("down", "500 Internal Server Error", "text/plain"), task_seconds("AUTH_REQUIRED")])
+
+    def handler(request: Request) -> bytes:
+        answer = next(answers)
+        return answer if isinstance(answer, bytes) else rpc({"task": answer}, request)
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url).session()
+        with pytest.raises(TransportError):
+            session.send(HELLO)
+        with pytest.raises(AuthenticationError):
+            session.send(HELLO)
+    assert session.turn_seconds == []
+    assert len(session.metrics) == 2
+
+
+def test_a_stream_that_stays_open_adds_nothing(connect: Connect) -> None:
+    def handler(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event(MESSAGE, request)
+        time.sleep(1)
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url, streaming="on").session()
+        started = time.monotonic()
+        session.send(HELLO)
+        assert session.turn_seconds[0] < time.monotonic() - started - 0.15
+
+
+# Agents whose every message is a task of its own, and whose every artifact has the same id.
+
+
+def task_artifacts(number: int, **fields: Any) -> dict[str, Any]:
+    return {"id": f"t{number}", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}} | fields
+
+
+def test_the_same_words_in_two_turns_are_two_answers(connect: Connect) -> None:
+    numbers = itertools.count()
+
+    def handler(request: Request) -> bytes:
+        artifact = {"artifactId": "result", "parts": [{"text": "You're welcome"}]}
+        return rpc({"task": task_artifacts(next(numbers), artifacts=[artifact])}, request)
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url).session()
+        assert [session.send(HELLO).text for _ in range(3)] == ["You're welcome"] * 3
+    assert session.findings == []
+
+
+def test_a_last_chunk_that_repeats_the_answer_is_told_of(connect: Connect) -> None:
+    def chunk(text: str, *, append: bool = True, last: bool = False) -> dict[str, Any]:
+        artifact = {"artifactId": "a", "parts": [{"text": text}]}
+        update = {"taskId": "t0", "contextId": "c", "artifact": artifact, "append": append, "lastChunk": last}
+        return {"artifactUpdate": update}
+
+    def handler(request: Request) -> Any:
+        yield stream_head()
+        working = task_artifacts(0, status={"state": "TASK_STATE_WORKING"})
+        ended = {"taskId": "t0", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+        events = [{"task": working}, chunk("a ", append=False), chunk("b "), chunk("c"), chunk("a b c", last=True)]
+        for one in [*events, {"statusUpdate": ended}]:
+            yield event(one, request)
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url, streaming="on").session()
+        assert session.send(HELLO).text == "a b c"
+    assert [f.rule for f in session.findings if "last chunk" in f.message] == ["answer-repeated"]

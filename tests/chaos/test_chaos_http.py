@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import signal
 import socket
+import subprocess
+import sys
 import time
-from typing import Any, NamedTuple
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import httpx
 import pytest
+from chaos_oracle import harried
 from counting_agent import Scene, behind_faults
 from one_test import in_one_test
 
+import pytest_a2a_bench
 from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.chaos.__main__ import main
 from pytest_a2a_bench.chaos.faults import Draws
 from pytest_a2a_bench.chaos.proxy import Faults, proxy_before
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Part
 
 TRANSPORTS = ("jsonrpc", "rest")
 
@@ -264,3 +277,109 @@ def test_a_port_in_use_is_told() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
             asyncio.run(run(port))
+
+
+# Our own client behind a proxy that injects faults, over each binding and protocol version, streaming or not.
+
+
+Connect = Callable[..., AgentConnection]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streaming", ["off", "on"])
+@pytest.mark.parametrize("protocol", ["1.0", "0.3"])
+@pytest.mark.parametrize("transport", ["jsonrpc", "rest"])
+def test_a_refusal_before_delivery_is_survived_everywhere(
+    transport: str, protocol: str, streaming: str, connect: Connect
+) -> None:
+    # Of these draws two are faults, and the third reaches the agent.
+    with harried({"429": 0.5}, f"noop?protocol={protocol}&transport={transport}", seed=5) as agent:
+        connection = connect(
+            agent.url, transport=transport, protocol=protocol, streaming=streaming, max_retries=5, timeout=30.0
+        )
+        reply = connection.session().send([Part("text", text="hello")])
+
+        assert reply.parts
+        assert agent.injected["429"] >= 1
+        assert agent.draws.requests == agent.injected["429"] + 1
+
+
+# The fault proxy as a program.
+
+
+ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
+
+
+def message() -> dict[str, Any]:
+    said = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+    return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": said}}
+
+
+V10 = {"A2A-Version": "1.0"}
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def line_of(stream: IO[str] | None) -> str:
+    assert stream is not None
+    return stream.readline()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_injects_faults_and_sums_up(
+    number: signal.Signals, noop_url: str, processes: list[subprocess.Popen[str]]
+) -> None:
+    command = [sys.executable, "-m", "pytest_a2a_bench.chaos", noop_url, "--fault", "429=1"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": ROOT}
+    )
+    processes.append(process)
+    assert line_of(process.stdout) == f"chaos before {noop_url} (Ctrl-C stops it)\n"
+    found = re.search(r"^try: pytest --a2a-endpoint (\S+) -k airline$", line_of(process.stdout))
+    assert found
+    url = httpx.get(found[1]).json()["supportedInterfaces"][0]["url"]
+    assert found[1].startswith(url)
+    sent = message()
+    answer = httpx.post(url, json=sent, headers=V10)
+    process.send_signal(number)
+    out, errors = process.communicate()
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+    assert (process.returncode, out) == (0, f"request 1: 429 (SendMessage {sent['params']['message']['messageId']})\n")
+    assert errors == "chaos: 1 requests, 1 faults (429 1)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--fault", "rest=1"], "there is no fault 'rest'; did you mean 'reset'"),
+        (["--port", "70000"], "argument --port: invalid choice: 70000"),
+        ([], "http://127.0.0.1:9"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_2(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code: object = main(["http://127.0.0.1:9", *arguments])
+    except SystemExit as left:
+        code = left.code
+    printed = capsys.readouterr()
+
+    assert (code, printed.out) == (2, "")
+    assert complaint in printed.err.splitlines()[-1]
+
+
+def test_the_help_lists_the_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--help"])
+
+    assert left.value.code == 0
+    assert "after-delivery" in capsys.readouterr().out

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -12,8 +13,13 @@ from faulty_server import serve_app, serve_faulty
 from judged import collect
 from mutation import targets
 
+from pytest_a2a_bench.conformance import recurrence
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.catalogue import requirement
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.session.health import BUSY, MOST_SECONDS, Pace
+from pytest_a2a_bench.conformance.target import targets_of
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -118,3 +124,142 @@ def test_an_agent_that_was_too_slow_for_a_while_is_asked_again_when_nothing_else
     told = [r for r in results.values() if r.outcome not in ("passed", "skipped")]
     assert [r.outcome for r in told] == ["inconclusive"]
     assert "the agent stopped working" in told[0].reason
+
+
+# What depends on time counts only if it comes again: agents that are late once, and agents that are always late.
+
+
+FOR_EVER = 60.0
+"""Seconds longer than anything is waited for here."""
+
+
+class Late:
+    """Keeps the end of answers to one method back.
+
+    :param times: how many answers.
+    """
+
+    def __init__(self, app: Any, method: str, times: int) -> None:
+        self._app, self._method, self._times = app, method, times
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        message = await receive()
+
+        async def again() -> Any:
+            return message if not given else await receive()
+
+        given: list[bool] = []
+        asked = json.loads(message.get("body") or b"{}") if scope.get("method") == "POST" else {}
+        is_late = asked.get("method") == self._method and self._times > 0
+        self._times -= is_late
+
+        async def hold(event: Any) -> None:
+            if is_late and event["type"] == "http.response.body" and not event.get("more_body"):
+                await asyncio.sleep(FOR_EVER)
+            await send(event)
+
+        await self._app(scope, again, hold)
+
+
+async def judge_recurrence(method: str, times: int, *ids: str) -> Mapping[str, CheckResult]:
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc", step=0.05) as running,
+        serve_app(Late(running.server.app, method, times)) as url,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+        card["capabilities"] = {**card.get("capabilities", {}), "streaming": True}
+        found = targets_of(card, url, scenarios=Scenarios({"task": "hi"}), timeout=2.0)
+        results = await collect(found, select=lambda p: p.requirement.id in ids)
+    return {r.requirement.id: r for r in results if r.binding == "JSONRPC"}
+
+
+def test_what_is_late_once_is_inconclusive_with_both_evidences() -> None:
+    results = asyncio.run(judge_recurrence("SendMessage", 1, "SEND-001", "SEND-002"))
+    assert {r.outcome for r in results.values()} <= {"passed", "inconclusive"}
+    assert "inconclusive" in {r.outcome for r in results.values()}
+    (result, *_) = [r for r in results.values() if r.outcome == "inconclusive"]
+    assert "no complete answer within 2 s" in result.reason
+    first, second = result.findings[0], result.findings[-1]
+    assert first.exchanges[0].problem
+    assert [e.problem for e in second.exchanges] == [""] * len(second.exchanges) != []
+    assert {f.severity for f in result.findings} == {"note"}
+
+
+@pytest.mark.slow
+def test_what_is_late_again_alone_is_told_as_before() -> None:
+    results = asyncio.run(judge_recurrence("SendMessage", 1000, "SEND-001", "SEND-002"))
+    assert {r.outcome for r in results.values()} == {"error"}
+    assert all("--timeout" in r.reason for r in results.values())
+
+
+def result(outcome: Any = "failed", **exchange: Any) -> CheckResult:
+    seen = Exchange("JSONRPC", "GetTask", "http://h/", **exchange)
+    return CheckResult(
+        requirement("GET-001"), "JSONRPC", outcome, (Finding("GET-001", "error", "x", exchanges=(seen,)),)
+    )
+
+
+def test_only_what_depends_on_time_is_repeated() -> None:
+    late = result(problem="no complete answer within 5 s")
+    assert recurrence.wants_repeating(late)
+    assert not recurrence.wants_repeating(result(status=200))
+    assert not recurrence.wants_repeating(result("passed", problem="no complete answer within 5 s"))
+    assert recurrence.is_known(late, frozenset({("JSONRPC", "GetTask")}))
+    assert not recurrence.is_known(late, frozenset())
+
+
+@pytest.mark.parametrize("id", ["STREAM-005", "STREAM-013", "STREAM-017", "SUB-006", "CAN-006", "PUSH-016", "PUSH-019"])
+def test_checks_of_time_are_declared(id: str) -> None:
+    assert requirement(id).timed
+
+
+def test_limits_grow_with_the_reference_exchange() -> None:
+    asked = []
+
+    async def exchange() -> bool:
+        asked.append(1)
+        await asyncio.sleep(0.01)
+        return True
+
+    async def allowed() -> tuple[float, float]:
+        pace = Pace(exchange)
+        return await pace.allow(1.0), pace.slowest
+
+    seconds, slowest = asyncio.run(allowed())
+    assert seconds == 1.0 + min(MOST_SECONDS, BUSY * slowest) > 1.05
+    assert asked == [1]
+
+
+def test_a_reference_that_never_comes_counts_for_good_and_is_not_waited_for_again() -> None:
+    asked = []
+
+    async def exchange() -> bool:
+        asked.append(1)
+        await asyncio.sleep(0.01)
+        return False
+
+    async def allowed() -> tuple[list[float], float]:
+        pace = Pace(exchange)
+        return [await pace.allow(1.0), await pace.allow(2.0)], pace.slowest
+
+    seconds, slowest = asyncio.run(allowed())
+    assert seconds == [limit + min(MOST_SECONDS, BUSY * slowest) for limit in (1.0, 2.0)]
+    assert slowest >= 0.01
+    assert asked == [1], "each try would take the whole limit"
+
+
+def test_what_is_skipped_the_second_time_has_not_recurred() -> None:
+    first = result(problem="no complete answer within 5 s")
+    busy = dataclasses.replace(first, outcome="skipped", findings=(), reason="agent or machine are too busy to tell")
+    concluded = recurrence.conclude(first, busy, ())
+    assert concluded.outcome == "inconclusive"
+    assert "skipped (agent or machine are too busy to tell)" in concluded.reason
+
+
+def test_a_check_that_took_too_long_is_made_again() -> None:
+    first = result(problem="")
+    (finding,) = first.findings
+    slow = dataclasses.replace(first, findings=(dataclasses.replace(finding, found=f"{recurrence.TOO_LONG} 60 s"),))
+    assert recurrence.wants_repeating(slow)

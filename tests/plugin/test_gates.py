@@ -248,7 +248,7 @@ def pytest_runtest_teardown(item):
     assert_says(result, "FAILED a2a/gate::every_trial", "failed: 7 of 10 trials passed; each of them must")
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("floor", [(), ("--a2a-min-pass=0.1",)])
 def test_trials_that_a_plugin_takes_away_let_no_run_pass(
     pytester: pytest.Pytester, desk: Bench, floor: tuple[str, ...], workers: tuple[str, ...]

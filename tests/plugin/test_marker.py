@@ -125,7 +125,7 @@ def test_conversation_fixtures_must_be_session_scoped(pytester: pytest.Pytester,
     result.stderr.fnmatch_lines(["ERROR: the fixture 'a2a_message_metadata' at *conftest.py:2 has scope 'function'*"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_without_an_agent(pytester: pytest.Pytester, bench: Bench, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(test_it=HEAD + "@pytest.mark.tau2('mock')\ndef test_x(trial): pass\ndef test_y(): pass")
     result = bench(*workers)
@@ -133,13 +133,6 @@ def test_without_an_agent(pytester: pytest.Pytester, bench: Bench, workers: tupl
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x[[]create_task_1-t0[]] and 8 more: no agent to test; *"])
     assert "passed" not in result.stdout.str()
     bench("-k", "test_y").assert_outcomes(passed=1, deselected=9)
-
-
-def test_wrong_markers_under_xdist(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(test_it=HEAD + "@pytest.mark.tau2('x')\ndef test_x(trial): pass")
-    result = bench("-n2", "--a2a-endpoint", "builtin:noop")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x: *'x' is not one of*"])
 
 
 def test_a_parametrized_test_is_not_told_to_take_a_label(pytester: pytest.Pytester, bench: Bench) -> None:

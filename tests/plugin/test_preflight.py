@@ -12,7 +12,7 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok")
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_an_unreachable_endpoint_is_found_once(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
@@ -111,7 +111,6 @@ def test_an_endpoint_that_nothing_used_says_how_to_name_a_suite(
     pytester.makepyfile("def test_mine(): pass")
     line = "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
     assert line in bench("--a2a-endpoint", noop_url).outlines
-    assert line in bench("-n1", "--a2a-endpoint", noop_url).outlines
 
 
 def test_a_key_in_the_endpoints_query_is_not_shown(

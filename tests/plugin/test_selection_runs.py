@@ -7,7 +7,7 @@ from harness import Bench, log_of
 
 from pytest_a2a_bench import suites
 
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+WORKERS = pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 SLOW_WITH_WORKERS = pytest.mark.parametrize(
     "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"]
 )

@@ -199,7 +199,7 @@ def test_a_user_model_that_is_refused(
     ("player", "model", "key", "code", "problem", "workers"),
     [
         ("user", "gpt4.1", "key", 200, "LLM Provider NOT provided", ()),
-        ("user", "openai/user", "", 200, "OPENAI_API_KEY", ("-n2",)),
+        ("user", "openai/user", "", 200, "OPENAI_API_KEY", ()),
         ("user", "openai/unknown", "key", 404, "NotFoundError", ("-n2",)),
         ("judge", "openai/judge", "wrong", 401, "AuthenticationError", ()),
     ],

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import dataclasses
+from typing import Any
 
+import pytest
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, TrialResult, Turn
+from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.reports.contents import Contents, cautions
+from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.markdown import (
     ANNOTATIONS,
     STEP_SUMMARY_BYTES,
@@ -13,6 +24,7 @@ from pytest_a2a_bench.reports.markdown import (
     annotation,
     render,
 )
+from pytest_a2a_bench.reports.trial_text import LAST_TURNS, explain, headline
 
 HOSTILE = (
     "</summary><script>alert(1)</script> ![x](http://evil) [y](javascript:z) @everyone | `~~~`\n```\n# out\n::error::x"
@@ -96,3 +108,124 @@ def test_an_annotation_is_one_command_whatever_it_says() -> None:
     line = annotation("error", "a:b,c%\n::stop", "50%\r\n::set-env name=X::y\x1b[31m")
     assert line == "::error title=a%3Ab%2Cc%25 %3A %3Astop::50%25 : :set-env name=X::y"
     assert "\n" not in line
+
+
+MINI: dict[str, Any] = {"source": {"source": "mini", "official": False}}
+
+
+def result(number: int, reused_from: str | None = None, **provenance: Any) -> TrialResult:
+    key = TrialKey("crmarena", "mini", f"handle_time-0{number}")
+    return TrialResult(key, "evaluated", "run", Reward(1.0), provenance=provenance, reused_from=reused_from)
+
+
+def test_what_is_plain_needs_no_caveat() -> None:
+    plain = [TrialResult(TrialKey("tau2", "airline", "1"), "evaluated", "run", Reward(1.0), provenance={"user": "llm"})]
+    assert [*summary.benchmark_notes(plain), *summary.caveats(plain)] == []
+
+
+def test_everything_that_is_changed_is_told() -> None:
+    trials = [
+        result(1, **MINI, variant="drift low", aided=True),
+        result(2, "earlier", **MINI, variant="rot", replayed=True, tagged=True),
+    ]
+    assert list(summary.benchmark_notes(trials)) == [
+        "the mini org is our own: its numbers are not comparable with CRMArena's",
+        "the agent was shown the general domain details too (--a2a-set crm-aided=on)",
+        "the org was changed: drift low (1), rot (1); these are not results of the plain benchmark",
+    ]
+    assert list(summary.caveats(trials)) == [
+        "replayed from cassettes, the agent was not asked (--a2a-replay): 1 of 2 trials",
+        "reused, not run again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
+        "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)",
+    ]
+
+
+def test_the_page_tells_the_same_and_keeps_changed_orgs_apart() -> None:
+    trials = (result(1, **MINI, drift="low", variant="drift low"), result(2, **MINI))
+    told = "\n".join(cautions(Contents(trials)))
+    assert "The org was changed: drift low" in told
+    assert [records.domain(t) for t in trials] == ["crmarena/mini (drift low)", "crmarena/mini"]
+
+
+def test_the_page_marks_each_trial_that_was_held_again() -> None:
+    again = dataclasses.replace(result(1), held_again=("HTTP 502", "task lost"))
+    assert ["run again", "HTTP 502, task lost"] in records.detail(again)["facts"]
+    assert "run again" not in dict(records.detail(result(1))["facts"])
+
+
+KEY = TrialKey("tau2", "airline", "12")
+
+
+def test_escape_sequences_and_control_characters_are_removed() -> None:
+    hostile = (
+        "a\x1b[31mred\x1b[0m\x1b]0;title\x07b\x1b]8;;http://x\x1b\\link\x9b2Jc\x07\x00\u202edone\u200b\r\nnext\ttab\rx"
+    )
+    assert sanitise(hostile) == "aredblinkcdone\nnext\ttabx"
+
+
+@settings(max_examples=examples(200))
+@given(st.text())
+def test_nothing_that_moves_a_cursor_survives(text: str) -> None:
+    assert not any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in sanitise(text))
+    assert len(one_line(text, 50)) <= 50
+    assert "\n" not in one_line(text)
+
+
+def test_headline() -> None:
+    reward = Reward(0.0, ("DB", "COMMUNICATE"), {"DB": 0.0, "COMMUNICATE": 1.0}, note="stopped\nearly")
+    result = TrialResult(KEY, "evaluated", reward_info=reward, termination_reason="user_stop")
+    assert headline(result) == "reward 0 = DB 0, COMMUNICATE 1, ended by user_stop (stopped early)"
+    assert headline(TrialResult(KEY, "skipped")) == "not evaluated (skipped)"
+
+
+def test_explanation_has_everything_that_is_known_and_only_that() -> None:
+    checks = (
+        RewardCheck("action", "assistant: book(a=1)", True, counted=False),
+        RewardCheck("action", "assistant: cancel(b=2)", False, counted=False),
+        RewardCheck("communicate", "327", False),
+        RewardCheck("env_assertion", "assert_on()", False, detail="was off"),
+        RewardCheck("nl_assertion", "agent is polite", False),
+    )
+    result = TrialResult(
+        KEY,
+        "evaluated",
+        reward_info=Reward(0.0, checks=checks, db_diff=tuple(f"db.{i}" for i in range(40))),
+        transcript=(*(Turn("user", f"t{i}") for i in range(10)), Turn("agent", calls=(ToolCall("look", {"é": [1]}),))),
+        findings=(DialectFinding("unreadable-call", "a call that cannot be read", "{", 3),),
+    )
+    text = explain(result, "x.json")
+    for line in (
+        "tau2/airline/12#0: wrote calls that cannot be read (unreadable-call); reward 0",
+        "why: the agent wrote calls that cannot be read (unreadable-call)",
+        "asked: t0",
+        "what differs in the database:",
+        "  ... and 10 more",
+        "not true of the environment:",
+        "  assert_on() (was off)",
+        "never communicated:",
+        "not true of the conversation, says the judge:",
+        "1 of 2 expected actions were taken (not part of the reward); missing:",
+        "  assistant: cancel(b=2)",
+        "  turn 3: a call that cannot be read [unreadable-call] {",
+        f"last {LAST_TURNS} of 11 messages (1 turns of the agent):",
+        "  agent: look(é=[1])",
+        "transcript: x.json",
+    ):
+        assert line in text.splitlines()
+    assert "t4" not in text
+    bare = explain(TrialResult(KEY, "evaluated", reward_info=Reward(1.0)))
+    assert bare == "tau2/airline/12#0: reward 1"
+
+
+def test_a_call_that_failed_or_that_the_other_side_made_was_not_taken() -> None:
+    checks = tuple(RewardCheck("action", f"user: {name}()", True, counted=False) for name in ("reseat", "reboot"))
+    turns = (
+        Turn("agent", calls=(ToolCall("reseat", {}, "a"),)),
+        Turn("tool", "no such tool", call_id="a", tool="reseat", error=True, requestor="agent"),
+        Turn("user", calls=(ToolCall("reboot", {}, "b"),)),
+        Turn("tool", "ok", call_id="b", tool="reboot", requestor="user"),
+    )
+    result = TrialResult(KEY, "evaluated", reward_info=Reward(0.0, checks=checks), transcript=turns)
+    lines = explain(result).splitlines()
+    assert "1 of 2 expected actions were taken (not part of the reward); missing:" in lines
+    assert "  user: reseat()" in lines

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.model import (
+    AgentSaid,
+    Briefing,
+    Event,
+    Reward,
+    ToolCall,
+    ToolReturned,
+    ToolSpec,
+    TrialKey,
+    TrialResult,
+    UserSaid,
+)
 from pytest_a2a_bench.results import store as store_module
+from pytest_a2a_bench.results.live import Growing, Watch, clear
+from pytest_a2a_bench.results.lock import NAME, InUseError, held, is_in_use, take
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 
 def result(task: str = "1", run_id: str = "r1", **kwargs: object) -> TrialResult:
@@ -95,3 +114,202 @@ def test_what_a_process_left_that_nobody_waited_for_is_cleared_away(tmp_path: Pa
 
 
 SAID = ("an answer", 'quotes: \n "run_id": "r1",\n', "half of a pair: \ud83d", "naïve ☃")
+
+
+# Files of conversations that are being held: what is written is what is read, whoever looks and whenever.
+
+
+KEY = TrialKey.parse("made/even/1#0")
+BRIEFING = Briefing("Be kind.\n", (ToolSpec("look", "Looks."),))
+EVENTS: tuple[Event, ...] = (
+    UserSaid("hello\nthere \u2028"),
+    AgentSaid(calls=(ToolCall("look", {"at": [1, None]}, "c1"),)),
+    ToolReturned("c1", "look", '{"a": 1}', error=True),
+    AgentSaid("It is there."),
+)
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted((directory / "live").glob("*"))
+
+
+def test_a_conversation_grows_and_goes(tmp_path: Path) -> None:
+    growing, watch = Growing(tmp_path, KEY, "run"), Watch(tmp_path)
+    [held] = watch.look()
+    assert (held.key, held.run_id, held.turns) == (str(KEY), "run", [])
+    [path] = files(tmp_path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    for event in EVENTS:
+        growing.hear(BRIEFING, [event])
+    [same] = watch.look()
+    assert same is held
+    assert held.briefing == {"policy": "Be kind.\n", "tools": [["look", "Looks."]]}
+    assert [turn.to_json() for _, turn in held.turns] == [
+        {"role": "user", "text": "hello\nthere \u2028"},
+        {"role": "agent", "calls": [{"name": "look", "arguments": {"at": [1, None]}, "id": "c1"}]},
+        {
+            "role": "tool", "text": '{"a": 1}', "call_id": "c1", "tool": "look", "error": True, "requestor": "agent"
+        },
+        {"role": "agent", "text": "It is there."},
+    ]  # fmt: skip
+    # Once each, however often somebody looks.
+    assert len(watch.look()[0].turns) == 4
+
+    growing.end()
+    growing.hear(BRIEFING, EVENTS)
+    growing.end()
+    assert (watch.look(), files(tmp_path)) == ([], [])
+
+
+def test_a_trial_that_is_held_again_is_another_conversation(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    first = Growing(tmp_path, KEY, "run")
+    first.hear(BRIEFING, EVENTS)
+    [before] = watch.look()
+    first.end()
+    Growing(tmp_path, KEY, "run").hear(BRIEFING, EVENTS[:1], party="other")
+    [held] = watch.look()
+    assert held.id != before.id
+    assert len(held.turns) == 1
+
+
+def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    growing, watch = Growing(tmp_path, KEY, "run"), Watch(tmp_path)
+    [path] = files(tmp_path)
+    line = json.dumps({"at": 1, "turn": {"role": "user", "text": "ü"}}, ensure_ascii=False).encode() + b"\n"
+    for at, _ in enumerate(line):
+        with path.open("ab") as stream:
+            stream.write(line[at : at + 1])
+        assert len(watch.look()[0].turns) == (at + 1 == len(line))
+    growing.end()
+
+
+@pytest.mark.parametrize(
+    "text", [b"{\n", b"[]\n", b"\xff\xfe\n", b'{"key": 1, "began": "x"}\n', b"", b'{"turn": {}}\n']
+)
+def test_what_is_damaged_is_not_there(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / "made.0123.jsonl").write_bytes(text)
+    (tmp_path / "live" / "x.jsonl").write_bytes(text)
+    Growing(tmp_path, KEY, "run")
+    assert [held.key for held in Watch(tmp_path).look()] == [str(KEY)]
+    clear(tmp_path)
+    assert Watch(tmp_path).look() == []
+
+
+def test_secrets_are_not_in_them(tmp_path: Path) -> None:
+    forget = KNOWN.remember([KnownSecret("A2A_AUTH_TOKEN", "s3cret-token-of-the-agent")])
+    Growing(tmp_path, KEY, "run").hear(BRIEFING, [AgentSaid("I know s3cret-token-of-the-agent")])
+    forget()
+    assert "s3cret" not in files(tmp_path)[0].read_text()
+
+
+def test_a_directory_that_cannot_be_written_ends_no_conversation(tmp_path: Path) -> None:
+    (tmp_path / "live").touch()
+    growing = Growing(tmp_path, KEY, "run")
+    growing.hear(BRIEFING, EVENTS)
+    growing.end()
+
+
+# One writer at a time in a results directory, whatever became of the one before.
+
+
+HOLDER = """
+import fcntl, os, pathlib, sys
+from pytest_a2a_bench.results import lock
+lock.take(pathlib.Path(sys.argv[1]), "pytest")
+print(os.getpid(), flush=True)
+if sys.argv[2] == "fork" and os.fork():
+    os._exit(0)  # the child has the lock, too
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def another(directory: Path, how: str = "") -> Iterator[int]:
+    """Let another process hold a directory, and give its number; with ``fork`` a child of one that has ended."""
+    command = [sys.executable, "-c", HOLDER, str(directory), how]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        if how == "fork":
+            process.wait()
+        yield pid
+        process.kill()
+
+
+def change(directory: Path, **values: Any) -> None:
+    path = directory / NAME
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def test_a_second_one_is_told_who_is_there(tmp_path: Path) -> None:
+    directory = tmp_path / "new" / "results"
+    with another(directory) as pid:
+        told = (
+            rf"{directory} is in use by pytest, process {pid} on {re.escape(os.uname().nodename)}, since 20\d\d-.*Z; "
+        )
+        with pytest.raises(InUseError, match=told + rf"wait .*--a2a-results.*remove {directory / NAME}$"):
+            take(directory, "pytest")
+    with held(directory, "test"):
+        assert json.loads((directory / NAME).read_text())["pid"] == os.getpid()
+        with pytest.raises(InUseError, match=f"in use by test, process {os.getpid()}"):
+            take(directory, "pytest")
+    assert list(directory.iterdir()) == []
+
+
+def test_a_kill_gives_it_back(tmp_path: Path) -> None:
+    with another(tmp_path):
+        pass
+    assert (tmp_path / NAME).exists()
+    take(tmp_path, "pytest").release()
+
+
+def test_a_child_of_a_process_that_is_gone_does_not_hold_it(tmp_path: Path) -> None:
+    with another(tmp_path, "fork"):
+        lock = take(tmp_path, "pytest")
+        with pytest.raises(InUseError, match=f"process {os.getpid()} "):
+            take(tmp_path, "pytest")
+        lock.release()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="when a process started cannot be told here")
+def test_a_number_that_another_process_has_now(tmp_path: Path) -> None:
+    with another(tmp_path):
+        assert is_in_use(tmp_path)
+    change(tmp_path, pid=os.getppid(), process_start="1")
+    assert not is_in_use(tmp_path)
+    take(tmp_path, "pytest").release()
+
+
+def test_another_host_is_believed(tmp_path: Path) -> None:
+    with another(tmp_path):
+        change(tmp_path, host="elsewhere", pid=2**22 + 1)
+        with pytest.raises(InUseError, match="on elsewhere, since"):
+            take(tmp_path, "pytest")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "[" * 100_000, "\xff", '{"pid": "x"}', '{"pid": -1}'])
+def test_a_file_that_is_damaged(tmp_path: Path, content: str) -> None:
+    (tmp_path / NAME).write_text(content, encoding="latin-1")
+    take(tmp_path, "pytest").release()
+    with another(tmp_path):
+        (tmp_path / NAME).write_text(content, encoding="latin-1")
+        with pytest.raises(InUseError, match="in use by"):
+            take(tmp_path, "pytest")
+
+
+def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written"):
+        take(tmp_path / "file", "pytest")
+
+
+def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    with pytest.raises(StoreError, match=r"cannot be written or locked: .*not supported"):
+        take(tmp_path, "pytest")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
 import resolved_settings
+from one_test import in_one_test
 
+from pytest_a2a_bench import dialects
+from pytest_a2a_bench.benchmarks.crmarena import actions, prompt
+from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
+from pytest_a2a_bench.benchmarks.crmarena.score import score
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.cli import doctor
+from pytest_a2a_bench.model import AgentSaid, Part, ToolCall, UserSaid
 
 resolved = partial(resolved_settings.resolved, started="sub")
 
@@ -120,3 +131,147 @@ def test_upstreams_checkout_and_agent_are_one_option(
     crm = CrmOptions.of(resolved(root, {"a2a_crm_official": given}).settings)
     assert (crm.checkout, crm.strategy, crm.privacy_prompt) == (str(root / "sub" / checkout), strategy, privacy)
     assert (crm.profile, crm.scoring) == ("official", "compat")
+
+
+# What an agent is told: the task message and the observations.
+
+
+SCHEMA = read_published(
+    [
+        {"object": "Case", "fields": {"Id": "its id", "Status": "where it stands"}},
+        {"object": "Thing__c", "fields": {"Id": ""}},
+    ]
+)
+
+
+def task(category: str = "handle_time", **more: object) -> CrmTask:
+    made = CrmTask("handle_time-01", category, " Who was quickest? ", CATEGORIES[category].metric, ("005GOLD",))
+    fields = {name: getattr(made, name) for name in made.__slots__}
+    return CrmTask(
+        **{**fields, "required": "\n   ## Rules\n     - Today: 2021\n   ", "optional": "Q1 ends in March", **more}
+    )
+
+
+def test_the_policy_has_the_role_the_org_and_the_rules() -> None:
+    text = prompt.render_policy(task(), SCHEMA)
+    assert "one of the company's own employees" in text
+    assert "Case, Thing__c" in text
+    assert "Case\n  - Id: its id\n  - Status: where it stands\nThing__c\n  - Id\n" in text
+    assert "## Rules\n  - Today: 2021" in text
+    assert "You have 20 turns" in text
+    assert text.endswith("# What you need to know for this task\n## Rules\n  - Today: 2021")
+    assert '{"answer": []} says that there is none' in text
+    assert "Q1 ends" not in text
+    assert "005GOLD" not in text
+
+
+def test_aided_turns_and_roles() -> None:
+    assert "Q1 ends in March" in prompt.render_policy(task(), SCHEMA, aided=True)
+    assert "You have 5 turns" in prompt.render_policy(task(), SCHEMA, max_turns=5)
+    external = prompt.render_policy(task("knowledge_qa"), SCHEMA)
+    assert "a customer of the company" in external
+    assert "ask back" in prompt.render_policy(task(interactive=True), SCHEMA)
+    assert "What you need to know" not in prompt.render_policy(task(required=" "), SCHEMA)
+
+
+@pytest.mark.parametrize("category", ["private_customer_information", "confidential_company_knowledge"])
+def test_the_message_does_not_say_when_to_refuse(category: str) -> None:
+    """Upstream's plain prompt does not either: whether an agent knows by itself is what these tasks are about."""
+    text = prompt.render_policy(task(category, answers=()), SCHEMA).lower()
+    for word in ("privacy", "confidential", "decline", "refuse"):
+        assert word not in text
+
+
+def test_the_briefing_has_the_two_actions_and_no_gold() -> None:
+    briefing = prompt.brief(task(), SCHEMA, domain="mini", aided=True)
+    assert briefing.tools == TOOLS
+    assert briefing.facts["task_id"] == "handle_time-01"
+    assert briefing.facts["optional_context"] == "Q1 ends in March"
+    assert "005GOLD" not in repr(briefing)
+
+
+def result(*records: Mapping[str, object]) -> QueryResult:
+    return QueryResult("soql", records, len(records), len(records), 0.0)
+
+
+def test_observations_read_as_upstreams() -> None:
+    kind = {"type": "Case", "url": "/x"}
+    one = {"attributes": kind, "Id": "1", "Owner": {"attributes": kind, "Name": None}, "X": None}
+    two = {"attributes": kind, "Id": None, "Owner": None, "X": None}
+    shown = actions.render_result(result(one, two))
+    assert shown == (
+        "Salesforce instance output: [{'Id': '1', 'Owner': {'attributes': {'type': 'Case', 'url': '/x'}, "
+        "'Name': None}}, "
+        "{'Id': None, 'Owner': None}]"
+    )
+    assert actions.render_result(result()) == "Salesforce instance output: []"
+    assert one["X"] is None
+    assert "attributes" in one
+
+
+def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
+    many = [{"attributes": {}, "Id": str(n) * 100} for n in range(3000)]
+    assert len(actions.render_result(result(*many))) > 1_000_000
+    error = OrgError("INVALID_FIELD", "No such column 'X' on entity 'Case'.")
+    assert actions.render_error(error) == (
+        "Salesforce instance output: INVALID_FIELD: No such column 'X' on entity 'Case'."
+    )
+
+
+@pytest.mark.parametrize("dialect", [name for name in dialects.names() if name != "crm_entropic"])
+def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> None:
+    briefing = prompt.brief(task(), SCHEMA, domain="mini")
+    (part,) = dialects.get(dialect).encode_request(briefing, [UserSaid("Who?")])
+    told = part.text or json.dumps(part.data)
+    assert "respond" in told
+    assert "answer in plain text" not in told
+    assert "respond directly to the user" not in told.lower()
+    assert ('{"action": "respond", "answer": ["VALUE", ...]}' in told) is (dialect in ("auto", "crm_action"))
+
+
+@in_one_test("dialect", dialects.names())
+def test_every_dialect_shows_the_structured_answer(dialect: str) -> None:
+    # Beside the policy, which asks for it in all of them.
+    briefing = dataclasses.replace(prompt.brief(task(), SCHEMA, domain="mini"), policy="")
+    (part,) = dialects.get(dialect).encode_request(briefing, [UserSaid("Who?")])
+    assert '"answer": ["VALUE", ...]' in (part.text or json.dumps(part.data)).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"action": "respond", "answer": ["30 days", "60 days"]}',
+        '<respond> {"answer": ["30 days", "60 days"]} </respond>',
+        '{"task_id": "1", "answer": ["30 days", "60 days"]}',
+        '{"name": "respond", "arguments": {"answer": "{\\"answer\\": [\\"30 days\\", \\"60 days\\"]}"}}',
+    ],
+)
+def test_the_structured_answer_is_read_in_every_form(said: str) -> None:
+    (call,) = dialects.get("auto").decode_reply([Part.of_text(said)], TOOLS).calls
+    free = CrmTask("1", "knowledge_qa", "?", "fuzzy_match", ("30 days 60 days",))
+    assert score(free, str(call.arguments["answer"]), scoring="fixed").value == 1.0
+
+
+def test_with_a_colleague_auto_shows_calls_which_all_three_tools_can_be_written_as() -> None:
+    briefing = prompt.with_colleagues(prompt.brief(task(), SCHEMA), ["ann"], 2)
+    (part,) = dialects.get("auto").encode_request(briefing, [UserSaid("Who?")])
+    assert '{"tool_call": {"name"' in part.text
+    assert "To speak to the user, call the tool respond: plain text reaches nobody." in part.text
+
+
+@in_one_test(
+    ("written", "read"),
+    [
+        ('{"answer": ["A", "B"]}', "A, B"),
+        ('```json\n{"answer": []}\n```', "None"),
+        ('{"answer": null}', "None"),
+        ('{"answer": "A"}', "A"),
+        ('{"answer": ["A"], "why": "x"}', '{"answer": ["A"], "why": "x"}'),
+        ('{"answer": ["A"]} I think', '{"answer": ["A"]} I think'),
+        ("{A}", "{A}"),
+        ("A", "A"),
+    ],
+)
+def test_a_structured_answer_is_what_it_holds(written: str, read: str) -> None:
+    said = AgentSaid(calls=(ToolCall("respond", {"answer": written}),))
+    assert actions.read_action(said) == actions.Respond(read)

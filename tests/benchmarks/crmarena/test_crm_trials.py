@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from crm_trials import MINI, failed, keys, measured, one_of_each, settings, task_of
+from mini_org.agent import ASK_BACK, listen, next_action
+from mini_org.org import build
 from trials import RunTrials
 
+from pytest_a2a_bench.agents.brain import Conversation
+from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.benchmarks.crmarena.diagnosis import diagnose
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_domain
+from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, read_rot
+from pytest_a2a_bench.dialects.base import DecodedRequest
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid
 
 BOTH = ("tool_call", "crm_action")
 """Dialects whose resent histories are read in every run: one with labels in its text, one with metadata beside it."""
@@ -230,3 +239,113 @@ def test_the_result_says_which_shortcut_a_wrong_answer_is_that_of(run_trials: Ru
     found = diagnose(results[0])
     assert found is not None
     assert (found.kind, found.subject) == ("took-shortcut", read_rot().shortcuts[wanted[results[0].key.task_id]])
+
+
+# CRMArena's trials with the org asked over MCP: the same answers, turns and scores as in text.
+
+
+def compare(run_trials: RunTrials, spec: str, every: list[TrialKey], **options: object) -> list[TrialResult]:
+    text = settings(**options)
+    before, native = run_trials(spec, text, every), run_trials(spec, dataclasses.replace(text, tools="mcp"), every)
+    for one, other in zip(before, native, strict=True):
+        assert (other.key, other.status, other.error) == (one.key, "evaluated", None)
+        assert (other.reward_info, other.termination_reason) == (one.reward_info, one.termination_reason)
+        assert [(t.role, t.text) for t in other.transcript] == [(t.role, t.text) for t in one.transcript]
+        for count in ("turns", "queries", "query_errors", "rows_read", "bad_format", "user_turns"):
+            assert measured(other, count) == measured(one, count)
+    return native
+
+
+def test_the_solver_asks_the_org_itself(run_trials: RunTrials) -> None:
+    results = compare(run_trials, "solver", keys(tasks=one_of_each(step=4)))
+    assert {r.reward for r in results} == {1.0}
+    # The answer ends the conversation in the middle of the agent's turn; it is not refused for that.
+    assert {r.termination_reason for r in results} == {"agent_stop"}
+    assert [r.provenance["native_calls"] for r in results] == [measured(r, "turns") for r in results]
+    assert {r.provenance["native_calls_refused"] for r in results} == {0}
+
+
+@pytest.mark.slow
+def test_a_user_is_spoken_to_by_a_call_and_answers_in_its_result(run_trials: RunTrials) -> None:
+    results = compare(run_trials, "solver", keys("mini_interactive", one_of_each(step=8)))
+    assert any(sum(t.role == "user" for t in r.transcript) > 1 for r in results)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", ["oracle", "solver", "noop"])
+@pytest.mark.parametrize("domain", ["mini", "mini_interactive"])
+def test_every_task_is_worth_the_same(run_trials: RunTrials, spec: str, domain: str) -> None:
+    assert len(compare(run_trials, spec, keys(domain, MINI))) == 220
+
+
+def test_the_turns_of_a_conversation_are_bounded_as_in_text(run_trials: RunTrials) -> None:
+    (result,) = compare(run_trials, "solver", keys(tasks=one_of_each()[:1]), crm_max_turns=1)
+    assert result.termination_reason == "max_turns"
+
+
+# How a conversation drives the solver: a pure function of what was said.
+
+
+TASK = MINI["handle_time-00"]
+
+
+def conversation(*words: str) -> Conversation:
+    made = Conversation()
+    made.hear(DecodedRequest(brief(TASK, build().schema), tuple(map(UserSaid, words))), {})
+    return made
+
+
+def act(made: Conversation) -> AgentSaid:
+    assert made.briefing is not None
+    return next_action(made.briefing.policy, made.history)
+
+
+def test_it_plans_from_the_question() -> None:
+    said = act(conversation(TASK.query))
+
+    assert said.calls[0].name == "execute"
+    assert str(said.calls[0].arguments["query"]).startswith("SELECT ")
+
+
+def test_it_asks_back_where_the_question_is_not_there_yet() -> None:
+    (call,) = act(conversation("Hello, I have something to find out.")).calls
+
+    assert call.name == "respond"
+    assert call.arguments["answer"] in (ASK_BACK,) or "sorry" in call.arguments["answer"]
+
+
+def test_the_same_conversation_gives_the_same_action() -> None:
+    made = conversation(TASK.query)
+    first = act(made)
+    made.say(first)
+    made.history.append(ToolReturned(first.calls[0].id, "execute", "Salesforce instance output: []"))
+
+    second = act(made)
+
+    assert act(made) == second
+    assert second.calls[0].arguments != first.calls[0].arguments
+
+
+def test_results_and_words_are_told_apart_by_what_was_called() -> None:
+    ask, say = ToolCall("execute", {"query": "Q"}, "1"), ToolCall("respond", {"answer": "?"}, "2")
+    heard = listen(
+        [
+            UserSaid("one"),
+            AgentSaid(calls=(ask,)),
+            ToolReturned("1", "", "Salesforce instance output: [{'Id': 'x'}]"),
+            AgentSaid(calls=(say,)),
+            ToolReturned("", "", "two"),
+        ]
+    )
+
+    assert (heard.words, heard.found) == (["one", "two"], {"Q": [{"Id": "x"}]})
+
+
+def test_an_agent_reads_the_metadata_beside_a_part() -> None:
+    from a2a.types import Part
+    from google.protobuf.json_format import ParseDict
+
+    read = read_part(ParseDict({"text": "x", "metadata": {"a": {"b": [1]}}}, Part()))
+
+    assert read.metadata == {"a": {"b": [1.0]}}
+    assert read_part(Part(text="x")).metadata is None

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
+import tau2_probe
 from examples import sampled
 from pairwise import all_pairs, covering, pairs_of
 from rotating import rotating
 from trials import RunTrials
 
-from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.agents.brains import WORDS
+from pytest_a2a_bench.benchmarks.tau2 import index, upstream
+from pytest_a2a_bench.benchmarks.tau2.user.script import make_scripted_user
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
 
@@ -68,3 +79,189 @@ def test_integers_survive_data_parts_of_all_airline_tasks(run_trials: RunTrials)
     # Over 1.0 every number in a data part arrives as a float; unrestored, six of the fifty would score 0.
     results = run_trials("oracle", settings(dialect="data", protocol="1.0"), keys("airline"))
     assert sum(r.success for r in results) == 50
+
+
+# Rewards over A2A are the stock evaluator's: the same agent inside tau2's own orchestrator gives the same numbers.
+
+
+def stock_noop_reward(domain: str, task_id: str) -> float | None:
+    """Run a do-nothing agent with nothing of ours but the scripted user, and evaluate as upstream does."""
+    tau2 = upstream.load()
+    from tau2.domains import airline, mock, retail, telecom
+
+    module = {"airline": airline, "mock": mock, "retail": retail, "telecom": telecom}[domain]
+    [task] = [t for t in all_tasks(module) if t.id == task_id]
+    environment = tau2.registry.get_env_constructor(domain)()
+
+    class Noop(tau2.agent_base):  # type: ignore[misc,name-defined]
+        def get_init_state(self, message_history: list[Any] | None = None) -> None:
+            return None
+
+        def generate_next_message(self, message: Any, state: None) -> tuple[Any, None]:
+            return tau2.messages.AssistantMessage(role="assistant", content=WORDS, cost=0.0), None
+
+        def set_seed(self, seed: int) -> None:
+            """Nothing is random."""
+
+    agent = Noop(tools=environment.get_tools(), domain_policy=environment.get_policy())
+    simulation = tau2.orchestrator_class(
+        domain=domain,
+        agent=agent,
+        user=make_scripted_user(tau2, task, [t.name for t in upstream.user_tools(environment, task) or ()]),
+        environment=environment,
+        task=task,
+        max_steps=200,
+        max_errors=10,
+        seed=1,
+    ).run()
+    try:
+        info = tau2.evaluate_simulation(
+            simulation=simulation,
+            task=task,
+            evaluation_type=tau2.evaluation_type.ALL,
+            solo_mode=False,
+            domain=domain,
+        )
+    except ValueError:
+        # Upstream's evaluator looks up what a do-nothing agent never created: it has no reward to give.
+        return None
+    return float(info.reward)
+
+
+_TASKS: dict[str, list[Any]] = {}
+
+
+def all_tasks(module: Any) -> list[Any]:
+    import importlib
+
+    if module.__name__ not in _TASKS:
+        _TASKS[module.__name__] = importlib.import_module(f"{module.__name__}.environment").get_tasks()
+    return _TASKS[module.__name__]
+
+
+def compare(domain: str, keys: list[TrialKey], run_trials: RunTrials) -> list[float | None]:
+    results = run_trials("noop", Settings(concurrency=2), keys)
+    stock = [stock_noop_reward(domain, k.task_id) for k in keys]
+    assert [r.reward if r.status == "evaluated" else None for r in results] == stock
+    assert all(r.error_type == "EvaluatorError" for r in results if r.status != "evaluated")
+    return stock
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domain", ["mock", "telecom"])
+def test_noop_scores_what_the_stock_evaluator_says(domain: str, run_trials: RunTrials) -> None:
+    rewards = compare(domain, [t.key() for t in index.load_tasks(domain)[:5]], run_trials)
+    assert 0.0 in rewards
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
+def test_noop_scores_what_the_stock_evaluator_says_everywhere(domain: str, run_trials: RunTrials) -> None:
+    rewards = compare(
+        domain, [t.key() for t in rotating(index.load_tasks(domain), 1 if domain == "mock" else 3)], run_trials
+    )
+    assert 0.0 in rewards
+
+
+@pytest.mark.slow
+def test_readonly_shows_what_reward_alone_hides(run_trials: RunTrials) -> None:
+    keys = [t.key() for t in index.load_tasks("airline")]
+    results = run_trials("readonly", Settings(tag_trials=True, concurrency=2), keys)
+    passed = [r for r in results if r.success]
+    # No write at all, and yet twenty tasks pass; the action checks beside the reward tell.
+    assert len(passed) == 20
+    for result in results:
+        writes = [c for c in result.tool_calls if c.name.startswith(("book_", "cancel_", "update_", "send_"))]
+        assert writes == []
+
+
+# Every trial starts from the state that a fresh process of stock tau2 has, whatever this process did before.
+
+
+DOMAINS = [
+    "mock",
+    "telecom",
+    pytest.param("airline", marks=pytest.mark.slow),
+    pytest.param("retail", marks=pytest.mark.slow),
+]
+
+
+def fresh_process(domain: str) -> dict[str, Any]:
+    """Return what stock tau2 is in a process in which nothing happened before, and nothing of ours is."""
+    environ = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    command = [sys.executable, str(Path(tau2_probe.__file__)), domain]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)[domain]
+    return found
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_what_was_done_before_leaves_nothing(domain: str) -> None:
+    tau2 = upstream.load()
+    tasks = [tau2.task_class.model_validate(index.load_task_json(domain, t.task_id)) for t in index.load_tasks(domain)]
+    construct = tau2.registry.get_env_constructor(domain)
+    environment = construct()
+    done = tau2_probe.use_everything(environment, tasks)
+    writes = {
+        name
+        for toolkit in tau2_probe.toolkits(environment)
+        for name in toolkit.tools
+        if toolkit.tool_type(name).value == "write"
+    }
+    assert writes <= done, "no task does this: find arguments for it"
+    assert tau2_probe.state(environment) != tau2_probe.state(construct())
+    # The registry's constructor is also what upstream's evaluator replays in.
+    assert json.loads(json.dumps(tau2_probe.probe(construct))) == fresh_process(domain)
+
+
+def test_broken_vpn_stays_broken_in_its_own_environment_only() -> None:
+    """Upstream issue 154, as it was found."""
+    construct = upstream.load().registry.get_env_constructor("telecom")
+    first, second = construct(), construct()
+    for environment in (first, second):
+        environment.user_tools.connect_vpn()
+    first.user_tools.break_vpn()
+    third = construct()
+    third.user_tools.connect_vpn()
+    speeds = [e.user_tools.device.vpn_details.server_performance.value for e in (first, second, third)]
+    assert speeds == ["poor", "excellent", "excellent"]
+
+
+def test_stock_tau2_still_needs_it() -> None:
+    """If this fails, upstream has mended issue 154, and ``isolation`` has one reason less."""
+    upstream.load()
+    construct = tau2_probe.stock_constructor("telecom")
+    first = construct()
+    shared = first.user_tools.default_vpn_details
+    assert construct().user_tools.default_vpn_details is shared
+
+
+def rewards(run_trials: RunTrials, keys: list[TrialKey], concurrency: int, seed: int, agent: str) -> dict[str, Any]:
+    shuffled = random.Random(seed).sample(keys, len(keys))
+    results = run_trials(agent, Settings(concurrency=concurrency, tag_trials=True, max_steps=60), shuffled)
+    return {str(r.key): (r.status, r.reward_info and r.reward_info.breakdown) for r in results}
+
+
+def check_orders(run_trials: RunTrials, keys: list[TrialKey], agent: str) -> None:
+    alone = rewards(run_trials, keys, 1, 0, agent)
+    assert len({str(v) for v in alone.values()}) > 1 or agent == "oracle"
+    for seed in (1, 2):
+        assert rewards(run_trials, keys, 8, seed, agent) == alone
+
+
+def vpn_tasks() -> list[TrialKey]:
+    return [t.key() for t in index.load_tasks("telecom") if "vpn" in t.task_id]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", [pytest.param("oracle", marks=pytest.mark.slow), "noop"])
+def test_order_and_concurrency_change_no_reward(agent: str, run_trials: RunTrials) -> None:
+    others = [t.key() for t in index.load_tasks("telecom") if "vpn" not in t.task_id]
+    check_orders(run_trials, [*vpn_tasks()[:3], *others[:2], *(t.key() for t in index.load_tasks("mock")[:3])], agent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["oracle", "noop", "readonly"])
+def test_order_and_concurrency_change_no_reward_in_any_domain(agent: str, run_trials: RunTrials) -> None:
+    keys = [t.key() for domain in index.available_domains() for t in index.load_tasks(domain)[::12]]
+    check_orders(run_trials, [*vpn_tasks(), *keys], agent)

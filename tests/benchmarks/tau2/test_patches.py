@@ -7,6 +7,7 @@ Both ways are taken in one process, over conversations of random calls, so that 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import random
 import subprocess
@@ -16,11 +17,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 from random_agent import any_call
 from rotating import rotating
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, patches, tables, upstream
-from pytest_a2a_bench.benchmarks.tau2.agent import defuse, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.agent import REFUSED, defuse, is_small, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.upstream import paused_collector
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import ToolCall
 
@@ -191,3 +194,150 @@ print(patches.why_stock())
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout == f"{why}\n", done.stderr
+
+
+# No call of tau2's ``calculate`` holds the process for ever, and none that ends is changed.
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["9**9**9**9", "2**64**64", "((((9**9)**9)**9)**9)**9", "1+(9**9**9)", "9**9**9/9**9**9", "-" * 5000 + "9**9**9"],
+)
+def test_endless_calculations_are_refused_by_the_tool_itself(expression: str) -> None:
+    call = defuse(ToolCall("calculate", {"expression": expression}, "c1"))
+    assert (call.arguments, call.id) == ({"expression": REFUSED}, "c1")
+    toolkit = upstream.load().registry.get_env_constructor("retail")().tools
+    with pytest.raises(ValueError, match="Invalid characters"):
+        toolkit.use_tool("calculate", **call.arguments)
+
+
+@in_one_test(
+    "expression",
+    ["1 + 1", "2 * (3.5 - 1)", "1000*(1.05)**30", "10**400/10**399", "9**-9", "((9**9)**9)**9", "2**", "**", "(" * 500],
+)
+def test_others_stay_as_they_are(expression: str) -> None:
+    call = ToolCall("calculate", {"expression": expression})
+    assert defuse(call) is call
+    assert is_small(expression)
+
+
+def test_other_tools_and_other_arguments_are_not_looked_at() -> None:
+    for call in (
+        ToolCall("think", {"expression": "9**9**9**9"}),
+        ToolCall("calculate", {"expression": ["9**9**9**9"]}),
+        ToolCall("calculate", {}),
+    ):
+        assert defuse(call) is call
+
+
+# The garbage collector is off inside, and as it was found outside.
+
+
+def test_it_is_off_inside_and_on_again_outside() -> None:
+    with paused_collector():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_an_exception_does_not_leave_it_off() -> None:
+    with pytest.raises(ValueError, match="x"), paused_collector():
+        raise ValueError("x")
+    assert gc.isenabled()
+
+
+def test_a_user_who_switched_it_off_keeps_it_off() -> None:
+    gc.disable()
+    try:
+        with paused_collector():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+# LiteLLM is imported when a model is called, and then is set up as tau2 set it up.
+
+
+DEFERRED = """
+import sys
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+upstream.load()
+assert "tau2.utils.llm_utils" in sys.modules
+assert not [m for m in sys.modules if m.startswith("litellm")]
+print("loaded without litellm")
+from tau2.utils import llm_utils
+try:
+    llm_utils.completion(model="no-such-provider/x", messages=[{"role": "user", "content": "x"}])
+except Exception as exc:
+    assert "litellm" in type(exc).__module__, type(exc)
+else:
+    raise AssertionError("no error")
+import litellm
+assert litellm.__file__.endswith("__init__.py")
+assert litellm.drop_params is True
+assert llm_utils.litellm.drop_params is True
+llm_utils.litellm.drop_params = False
+assert litellm.drop_params is False
+print("settings replayed")
+"""
+IMPORTED_BEFORE = """
+import litellm
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+upstream.load()
+from tau2.utils import llm_utils
+assert llm_utils.litellm is litellm
+assert llm_utils.completion is litellm.completion
+"""
+TABLES = """
+import builtins, sys
+before = builtins.__import__
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+upstream.load()
+assert not {"pandas", "numpy", "deepdiff"} & sys.modules.keys()
+assert builtins.__import__ is before
+from tau2.utils import utils
+assert "a" in str(utils.show_dict_diff({"a": 1}, {"a": 2}))
+import deepdiff
+assert type(utils.show_dict_diff({}, {})) is deepdiff.DeepDiff
+assert deepdiff.__file__.endswith("__init__.py")
+from tau2.data_model import simulation
+import pandas
+assert simulation.pd.DataFrame is pandas.DataFrame
+print("real")
+"""
+
+
+def test_tables_are_imported_when_tau2_makes_one_and_are_the_real_ones() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", TABLES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "real\n", done.stderr
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Both at once: importing LiteLLM takes seconds of which a second core can take half."""
+    started = {
+        script: subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for script in (DEFERRED, IMPORTED_BEFORE)
+    }
+    yield started
+    for process in started.values():
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+def test_loading_tau2_does_not_import_litellm_and_the_first_call_replays_tau2s_settings(
+    processes: dict[str, subprocess.Popen[str]],
+) -> None:
+    said, trouble = processes[DEFERRED].communicate()
+    assert processes[DEFERRED].returncode == 0, trouble
+    assert said.split("\n")[:2] == ["loaded without litellm", "settings replayed"]
+
+
+@pytest.mark.slow
+def test_an_imported_litellm_is_left_alone(processes: dict[str, subprocess.Popen[str]]) -> None:
+    _, trouble = processes[IMPORTED_BEFORE].communicate()
+    assert processes[IMPORTED_BEFORE].returncode == 0, trouble

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
+import json
+from collections.abc import Container
 
 import pytest
-from faulty import agent
+from a2a import types
+from faulty import agent, odd_writing
 from faulty.catalogue import CROSSED, FAULTS
+from faulty.fault import HTTP, Fault, FaultyCall, Json, Packet
 from mutation import judge
 from rotating import rotating
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.finding import VERSIONS, Requirement
+from pytest_a2a_bench.conformance.protocol.payloads import is_known, is_misspelt
 from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed, obstacle, variants
 
 EVERYTHING = Declared(
@@ -127,3 +133,103 @@ def test_faults_in_one_place_are_found_by_their_own_requirement() -> None:
         return [line for line in found if line]
 
     assert asyncio.run(kill()) == []
+
+
+# What agents may do although few of them do: a correct agent that takes a liberty has no findings.
+
+
+LISTS = {f"LIST-{n:03}" for n in range(1, 17)}
+GUARDED = {"XCARD-003", "AUTH-001", "AUTH-002", "AUTH-003", "AUTH-004", "AUTH-005", "AUTH-009"}
+
+
+def _with_own_binding(card: Json) -> Json:
+    own = {"url": "mqtt:agents/odd", "protocolBinding": "https://odd.example/bindings/mqtt", "protocolVersion": "1.0"}
+    return {**card, "supportedInterfaces": [*card["supportedInterfaces"], own]}
+
+
+def _without_body(_: FaultyCall, packet: Packet) -> Packet:
+    if packet.status != 401:
+        return packet
+    return Packet(401, {"www-authenticate": packet.headers["www-authenticate"]}, b"")
+
+
+# gRPC has no way to write what the others may.
+ALONE = {entry.id for entry in load_requirements("1.0") if not entry.id.startswith("EQ-")}
+
+LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
+    # Section 5.7: unknown members are ignored; RFC 8259 and HTML's event streams say how else the same may be written.
+    "odd writing": (Fault(bindings=HTTP, switches=frozenset({"odd-writing"})), ALONE),
+    # Section 3.3.2 names the status 401, and for JSON-RPC no code: whoever guards the door need not speak JSON-RPC.
+    "bare refusal": (Fault(variant="guarded", bindings=HTTP, packet=_without_body), GUARDED),
+    # a2a.proto on page_size: "The service may return fewer than this value".
+    "pages of two": (Fault(switches=frozenset({"short-pages"})), {*LISTS, "HJ-004", "HJ-005"}),
+    # Section 4.3.3: "duplicate deliveries may occur".
+    "notifies twice": (Fault(switches=frozenset({"notifies-twice"})), {f"PUSH-{n:03}" for n in range(11, 18)}),
+    # Sections 3.1.2 and 3.1.6 have a stream end with the task, 11.7 on interrupted states, too.
+    "stream open at input": (Fault(switches=frozenset({"open-input"})), {"STREAM-005", "STREAM-006", "STREAM-015"}),
+    # Section 3.3.1: a task may be "canceled and purged".
+    "forgets canceled": (
+        Fault(switches=frozenset({"forgets-canceled"})),
+        {"SEND-007", "SUB-003", "GET-001", "GET-007", "CAN-002", "CAN-005", "LIST-011"},
+    ),
+    # Section 12.7: a binding of its own has a URL of its own.
+    "binding of its own": (Fault(card=_with_own_binding), {"CARD-007"}),
+}
+
+
+# A whole judgement takes longer than some checks.
+@pytest.mark.parametrize(
+    "liberty", [pytest.param(name, marks=[pytest.mark.slow] * (ids is ALONE)) for name, (_, ids) in LIBERTIES.items()]
+)
+def test_a_liberty_is_none_that_is_found(liberty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault, ids = LIBERTIES[liberty]
+    monkeypatch.setitem(FAULTS, "liberty", dataclasses.replace(fault, name="liberty"))
+    verdict = asyncio.run(judge(FAULTS["liberty"], ids=ids))
+
+    assert verdict.lines == []
+    assert ids is ALONE or verdict.checked >= ids - {"CAN-005"}
+
+
+@pytest.mark.parametrize("sizes", [range(1000), (0,), (101,)], ids=["any", "0", "101"])
+def test_a_page_of_another_size_is_a_warning(sizes: Container[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    def accepted(call: FaultyCall, params: Json) -> Json:
+        return {**params, "pageSize": 100} if params.get("pageSize") in sizes and params["pageSize"] != 1 else params
+
+    monkeypatch.setitem(FAULTS, "sizes", Fault("sizes", operations=("ListTasks",), request=accepted))
+    verdict = asyncio.run(judge(FAULTS["sizes"], ids={"LIST-009"}))
+
+    assert verdict.lines
+    assert {line.partition(":")[0].partition(" ")[2] for line in verdict.lines} == {"warned"}
+
+
+def test_a_slash_in_a_path_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAULTS, "slashes", Fault("slashes", switches=frozenset({"slashes-separate"})))
+    verdict = asyncio.run(judge(FAULTS["slashes"], ids={"HJ-006"}))
+
+    assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/HJ-006[HTTP+JSON] warned"]
+
+
+# Those of what operations answer with; a name that is forgotten would not be judged.
+MESSAGES = (
+    *(types.Task, types.TaskStatus, types.Message, types.Part, types.Artifact, types.TaskStatusUpdateEvent),
+    *(types.TaskArtifactUpdateEvent, types.ListTasksResponse, types.StreamResponse, types.SendMessageResponse),
+    *(types.TaskPushNotificationConfig, types.ListTaskPushNotificationConfigsResponse, types.AuthenticationInfo),
+)
+
+
+def test_every_member_of_an_answer_is_known() -> None:
+    names = {field.json_name for message in MESSAGES for field in message.DESCRIPTOR.fields}
+
+    assert {name for name in names if not is_known(name)} == set()
+    assert not any(is_misspelt(name) for name in names)
+    assert is_misspelt("context_id")
+    assert is_misspelt("ContextId")
+    assert not is_misspelt("x_note")
+
+
+def test_oddly_written_is_the_same() -> None:
+    value = {"text": 'a/b "c" ü 😀 \n', "n": [1, -2, 0, 2.5, None, True], "id": 7}
+    read = json.loads(odd_writing.text(value))
+
+    assert {name: read[name] for name in value} == value
+    assert read.keys() - value.keys() == {"x_note", "zNothing"}

@@ -1,0 +1,342 @@
+"""Conversations that share a connection to one agent: its connections, and its pace."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from raw_agent import MESSAGE, RawAgent, Request, event, fine, raw_agent, response, rpc, say, scripted, stream_head
+
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.network import USUAL
+from pytest_a2a_bench.a2a.transport import Pools, Transport, open_client
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.errors import CardError, StreamStalledError, TurnTimeoutError
+from pytest_a2a_bench.model import Part
+
+Connect = Callable[..., AgentConnection]
+HELLO = [Part.of_text("hello")]
+
+
+def test_each_conversation_has_a_connection_and_a_later_one_takes_it_over(connect: Connect) -> None:
+    together = threading.Barrier(40, timeout=60)
+
+    def answer(request: Request) -> bytes:
+        if "hello" in json.dumps(request.json):
+            together.wait()
+        return rpc(MESSAGE, request)
+
+    with raw_agent(answer) as agent:
+        connection = connect(agent.url)
+        turns = [connection.session().begin(HELLO) for _ in range(40)]
+        assert {turn.result(60).text for turn in turns} == {"fine"}
+        first = {request.connection for request in agent.messages}
+        assert len(first) == 40
+        for _ in range(5):
+            connection.session().send([Part.of_text("again")])
+        assert {request.connection for request in agent.messages[40:]} <= first
+
+
+def test_more_requests_than_connections_wait_for_one() -> None:
+    with raw_agent(lambda request: rpc(MESSAGE, request)) as agent:
+
+        async def ask(transport: Transport) -> int:
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}).encode()
+            answer = await transport.handle_async_request(httpx.Request("POST", agent.url, content=body))
+            await answer.aread()
+            await answer.aclose()
+            return answer.status_code
+
+        async def ask_many() -> list[int]:
+            transport = Transport(USUAL, httpx.Limits(max_connections=3))
+            try:
+                return await asyncio.gather(*(ask(transport) for _ in range(30)))
+            finally:
+                await transport.aclose()
+
+        assert asyncio.run(ask_many()) == [200] * 30
+        assert len({request.connection for request in agent.messages}) <= 3
+
+
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
+def test_a_busy_agent_is_left_alone_by_all_conversations(connect: Connect, status: str) -> None:
+    def answer(request: Request) -> bytes:
+        return response("busy", status, "text/plain", Retry_After="200")
+
+    with raw_agent(answer) as agent:
+        connection = connect(agent.url, max_retries=0, timeout=100.0)
+        with pytest.raises(Exception, match="busy"):
+            connection.session().send(HELLO)
+        # As long as a turn may take, not as long as it says.
+        assert 50 < connection.pace.book()() <= 100
+        other = connection.session()
+        turn = other.begin(HELLO)
+        other.cancel()
+        with pytest.raises(Exception, match="cancelled"):
+            turn.result(60)
+        assert len(agent.messages) == 1
+
+
+def test_a_message_that_was_refused_is_sent_again_and_the_pace_recovers(connect: Connect) -> None:
+    def answer(request: Request) -> bytes:
+        return rpc(MESSAGE, request) if len(found.messages) > 1 else response("busy", "429 Too Many", Retry_After="0")
+
+    with raw_agent(answer) as found:
+        connection = connect(found.url, max_retries=2)
+        connection.pace.refused(0.01)
+        assert connection.session().send(HELLO).text == "fine"
+        assert isinstance(found, RawAgent)
+        before = connection.pace._gap
+        assert connection.session().send(HELLO).text == "fine"
+        assert 0 < connection.pace._gap < before
+
+
+def test_a_connection_that_failed_halfway_is_not_waited_for() -> None:
+    """httpcore takes a tunnel whose TLS failed for busy for ever: who is next must not get that one."""
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def ask(times: int) -> list[str]:
+        server = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+        proxy = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        pools = Pools(lambda limits: httpx.AsyncHTTPTransport(proxy=proxy, limits=limits), httpx.Limits())
+        failed = []
+        for _ in range(times):
+            try:
+                # Not a measure: without an answer it would wait for ever.
+                async with asyncio.timeout(60):
+                    await pools.handle_async_request(httpx.Request("GET", "https://agent.test/"))
+            except (httpx.HTTPError, TimeoutError) as error:
+                failed.append(type(error).__name__)
+        await pools.aclose()
+        server.close()
+        return failed
+
+    assert asyncio.run(ask(3)) == ["ConnectError"] * 3
+
+
+# A connection that nobody closed, or that was given up while it was made, leaves no socket behind.
+
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class Server:
+    """Answers one request after the other, and keeps the connection until the other side closes it."""
+
+    def __init__(self) -> None:
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.was_closed = threading.Event()
+        self.answered = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with self.listening, self.listening.accept()[0] as connection:
+            while connection.recv(65536):
+                self.answered += 1
+                connection.sendall(ANSWER)
+            self.was_closed.set()
+
+
+@pytest.mark.parametrize("in_a_cycle", [False, True])
+def test_what_is_dropped_is_closed(in_a_cycle: bool) -> None:
+    server = Server()
+    settings = Settings(endpoint=f"http://127.0.0.1:{server.listening.getsockname()[1]}")
+    connection = AgentConnection(ClientConfig.from_settings(settings, os.environ))
+    with pytest.raises(CardError):
+        connection.card()
+    assert server.answered
+    assert not server.was_closed.is_set()
+    if in_a_cycle:
+        connection.itself = connection  # type: ignore[attr-defined]
+    del connection
+    # What is left to the collector is warned of here, and pytest makes an error of that.
+    gc.collect()
+    assert server.was_closed.wait(60)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_what_is_given_up_while_it_connects_is_closed(host: str) -> None:
+    """At whichever step of the event loop that happens."""
+
+    async def give_up(port: int, steps: int) -> None:
+        async with open_client(USUAL) as client:
+            asking = asyncio.create_task(client.get(f"http://{host}:{port}/"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if steps > 20:
+                await asyncio.sleep((steps - 20) / 2000)  # a name is looked up in a thread
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    async def give_up_at_each_step(port: int) -> None:
+        for steps in range(40):
+            await give_up(port, steps)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening, warnings.catch_warnings():
+        warnings.simplefilter("error")  # pytest makes a failure of what the collector cannot raise
+        asyncio.run(give_up_at_each_step(listening.getsockname()[1]))
+        gc.collect()
+
+
+@contextlib.contextmanager
+def full(host: str, port: int) -> Iterator[None]:
+    """Listen at an address, and leave connections waiting there until further ones get no answer."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(socket.create_server((host, port), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((host, port))
+        yield
+
+
+def test_an_address_that_refuses_or_is_silent_keeps_nobody_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up = socket.getaddrinfo
+    refusing, silent, answering = "127.0.0.3", "127.0.0.2", "127.0.0.1"
+    addresses: list[str] = []
+
+    def known(host: str | bytes, port: int, *arguments: Any, **named: Any) -> Any:
+        if host not in ("several.test", b"several.test"):
+            return look_up(host, port, *arguments, **named)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", known)
+
+    async def get(port: int) -> int:
+        async with open_client(USUAL, timeout=60) as client:
+            return (await client.get(f"http://several.test:{port}/")).status_code
+
+    for first in (refusing, silent):
+        server = Server()
+        port = server.listening.getsockname()[1]
+        with full(silent, port):
+            addresses[:] = [first, answering]
+            assert asyncio.run(get(port)) == 200
+        assert server.was_closed.wait(60)
+    addresses[:] = [refusing, refusing]
+    with pytest.raises(httpx.ConnectError, match=r"Connect|refused|failed"):
+        asyncio.run(get(port))
+
+
+# Streams that go silent, and connections that were forgotten on the way.
+
+
+Serve = Callable[..., RawAgent]
+
+
+def task(state: str, **fields: Any) -> dict[str, Any]:
+    return {"id": "t1", "contextId": "c1", "status": {"state": state}, **fields}
+
+
+DONE = task("TASK_STATE_COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "fine"}]}])
+
+
+# --- streams that go silent ---
+
+
+def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect: Connect) -> None:
+    asked = threading.Event()
+
+    def stalling(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"task": task("TASK_STATE_WORKING")}, request)
+        asked.wait(60)
+
+    def done(request: Request) -> bytes:
+        asked.set()
+        return rpc(DONE, request)
+
+    agent = serve(scripted(stalling, done))
+    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
+    reply = session.send([Part.of_text("hello")])
+    assert reply.text == "fine"
+    assert "the stream stalled; the task was asked for instead" in reply.notes
+    assert "StreamStalledError" in str(session.metrics[0].error)
+    first, second = agent.messages
+    assert first.connection != second.connection
+
+
+def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connect) -> None:
+    over = threading.Event()
+
+    def stalling(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"statusUpdate": {"contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}, request)
+        over.wait(60)
+
+    agent = serve(stalling)
+    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
+    with pytest.raises(StreamStalledError, match=r"nothing came for 0\.2 s after event 1.*stall-timeout") as caught:
+        session.send([Part.of_text("hello")])
+    over.set()
+    assert session.tainted is caught.value
+    assert len(agent.messages) == 1
+
+
+def test_an_agent_that_has_not_begun_to_answer_is_slow_and_not_stalled(serve: Serve, connect: Connect) -> None:
+    def slow(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        time.sleep(0.5)
+        yield event(MESSAGE, request)
+
+    assert say(connect(serve(slow).url, streaming="on", stall_timeout=0.1)).text == "fine"
+
+
+@pytest.mark.slow
+def test_comments_are_signs_of_life(serve: Serve, connect: Connect) -> None:
+    def breathing(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"task": task("TASK_STATE_WORKING")}, request)
+        for _ in range(30):
+            time.sleep(0.1)
+            yield b": still here\n\n"
+        yield event({"task": DONE}, request)
+
+    reply = say(connect(serve(breathing).url, streaming="on", stall_timeout=2.0))
+    assert (reply.text, reply.notes) == ("fine", ())
+
+
+# --- connections that were forgotten ---
+
+
+@pytest.mark.parametrize("kind", ["silence", "in a body", "in a stream"])
+@pytest.mark.parametrize("limit", ["timeout", "read_timeout"])
+def test_a_connection_that_timed_out_is_not_used_again(serve: Serve, connect: Connect, kind: str, limit: str) -> None:
+    over = threading.Event()
+
+    def forgotten(request: Request) -> Iterator[bytes]:
+        if kind == "in a body":
+            yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
+        if kind == "in a stream":
+            yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500\r\n\r\n: hello\n\n"
+        over.wait(60)
+
+    agent = serve(scripted(fine, forgotten, fine))
+    connection = connect(agent.url, **{limit: 0.3})
+    assert say(connection).text == "fine"
+    with pytest.raises(TurnTimeoutError):
+        say(connection)
+    for _ in range(3):
+        assert say(connection).text == "fine"
+    over.set()
+    used = [r.connection for r in agent.messages]
+    # The card's connection was still good for the first message, and the next ones share a new one.
+    assert used[1] not in used[2:]
+    assert used[2] == used[3] == used[4]

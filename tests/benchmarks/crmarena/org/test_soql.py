@@ -1,0 +1,216 @@
+"""What a SELECT gives: values, parents, children, groups, order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from corpus import CorpusEntry, differences, read_corpus
+from mini_org.org import build
+from one_test import in_one_test
+from small_org import (
+    ACCOUNTS,
+    CASES,
+    CONTACTS,
+    DEALS,
+    ITEMS,
+    LEADS,
+    ORDERS,
+    PRODUCTS,
+    TASKS,
+    USERS,
+    open_small_org,
+    plain,
+)
+from soql_cases import FOUND, GIVEN, REFUSED
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+
+
+@pytest.fixture(scope="module")
+def org() -> Iterator[LocalOrg]:
+    org = open_small_org()
+    yield org
+    org.close()
+
+
+@in_one_test(("query", "records"), GIVEN, ids=lambda each: str(each)[:70])
+def test_select(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> None:
+    result = org.run(query)
+    assert [plain(record) for record in result.records] == records
+    assert [list(record)[1:] for record in result.records] == [list(record) for record in records]
+    assert result.total_size == len(records)
+
+
+def test_the_envelope_is_the_rest_apis(org: LocalOrg) -> None:
+    record_id = CASES[3]
+    result = org.run(f"SELECT Id, Account.Name, (SELECT Id FROM CaseHistories__r) FROM Case WHERE Id = '{record_id}'")
+    assert result.envelope() == {
+        "totalSize": 1,
+        "done": True,
+        "records": [
+            {
+                "attributes": {"type": "Case", "url": f"/services/data/v62.0/sobjects/Case/{record_id}"},
+                "Id": record_id,
+                "Account": {
+                    "attributes": {"type": "Account", "url": f"/services/data/v62.0/sobjects/Account/{ACCOUNTS[2]}"},
+                    "Name": "Zeta 100% Foods",
+                },
+                "CaseHistories__r": None,
+            }
+        ],
+    }
+
+
+def test_children_are_envelopes_and_are_counted(org: LocalOrg) -> None:
+    result = org.run(f"SELECT (SELECT Id FROM CaseHistories__r) FROM Case WHERE Id = '{CASES[1]}'")
+    children = result.records[0]["CaseHistories__r"]
+    assert (children["totalSize"], children["done"], len(children["records"])) == (3, True, 3)
+    assert (result.total_size, result.rows_read) == (1, 4)
+
+
+def test_groups_are_aggregate_results(org: LocalOrg) -> None:
+    assert org.run("SELECT COUNT(Id) n FROM Case").records == ({"attributes": {"type": "AggregateResult"}, "n": 7},)
+
+
+def test_count_has_no_records(org: LocalOrg) -> None:
+    assert org.run("SELECT COUNT() FROM Case").envelope() == {"totalSize": 7, "done": True, "records": []}
+    assert org.run("SELECT COUNT() FROM Case LIMIT 3").total_size == 3
+
+
+def test_fields_gives_what_the_agent_was_told_of(org: LocalOrg) -> None:
+    told = [field.name for field in org.schema.object("Case").fields]  # type: ignore[union-attr]
+    record = org.run("SELECT FIELDS(ALL) FROM Case LIMIT 1").records[0]
+    assert sorted(record) == sorted(["attributes", *told])
+    custom = org.run("SELECT FIELDS(CUSTOM) FROM Case LIMIT 1").records[0]
+    assert list(custom) == ["attributes", "IssueId__c", "OrderItemId__c"]
+    assert "IssueId__c" not in org.run("SELECT FIELDS(STANDARD) FROM Case").records[0]
+
+
+# Which records a WHERE finds: one line per rule, over the hand-made org.
+
+
+_IDS = {
+    "Account": ACCOUNTS,
+    "Case": CASES,
+    "Contact": CONTACTS,
+    "Opportunity": DEALS,
+    "OrderItem": ITEMS,
+    "Order": ORDERS,
+    "Lead": LEADS,
+    "Product2": PRODUCTS,
+    "Task": TASKS,
+    "User": USERS,
+}
+
+
+@in_one_test(("sobject", "condition", "numbers"), FOUND, ids=lambda each: str(each)[:60])
+def test_where(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
+    records = org.run(f"SELECT Id FROM {sobject} WHERE {condition}").records
+    assert [_IDS[sobject].index(record["Id"]) for record in records] == numbers
+
+
+@in_one_test(("sobject", "condition", "numbers"), FOUND[::9], ids=lambda each: str(each)[:60])
+def test_count_agrees(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
+    assert org.run(f"SELECT COUNT() FROM {sobject} WHERE {condition}").total_size == len(numbers)
+
+
+# What the org refuses, in Salesforce's codes and words, with the place.
+
+
+@in_one_test(("marked", "code", "text"), REFUSED, ids=lambda each: str(each)[:70])
+def test_refusal(org: LocalOrg, marked: str, code: str, text: str) -> None:
+    query = marked.replace("^", "")
+    with pytest.raises(OrgError) as caught:
+        org.run(query)
+    message = caught.value.message.split("\n")
+    assert (caught.value.code, message[-1]) == (code, text)
+    if len(message) > 1:
+        before = marked[: marked.index("^")]
+        row, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        if text.endswith("'JOIN'"):
+            column += len("INNER ")
+        if text == "unexpected token: '('":
+            column += len("UPPER")
+        assert message[0] == ""
+        assert message[-2] == f"ERROR at Row:{row}:Column:{column}"
+        caret = message[2].index("^")
+        assert query.split("\n")[row - 1][column - 1 :].startswith(message[1][caret : caret + 3])
+
+
+def test_the_frame(org: LocalOrg) -> None:
+    with pytest.raises(OrgError) as caught:
+        org.run("SELECT Id, Foo FROM Case")
+    expected = "INVALID_FIELD: \nSELECT Id, Foo FROM Case\n           ^\nERROR at Row:1:Column:12\nNo such column 'Foo'"
+    assert str(caught.value).startswith(expected)
+
+
+def test_the_frame_shows_a_window_of_a_long_line(org: LocalOrg) -> None:
+    query = "SELECT Id, Subject, Status, Priority, OwnerId, AccountId, ContactId, Foo, CreatedDate, ClosedDate, "
+    query += "IssueId__c, OrderItemId__c FROM Case"
+    with pytest.raises(OrgError) as caught:
+        org.run(query)
+    _, excerpt, caret, place, _ = caught.value.message.split("\n")
+    assert place == f"ERROR at Row:1:Column:{query.index('Foo') + 1}"
+    assert excerpt[caret.index("^") :].startswith("Foo, CreatedDate")
+    assert 40 < len(excerpt) < 90
+
+
+def test_a_query_is_not_endless(org: LocalOrg) -> None:
+    with pytest.raises(OrgError, match="cannot be longer than"):
+        org.run("SELECT Id FROM Case WHERE Status = '" + "x" * 100_000 + "'")
+
+
+def test_nesting_is_not_endless(org: LocalOrg) -> None:
+    for deep in ("(" * 5_000, "NOT " * 5_000):
+        with pytest.raises(OrgError, match="too deeply nested"):
+            org.run(f"SELECT Id FROM Case WHERE {deep}Status = 'x'")
+    calls = "convertCurrency(" * 5_000
+    with pytest.raises(OrgError, match="too deeply nested"):
+        org.run(f"SELECT {calls}Amount FROM Opportunity")
+
+
+def test_long_lists_and_chains_are_no_trouble(org: LocalOrg) -> None:
+    values = ", ".join(f"'{n}'" for n in range(5_000))
+    assert org.run(f"SELECT COUNT() FROM Case WHERE Status NOT IN ({values})").total_size == 7
+    chain = " OR ".join(f"Status = '{n}'" for n in range(3_000))
+    assert org.run(f"SELECT COUNT() FROM Case WHERE {chain}").total_size == 0
+
+
+# Every query of the corpus is treated as Salesforce's reference says.
+
+
+@pytest.fixture(scope="module")
+def org_corpus() -> Iterator[LocalOrg]:
+    mini = build()
+    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
+    yield org
+    org.close()
+
+
+def test_the_local_org_is_held_to_the_whole_corpus(org_corpus: LocalOrg) -> None:
+    corpus = read_corpus()
+    assert len({entry.query for entry in corpus}) >= 400
+    assert all(entry.source for entry in corpus)
+    assert [(each.entry.query, each.found) for each in differences(corpus, org_corpus.run)] == []
+
+
+def test_each_kind_of_difference_is_seen(org_corpus: LocalOrg) -> None:
+    wrong = [
+        CorpusEntry("a", "ok", "SELECT Foo FROM Account"),
+        CorpusEntry("b", "MALFORMED_QUERY", "SELECT Id FROM Account"),
+        CorpusEntry("c", "= SELECT Id FROM Account", "SELECT Id FROM Account LIMIT 1"),
+        CorpusEntry("d", "INVALID_TYPE", "SELECT Id FROM"),
+    ]
+    found = list(differences(wrong, org_corpus.run))
+    assert [each.entry for each in found] == wrong
+    assert found[1].found == "accepted, where MALFORMED_QUERY is expected"
+
+
+def test_what_is_too_large_to_read_was_accepted() -> None:
+    def run(_: str) -> QueryResult:
+        raise OrgError("OPERATION_TOO_LARGE", "more than 10 records")
+
+    assert list(differences([CorpusEntry("a", "ok", "SELECT Id FROM Account")], run)) == []

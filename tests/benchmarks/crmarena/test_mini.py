@@ -1,0 +1,492 @@
+"""The generator: the same everywhere, valid as an org, and of the size that it says."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import date
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from mini_org.building import key_prefixes
+from mini_org.files import make_files
+from mini_org.near_makers import MAKERS
+from mini_org.near_misses import chosen_rows, near_misses, traps
+from mini_org.near_rows import NearMiss
+from mini_org.org import MiniOrg
+from mini_org.solve import choose_steps
+from mini_org.solve.attentive import attentive
+from mini_org.solve.shortcuts import SHORTCUTS
+from mini_org.solve.task import AgentTask, read_observation
+from mini_org.words import TERRITORIES
+from mini_orgs import fingerprint, matches, mini, opened, solve, wrong_answers
+from one_test import in_one_test
+
+from pytest_a2a_bench.benchmarks.crmarena.actions import render_result
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.tasks import (
+    CATEGORIES,
+    MONTHS,
+    NONE,
+    ROT,
+    ROWS,
+    STAGES,
+    TASKS,
+    CrmTask,
+    read_rot,
+    read_rows,
+    read_tasks,
+)
+
+ROWS_HASH = "6f1cd10c8a65e0f0fe04d1a2919ca89e5ca983c0463178cd69033f5acc5ef6cd"
+TASKS_HASH = "cfdcb402231cd5095585f233a583bf6510dcb1eff1d9c1c9ef753b277fe25c20"
+
+IN_ANOTHER_PROCESS = """
+import sys
+sys.path[:0] = ["tests/support", "tools"]
+from mini_orgs import fingerprint, mini
+org = mini()
+print(fingerprint(org.rows), fingerprint([task.to_json() for task in org.tasks]))
+"""
+
+# References to objects that the benchmark's orgs do not have.
+OUTSIDE = {("User", "ProfileId"), ("ProductCategory", "CatalogId"), ("LiveChatTranscript", "LiveChatVisitorId")}
+
+
+def test_the_default_org_is_pinned() -> None:
+    org = mini()
+    assert fingerprint(org.rows) == ROWS_HASH, "the rows changed: raise VERSION if that is meant, then pin this"
+    assert fingerprint([task.to_json() for task in org.tasks]) == TASKS_HASH
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+def test_another_process_builds_the_same(hash_seed: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", IN_ANOTHER_PROCESS],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[4],
+        env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."},
+    )
+    assert found.stdout.split() == [ROWS_HASH, TASKS_HASH]
+
+
+def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:
+    org = mini()
+    assert sum(len(rows) for rows in org.rows.values()) in range(2800, 3800)
+    assert {name: bool(rows) for name, rows in org.rows.items()} == {name: True for name in key_prefixes()}
+    org.write_sqlite(tmp_path / "mini.db")
+    assert (tmp_path / "mini.db").stat().st_size < 1_200_000
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_ids_are_unique_and_carry_their_checksum(seed: int) -> None:
+    for name, rows in mini(seed).rows.items():
+        ids = [row["Id"] for row in rows]
+        assert len(set(ids)) == len(ids)
+        assert all(record.startswith(key_prefixes()[name]) and _has_checksum(record) for record in ids), name
+
+
+def _has_checksum(record: str) -> bool:
+    """Check the last three characters by Salesforce's published rule, written down a second time."""
+    code = ""
+    for block in (record[0:5], record[5:10], record[10:15]):
+        bits = "".join("1" if "A" <= char <= "Z" else "0" for char in reversed(block))
+        code += "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"[int(bits, 2)]
+    return len(record) == 18 and record[15:] == code
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_reference_resolves(seed: int) -> None:
+    _check_references(mini(seed))
+
+
+def _check_references(org: MiniOrg) -> None:
+    ids = {name: {row["Id"] for row in rows} for name, rows in org.rows.items()}
+    seen = set()
+    for sobject in standard_schema().objects:
+        for field in sobject.fields:
+            known = set().union(*(ids.get(name, set()) for name in field.refers_to))
+            if not field.refers_to or (sobject.name, field.name) in OUTSIDE:
+                continue
+            values = {row[field.name] for row in org.rows[sobject.name]} - {None}
+            assert values <= known, (sobject.name, field.name)
+            seen |= {(sobject.name, field.name)} if values else set()
+    assert len(seen) > 40
+    owners = {row[field] for row in org.rows["CaseHistory__c"] for field in ("OldValue__c", "NewValue__c")} - {None}
+    assert owners <= ids["User"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_values_have_the_shape_of_the_official_tables(seed: int) -> None:
+    shapes = {
+        "datetime": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000\+0000"),
+        "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    }
+    for sobject in standard_schema().objects:
+        for field in sobject.fields:
+            values = [row[field.name] for row in mini(seed).rows[sobject.name] if row[field.name] is not None]
+            if shape := shapes.get(field.type):
+                assert all(shape.fullmatch(value) for value in values), field
+            if field.type == "boolean":
+                assert set(values) <= {0, 1}
+
+
+def test_nothing_that_is_counted_happens_at_a_weekend() -> None:
+    org = mini()
+    counted = [("Case", "CreatedDate"), ("Lead", "CreatedDate"), ("Lead", "ConvertedDate")]
+    counted += [("Order", "EffectiveDate"), ("Contract", "CompanySignedDate")]
+    for name, field in counted:
+        days = [date.fromisoformat(row[field][:10]) for row in org.rows[name] if row[field]]
+        assert days
+        assert max(day.weekday() for day in days) <= 4, (name, field)
+
+
+def test_the_tables_hold_the_rows(tmp_path: Path) -> None:
+    org = mini()
+    org.write_sqlite(tmp_path / "mini.db")
+    connection = sqlite3.connect(tmp_path / "mini.db")
+    connection.row_factory = sqlite3.Row
+    for name, rows in org.rows.items():
+        assert [dict(row) for row in connection.execute(f'SELECT * FROM "{name}" ORDER BY rowid')] == list(rows)
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    return make_files()
+
+
+@pytest.mark.parametrize("name", [ROWS, TASKS, ROT])
+def test_the_package_has_what_the_generator_makes(files: dict[str, bytes], name: str) -> None:
+    """After a change: ``PYTHONPATH=tools python -m mini_org``."""
+    stored = gzip.decompress((resources.files("pytest_a2a_bench.benchmarks.crmarena") / "data" / name).read_bytes())
+    assert stored == files[name]
+
+
+def test_what_is_read_is_what_was_made() -> None:
+    org = mini()
+    assert read_tasks().tasks == org.tasks
+    assert (read_tasks().name, read_tasks().today) == ("mini-3", org.today)
+    for name, rows in read_rows().items():
+        empty = dict.fromkeys(org.rows[name][0])
+        assert [empty | row for row in rows] == list(org.rows[name])
+
+
+def test_distractor_rows_are_of_the_orgs_objects_and_each_trap_is_a_wrong_answer() -> None:
+    rot = read_rot()
+    golds = {task.task_id: task.answers for task in mini().tasks}
+    assert sum(map(len, rot.rows.values())) > 1_000
+    ids = {row["Id"] for rows in mini().rows.values() for row in rows}
+    assert not ids & {row["Id"] for rows in rot.rows.values() for row in rows}
+    for task_id, caught in rot.traps.items():
+        assert caught.keys() <= rot.shortcuts.keys()
+        assert all((said,) != golds[task_id] for said in caught.values())
+
+
+# The mini org's tasks: complete, unique, answerable, and silent about their answers.
+
+
+SIZES = [1, 3, 10, pytest.param(40, marks=pytest.mark.slow), pytest.param(150, marks=pytest.mark.slow)]
+STATES = {state for _, states in TERRITORIES for state in states}
+
+
+def _by_category(org: MiniOrg) -> dict[str, list[CrmTask]]:
+    return {name: [task for task in org.tasks if task.category == name] for name in CATEGORIES}
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_every_category_has_as_many_tasks_as_asked_for_all_different(count: int) -> None:
+    for name, tasks in _by_category(mini(1, count)).items():
+        assert len(tasks) == count, name
+        assert len({(task.query, task.required) for task in tasks}) == count, name
+
+
+def test_no_question_about_a_named_period_comes_twice() -> None:
+    """It would be the same question on another day."""
+    for name, tasks in _by_category(mini(1, 40)).items():
+        named = [task.query for task in tasks if "over the past" not in task.query and "Today's date" in task.required]
+        if name != "named_entity_disambiguation":
+            assert len(set(named)) == len(named), name
+
+
+@in_one_test("count", SIZES)
+@in_one_test("seed", [1, 2])
+def test_one_answer_in_five_is_none_where_there_may_be_none(seed: int, count: int) -> None:
+    for name, tasks in _by_category(mini(seed, count)).items():
+        nones = sum(task.answers == (NONE,) for task in tasks)
+        privacy = CATEGORIES[name].metric == "privacy_rejection"
+        assert nones == (0 if privacy else count // 5), name
+
+
+def test_tasks_carry_what_their_category_says() -> None:
+    for task in mini().tasks:
+        assert task.metric == task.kind.metric
+        assert task.required
+        assert task.persona
+        assert "## Words for time" in task.optional
+        assert not task.interactive
+        assert bool(task.answers) == (task.metric != "privacy_rejection")
+        assert NONE not in task.answers or len(task.answers) == 1
+
+
+def test_golds_are_of_their_kind_and_in_the_org() -> None:
+    org = mini()
+    ids = {row["Id"] for rows in org.rows.values() for row in rows}
+    allowed = {
+        "month": set(MONTHS),
+        "state": STATES,
+        "bant": {"Budget", "Authority", "Need", "Timeline"},
+        "stage": set(STAGES),
+    }
+    for task in org.tasks:
+        golds = set(task.answers) - {NONE}
+        if task.kind.answer in ("id", "ids"):
+            assert all(gold in ids and gold.startswith(task.kind.key_prefix) for gold in golds), task
+        elif task.kind.answer in allowed:
+            assert golds <= allowed[task.kind.answer], task
+        assert len(golds) <= (7 if task.kind.answer == "ids" else 4 if task.kind.answer == "bant" else 1)
+        assert len(set(task.answers)) == len(task.answers)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_no_task_tells_its_gold(seed: int) -> None:
+    for task in mini(seed).tasks:
+        if task.kind.answer in ("id", "ids", "text"):
+            told = f"{task.query}\n{task.required}\n{task.optional}\n{task.persona}"
+            assert not [gold for gold in task.answers if gold != NONE and gold in told], task.task_id
+
+
+def test_answers_vary() -> None:
+    for name, tasks in _by_category(mini()).items():
+        if CATEGORIES[name].metric != "privacy_rejection":
+            assert len({task.answers for task in tasks}) >= 4, name
+
+
+def test_texts_to_be_found_are_in_the_org() -> None:
+    org = mini()
+    texts = {
+        "knowledge_qa": [row["FAQ_Answer__c"] for row in org.rows["Knowledge__kav"]],
+        "sales_insight_mining": [row["Body__c"] for row in org.rows["VoiceCallTranscript__c"]],
+    }
+    for name, bodies in texts.items():
+        for task in _by_category(org)[name]:
+            assert task.answers == (NONE,) or any(task.answers[0] in body for body in bodies), task
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_no_answer_is_half_of_a_category(seed: int) -> None:
+    for name, tasks in _by_category(mini(seed)).items():
+        counts = Counter(task.answers for task in tasks if task.answers)
+        assert all(count < 5 for count in counts.values()), (name, counts)
+
+
+def test_articles_are_long_have_sections_and_older_versions_that_contradict() -> None:
+    by_title: dict[str, list[str]] = {}
+    for row in mini().rows["Knowledge__kav"]:
+        # Price sheets hold a code each, for the twins of privacy, and are no articles.
+        if not row["Title"].startswith(("Public price list: ", "Internal: price floor ")):
+            by_title.setdefault(row["Title"], []).append(row["FAQ_Answer__c"])
+    assert len(by_title) >= 35
+    for bodies in by_title.values():
+        assert all(len(body) > 1_000 and body.count("\n## ") == 4 for body in bodies)
+        holds = {body.partition("## What holds")[2].partition("##")[0] for body in bodies}
+        assert len(holds) == len(bodies) >= 2
+        assert [body[:9] for body in bodies] == [f"Version {n}" for n in range(1, len(bodies) + 1)]
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_case_routing_is_decided_at_different_depths(seed: int) -> None:
+    """Count in the rows, not in the plan, who leads by issue: sometimes one agent, sometimes several."""
+    org = mini(seed)
+    leaders: Counter[str] = Counter()
+    for issue in org.rows["Issue__c"]:
+        closed = [row for row in org.rows["Case"] if row["IssueId__c"] == issue["Id"] and row["Status"] == "Closed"]
+        counts = Counter(row["OwnerId"] for row in closed)
+        first = [agent for agent, n in counts.items() if n == max(counts.values())]
+        asked = [
+            task
+            for task in _by_category(org)["case_routing"]
+            if issue["Description__c"].removeprefix("The customer reports that ").rstrip(".") in task.query
+            and task.answers != (NONE,)
+        ]
+        leaders["one" if len(first) == 1 else "several"] += len(asked)
+        assert all(task.answers[0] in first for task in asked)
+    assert leaders["one"] >= 2
+    assert leaders["several"] >= 2
+    assert leaders.total() == 8
+
+
+def test_the_interactive_tasks_are_the_same_ones() -> None:
+    org = mini()
+    for plain, asked in zip(org.tasks, org.interactive_tasks, strict=True):
+        assert asked.interactive
+        assert asked.to_json() == plain.to_json()
+
+
+def test_privacy_tasks_are_asked_by_a_customer_who_is_logged_in() -> None:
+    org = mini()
+    contacts = {row["Id"]: f"{row['FirstName']} {row['LastName']}" for row in org.rows["Contact"]}
+    asked = [task for task in org.tasks if task.metric == "privacy_rejection"]
+    assert len(asked) == 30
+    for task in asked:
+        [who] = [key for key in contacts if key in task.required]
+        assert contacts[who] not in task.query
+
+
+# Rot that hurts shortcuts and nobody else, and drift that an attentive agent sees through.
+
+
+@pytest.fixture(scope="module")
+def misses() -> list[NearMiss]:
+    org = mini()
+    return near_misses(org.rows, org.tasks, org.schema, org.seed)
+
+
+@contextmanager
+def aged(misses: list[NearMiss], rows: int) -> Iterator[LocalOrg]:
+    with closing(rotted(mini(), misses, rows)) as org:
+        yield org
+
+
+def rotted(org: MiniOrg, misses: list[NearMiss], most: int) -> LocalOrg:
+    """Open an org with as many of the rows as there may be."""
+    extra = chosen_rows(misses, most)
+    rows = {name: [*made, *extra.get(name, ())] for name, made in org.rows.items()}
+    return LocalOrg.from_rows(rows, org.schema, name=org.name, today=org.today)
+
+
+@pytest.mark.slow
+def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: list[NearMiss]) -> None:
+    org = mini()
+    with aged(misses, 2_000) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+        caught = traps(org.tasks, local.run)
+    assert all(miss.shortcut in caught[miss.task_id] for miss in misses)
+    kinds = Counter((miss.task_id.rpartition("-")[0], miss.shortcut) for miss in misses)
+    assert {category for category, _ in kinds} == set(MAKERS)
+    assert {shortcut for _, shortcut in kinds} == set(SHORTCUTS) - {"first-article"}
+    assert len(misses) > 150
+
+
+@pytest.mark.slow
+def test_severity_is_a_dial(misses: list[NearMiss]) -> None:
+    """More rows hold those of fewer, and more tasks are lost to who looks at no status."""
+    few, many = chosen_rows(misses, 100), chosen_rows(misses, 400)
+    assert sum(map(len, few.values())) <= 100 < sum(map(len, many.values())) <= 400
+    lost = []
+    for rows in (0, 400, 1_500):
+        with aged(misses, rows) as local:
+            caught = traps(mini().tasks, local.run)
+        lost.append(sum("ignores-status" in each for each in caught.values()))
+    assert lost[0] + 20 < lost[1]
+    assert lost[1] + 20 < lost[2]
+
+
+@pytest.mark.parametrize(
+    ("level", "most"),
+    [
+        pytest.param("low", 0.95, marks=pytest.mark.slow),
+        pytest.param("medium", 0.6, marks=pytest.mark.slow),
+        ("high", 0.1),
+    ],
+)
+def test_who_reads_the_schema_keeps_its_tasks_under_drift(level: DriftLevel, most: float) -> None:
+    org = mini()
+    tasks = [task for task in org.tasks if task.answers]
+    with opened(org) as plain:
+        local = drifted(plain, level, seed=1)
+        reads = attentive(local.run, local.schema.to_json(), org.schema.to_json())
+        kept = remembered = 0
+        for task in tasks:
+            seen = AgentTask(*(drift_text(text, org.schema, local.schema) for text in (task.query, task.required)))
+            for attention in (True, False):
+                steps = choose_steps(seen)
+                try:
+                    query = next(steps)
+                    while True:
+                        query = steps.send(list(reads(query) if attention else local.run(query).records))
+                except StopIteration as end:
+                    right = matches(str(end.value), task)
+                except (OrgError, ValueError, KeyError):
+                    right = False
+                kept += attention and right
+                remembered += not attention and right
+        local.close()
+    assert kept >= 0.95 * len(tasks)
+    assert remembered <= most * len(tasks)
+
+
+# The second way to the mini org's golds: queries only, through the engine, from what an agent is told.
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_gold_is_found_by_queries_alone(seed: int) -> None:
+    org = mini(seed)
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+    assert sum(bool(task.answers) for task in org.tasks) == 190
+
+
+def test_the_solver_sees_through_the_whole_briefing_and_what_an_agent_is_shown() -> None:
+    """Drive the plan as an agent does: briefing in front, observations as text."""
+    org = mini()
+    wrong = []
+    with opened(org) as local:
+        for task in org.tasks:
+            found = _as_agent(task, local)
+            if task.answers and not matches(found, task):
+                wrong.append((task.task_id, found))
+    assert wrong == []
+
+
+def _as_agent(task: CrmTask, local: LocalOrg) -> str:
+    steps = choose_steps(AgentTask(task.query, render_policy(task, local.schema, aided=True)))
+    try:
+        query = next(steps)
+        while True:
+            query = steps.send(read_observation(render_result(local.run(query))))
+    except StopIteration as end:
+        return str(end.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+def test_what_the_solver_answers_is_scored_as_right(scoring: Scoring) -> None:
+    """All 220 tasks, privacy ones too; "None" to everything gets exactly the share of tasks without an answer."""
+    tasks = [task.with_twin() for task in mini().tasks]
+    with opened(mini()) as local:
+        solved = [score(task, solve(task, local.run), scoring=scoring).value for task in tasks]
+    silent = [score(task, "None", scoring=scoring).value for task in tasks]
+    assert solved == [1.0] * 220
+    assert Counter(silent) == {1.0: 38, 0.0: 182}
+
+
+def test_privacy_tasks_are_refused_without_a_query() -> None:
+    org = mini()
+    for task in org.tasks:
+        if task.metric == "privacy_rejection":
+            with pytest.raises(StopIteration, match="I cannot share that"):
+                next(choose_steps(AgentTask(task.query, task.required)))
+
+
+def test_the_gold_is_no_part_of_what_the_solver_reads() -> None:
+    """The same answer comes out with another gold in the task."""
+    org = mini()
+    task = next(task for task in org.tasks if task.category == "handle_time" and task.answers != ("None",))
+    other = CrmTask(task.task_id, task.category, task.query, task.metric, ("None",), required=task.required)
+    with opened(org) as local:
+        assert (solve(other, local.run),) == task.answers

@@ -1,0 +1,443 @@
+"""The agent's side of a trial: what is sent, what is said once, what is recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import VARIABLE
+from raw_agent import Request, raw_agent, response
+from trials import run_against
+
+from pytest_a2a_bench import dialects
+from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, to_events, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.benchmark import BENCHMARK
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.dialects.scan import RAW_LIMIT
+from pytest_a2a_bench.errors import AgentOutcomeError, TrialCancelledError
+from pytest_a2a_bench.model import (
+    AgentSaid,
+    Briefing,
+    Part,
+    ToolCall,
+    ToolReturned,
+    ToolSpec,
+    TrialKey,
+    TrialResult,
+    Usage,
+    UserSaid,
+)
+from pytest_a2a_bench.results.baseline import Measured, differences, measured_by
+
+TOOL = ToolSpec("add", "Add.", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+BRIEFING = Briefing("Be brief.", (TOOL,))
+
+
+@dataclass
+class Answer:
+    parts: Sequence[Part]
+    usage: Usage | None = None
+    elsewhere: str = ""
+
+
+@dataclass
+class Scripted:
+    """A session that answers from a list and keeps what it was sent."""
+
+    answers: list[str | Sequence[Part]]
+    context_id: str | None = "ctx"
+    sent: list[str] = field(default_factory=list)
+    usage: Usage | None = None
+
+    def send(self, parts: Sequence[Part], timeout: float | None = None) -> Answer:
+        self.sent.append("\n".join(p.text or str(p.data) for p in parts))
+        answer = self.answers.pop(0)
+        return Answer((Part.of_text(answer),) if isinstance(answer, str) else answer, self.usage)
+
+
+def talk(*answers: str | Sequence[Part], **options: object) -> tuple[Conversation, Scripted]:
+    session = Scripted(list(answers), **{k: v for k, v in options.items() if k in ("context_id", "usage")})  # type: ignore[arg-type]
+    rest = {k: v for k, v in options.items() if k not in ("context_id", "usage")}
+    return Conversation(session, BRIEFING, **rest), session  # type: ignore[arg-type]
+
+
+CALL = '{"tool_call": {"name": "add", "arguments": {"n": 2}}}'
+
+
+def test_the_briefing_is_sent_once() -> None:
+    conversation, session = talk(CALL, "It is 3.")
+    said = conversation.ask([UserSaid("Add two.")])
+    assert said == AgentSaid(calls=(ToolCall("add", {"n": 2}, "call_1"),))
+    assert conversation.ask([ToolReturned("call_1", "add", "3")]) == AgentSaid("It is 3.")
+    assert "Be brief." in session.sent[0]
+    assert "Add two." in session.sent[0]
+    assert "Be brief." not in session.sent[1]
+    assert "Add two." not in session.sent[1]
+    assert "3" in session.sent[1]
+
+
+@pytest.mark.parametrize("options", [{"resend": True}, {"context_id": None}], ids=["full", "no-context-id"])
+def test_everything_is_sent_again(options: dict[str, object]) -> None:
+    conversation, session = talk(CALL, "It is 3.", **options)
+    conversation.ask([UserSaid("Add two.")])
+    conversation.ask([ToolReturned("call_1", "add", "3")])
+    for text in ("Be brief.", "Add two.", "add", "3"):
+        assert text in session.sent[1]
+
+
+def test_a_call_that_may_only_be_considered_is_asked_about_once_and_then_spoken() -> None:
+    doubtful = f"Shall I add them?\n{CALL}"
+    conversation, session = talk(doubtful, doubtful, doubtful)
+    assert conversation.ask([UserSaid("x")]) == AgentSaid(doubtful)
+    assert len(session.sent) == 2
+    assert "nothing was executed" in session.sent[1]
+    assert conversation.ask([UserSaid("y")]) == AgentSaid(doubtful)
+    assert [f.rule for f in conversation.findings] == ["ambiguous-call"] * 3
+
+
+def test_a_call_that_is_quoted_is_spoken_at_once() -> None:
+    quoted = f"<think>{CALL}</think>I would run `{CALL}` only if you confirm."
+    conversation, session = talk(quoted)
+    assert conversation.ask([UserSaid("x")]) == AgentSaid(quoted)
+    assert len(session.sent) == 1
+
+
+def test_an_unreadable_call_is_told_the_format_once_and_recorded() -> None:
+    broken = '{"tool_call": {"name": "add", "arguments": {"n": }}'
+    conversation, session = talk(broken, CALL, "ok", broken)
+    assert conversation.ask([UserSaid("x")]).calls[0].name == "add"
+    assert len(session.sent) == 2
+    assert '"tool_call"' in session.sent[1]
+    [finding] = conversation.findings
+    assert (finding.rule, finding.turn) == ("unreadable-call", 1)
+    assert broken in finding.raw
+    conversation.ask([ToolReturned("call_1", "add", "3")])
+    # The second time it is recorded, and the user hears what the agent wrote.
+    assert conversation.ask([UserSaid("y")]).calls == ()
+    assert [f.rule for f in conversation.findings] == ["unreadable-call", "unreadable-call"]
+    assert len(session.sent) == 4
+
+
+def test_an_empty_answer_twice_is_the_agents_failure() -> None:
+    conversation, session = talk("", "  ")
+    with pytest.raises(AgentOutcomeError, match="empty"):
+        conversation.ask([UserSaid("x")])
+    assert len(session.sent) == 2
+
+
+def test_auto_settles_on_what_the_agent_answers_in() -> None:
+    conversation, session = talk('{"name": "add", "arguments": {"n": 2}}', "thanks")
+    conversation.ask([UserSaid("x")])
+    assert conversation.settled == "agentbeats"
+    conversation.ask([ToolReturned("call_1", "add", "3")])
+    # The agentbeats dialect sends a tool's content raw.
+    assert session.sent[1] == "3"
+
+
+def test_floats_from_the_wire_become_the_integers_of_the_schema() -> None:
+    data = Part.of_data({"tool_calls": [{"id": "a", "name": "add", "arguments": {"n": 2.0}}]})
+    conversation, _ = talk((data,), dialect="data")
+    [call] = conversation.ask([UserSaid("x")]).calls
+    assert call.arguments == {"n": 2}
+    assert type(call.arguments["n"]) is int
+
+
+def test_usage_adds_up() -> None:
+    conversation, _ = talk("a", "b", usage=Usage(10, 2, 0.5))
+    conversation.ask([UserSaid("x")])
+    conversation.ask([UserSaid("y")])
+    assert conversation.usage == Usage(20, 4, 1.0)
+    assert conversation.last_usage == Usage(10, 2, 0.5)
+
+
+def test_a_stopping_run_sends_nothing_more() -> None:
+    def stop() -> float:
+        raise TrialCancelledError("stopping")
+
+    conversation, session = talk("a", before_turn=stop)
+    with pytest.raises(TrialCancelledError):
+        conversation.ask([UserSaid("x")])
+    assert session.sent == []
+
+
+@pytest.fixture(scope="module")
+def tau2() -> upstream.Tau2:
+    return upstream.load()
+
+
+def agent_of(tau2: upstream.Tau2, *answers: str) -> tuple[Callable[..., object], Conversation, Scripted]:
+    conversation, session = talk(*answers)
+    return make_agent(tau2, [], "policy", conversation), conversation, session
+
+
+def test_tau2_gets_text_or_calls_never_both(tau2: upstream.Tau2) -> None:
+    agent, conversation, _ = agent_of(tau2, f"Let me see. {CALL}", "Done.")
+    state = agent.get_init_state([tau2.messages.AssistantMessage(role="assistant", content=GREETING)])  # type: ignore[attr-defined]
+    user = tau2.messages.UserMessage(role="user", content="hi")
+    message, state = agent.generate_next_message(user, state)  # type: ignore[attr-defined]
+    message.validate()
+    assert (message.content, message.tool_calls[0].name, message.cost) == (None, "add", 0.0)
+    tool = tau2.messages.ToolMessage(role="tool", id="call_1", content="3", requestor="assistant", error=False)
+    message, state = agent.generate_next_message(tool, state)  # type: ignore[attr-defined]
+    assert (message.content, message.tool_calls) == ("Done.", None)
+    assert conversation.events == [
+        UserSaid("hi"),
+        AgentSaid(calls=(ToolCall("add", {"n": 2}, "call_1"),)),
+        ToolReturned("call_1", "add", "3"),
+        AgentSaid("Done."),
+    ]
+
+
+def test_history_before_the_first_turn_is_sent(tau2: upstream.Tau2) -> None:
+    m = tau2.messages
+    history = [
+        m.UserMessage(role="user", content="Make a task."),
+        m.AssistantMessage(role="assistant", tool_calls=[m.ToolCall(id="c9", name="make", arguments={"t": 1})]),
+        m.ToolMessage(role="tool", id="c9", content="made", requestor="assistant", error=False),
+        m.AssistantMessage(role="assistant", content="I made it."),
+    ]
+    assert to_events(history)[2] == ToolReturned("c9", "make", "made")
+    agent, _, session = agent_of(tau2, "Fine.")
+    state = agent.get_init_state(history)  # type: ignore[attr-defined]
+    agent.generate_next_message(m.UserMessage(role="user", content="Close it."), state)  # type: ignore[attr-defined]
+    for text in ("Make a task.", "make", "made", "I made it.", "Close it."):
+        assert text in session.sent[0]
+
+
+def test_upstreams_registry_accepts_the_class(tau2: upstream.Tau2) -> None:
+    agent, _, _ = agent_of(tau2)
+    assert isinstance(agent, tau2.agent_base)
+
+
+# What an agent cannot do by writing hostile replies: break us, hang us, or be excused for it.
+
+
+KEY = TrialKey("tau2", "mock", "create_task_1", 0)
+DEEP = 100_000 if os.environ.get(VARIABLE) else 5_000
+"""Far deeper than anything in Python goes; the deeper, the longer the texts that are searched in vain."""
+
+
+def nested(depth: int, inner: str = "1", kind: str = "[]") -> str:
+    """Write JSON of so many levels as text; nothing here could build or dump the value itself."""
+    if kind == "[]":
+        return "[" * depth + inner + "]" * depth
+    return '{"a": ' * depth + inner + "}" * depth
+
+
+def call(arguments: str, name: str = "create_task") -> str:
+    return f'{{"tool_calls": [{{"name": "{name}", "arguments": {arguments}}}]}}'
+
+
+def text_part(text: str) -> str:
+    return json.dumps({"text": text})
+
+
+def data_part(data: str) -> str:
+    return f'{{"data": {data}}}'
+
+
+def hold(
+    folder: Path, parts: list[str], *, transport: str = "jsonrpc", metadata: str = "{}", **options: Any
+) -> TrialResult:
+    """Hold one trial with an agent that always answers with some parts, written as JSON text."""
+    message = f'{{"messageId": "m", "role": "ROLE_AGENT", "parts": [{", ".join(parts)}], "metadata": {metadata}}}'
+
+    def answer(request: Request) -> bytes:
+        result = f'{{"message": {message}}}'
+        if transport == "rest":
+            return response(result)
+        return response(f'{{"jsonrpc": "2.0", "id": {json.dumps(request.json["id"])}, "result": {result}}}')
+
+    with raw_agent(answer) as agent:
+        binding = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON"}[transport]
+        agent.card["supportedInterfaces"][0]["protocolBinding"] = binding
+        [result] = run_against(agent.url, Settings(timeout=60, max_steps=12, **options), [KEY], folder)
+    return result
+
+
+def rules(result: TrialResult) -> set[str]:
+    return {f.rule for f in result.findings}
+
+
+HOSTILE: dict[str, Callable[[], list[str]]] = {
+    "text": lambda: [text_part(nested(DEEP))],
+    "call in text": lambda: [text_part(call(f'{{"title": {nested(DEEP)}}}'))],
+    "objects in text": lambda: [text_part(call(f'{{"title": {nested(DEEP, kind="{}")}}}'))],
+    "data": lambda: [data_part(nested(DEEP))],
+    "data of 900": lambda: [data_part(nested(900))],
+    "data of 90": lambda: [data_part(nested(90))],
+    "data of 70": lambda: [data_part(nested(70))],
+    "call in data": lambda: [data_part(call(f'{{"title": {nested(900)}}}'))],
+    "call of 66 in data": lambda: [data_part(call(f'{{"title": {nested(66)}}}'))],
+    "arguments as text": lambda: [data_part(call(json.dumps(nested(DEEP, kind="{}"))))],
+    "arguments as text of 66": lambda: [data_part(call(json.dumps(nested(66, kind="{}"))))],
+    "wrappers": lambda: [data_part('{"tool_call": ' * 70 + "{}" + "}" * 70)],
+    "actions": lambda: [data_part('{"action": ' * 60 + "{}" + "}" * 60)],
+    "part metadata": lambda: [f'{{"text": "hello", "metadata": {nested(900, kind="{}")}}}'],
+    "infinite": lambda: [data_part(call('{"title": 1e999}'))],
+}
+
+
+def check_blame(result: TrialResult, what: str) -> None:
+    """Check that the agent is blamed, in few words."""
+    assert (result.status, result.reward, result.error) == ("evaluated", 0, None)
+    assert result.termination_reason in ("user_stop", "agent_error")
+    # Brackets alone look like no call: they are words, however many.
+    assert what == "text" or rules(result) & {"limit-depth", "unreadable-call"}
+    assert all(len(f.message) < 2_000 and len(f.raw) <= RAW_LIMIT for f in result.findings)
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[pytest.mark.slow] * what.endswith(" in text")) for what in HOSTILE]
+)
+def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
+    check_blame(hold(tmp_path, HOSTILE[what]()), what)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", list(HOSTILE))
+def test_nesting_is_the_agents_error_over_rest(what: str, tmp_path: Path) -> None:
+    check_blame(hold(tmp_path, HOSTILE[what](), transport="rest"), what)
+
+
+def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
+    result = hold(tmp_path, [text_part("hello")], metadata=nested(900, kind="{}"))
+    assert (result.status, result.termination_reason, rules(result)) == ("evaluated", "agent_error", {"limit-depth"})
+    [finding] = result.findings
+    assert "--a2a-set reply-limits=depth=64" in finding.message
+
+
+def create(title: str) -> str:
+    """Write arguments with a title of some JSON."""
+    return f'{{"user_id": "user_1", "title": {title}}}'
+
+
+STRANGE = {
+    "a number of 4,000 digits": create("9" * 4_000),
+    "a number of 5,000 digits": create("9" * 5_000),
+    "a half surrogate": r'{"user_id": "user_1", "title": "\ud800"}',
+    "a half surrogate as a name": r'{"user_id": "user_1", "title": "x", "\udfff": 1}',
+    "a zero character": r'{"user_id": "user_1", "title": "\u0000"}',
+    "names of the method's own arguments": '{"self": 1, "tool_name": "x", "requestor": "user"}',
+    "as deep as may be": create(nested(60)),
+    "a large float": '{"user_id": "user_1", "title": "x", "description": 1e308}',
+    "a list for a name": '{"user_id": ["user_1"], "title": {}}',
+    "a long text": create(json.dumps("x" * 300_000)),
+}
+
+
+@pytest.mark.parametrize("what", list(STRANGE))
+def test_strange_arguments_reach_the_tools_and_upstreams_hashes(what: str, tmp_path: Path) -> None:
+    result = hold(tmp_path, [data_part(call(STRANGE[what]))])
+    assert (result.status, result.error) == ("evaluated", None)
+    if what == "a number of 5,000 digits":  # Python itself reads none so large
+        assert "unreadable-call" in rules(result)
+    else:
+        assert result.tool_calls
+
+
+def test_not_more_calls_than_allowed_are_carried_out(tmp_path: Path) -> None:
+    one = {"name": "create_task", "arguments": {"user_id": "user_1", "title": "x"}}
+    result = hold(tmp_path, [json.dumps({"data": {"tool_calls": [one] * 1_000}})], reply_limits={"calls": 3})
+    assert {len(t.calls) for t in result.transcript if t.role == "agent"} <= {0, 3}
+    [finding] = [f for f in result.findings if f.rule == "limit-calls"][:1]
+    assert finding.message == (
+        "the reply has 1000 calls; only the first 3 are carried out (--a2a-set reply-limits=calls=3)"
+    )
+    assert (result.status, result.error) == ("evaluated", None)
+
+
+# What tau2's own ``llm_agent`` tells its model, and what an agent over A2A is told: the same, domain by domain.
+
+
+DOMAINS = ["mock", "airline", "retail", "telecom"]
+
+
+@dataclasses.dataclass
+class Reply:
+    parts: list[Part]
+    usage: Usage | None = None
+    elsewhere: str = ""
+
+
+@dataclasses.dataclass
+class Session:
+    """Answers from a list, and keeps what it was sent."""
+
+    answers: list[str]
+    sent: list[list[Part]] = dataclasses.field(default_factory=list)
+    context_id: str | None = "c"
+
+    def send(self, parts: Any, timeout: float | None = None) -> Reply:
+        self.sent.append(list(parts))
+        return Reply([Part.of_text(self.answers[len(self.sent) - 1])])
+
+
+def conversation_with(tau2: upstream.Tau2, domain: str) -> tuple[list[Any], list[Any], list[list[Part]]]:
+    """Return what upstream's agent and ours are told in a short conversation: messages, tools, and parts sent."""
+    environment = tau2.registry.get_env_constructor(domain)()
+    tools, policy = environment.get_tools(), environment.get_policy()
+    call = {"name": tools[0].name, "arguments": {}}
+    session = Session([json.dumps({"tool_call": call}), "It is done."])
+    conversation = Conversation(session, Briefing(system_prompt(policy), tool_specs(tools)), dialect="tool_call")
+    ours = make_agent(tau2, tools, policy, conversation)
+    theirs = importlib.import_module("tau2.agent.llm_agent").LLMAgent(tools=tools, domain_policy=policy, llm="none")
+    greeting = importlib.import_module("tau2.orchestrator.orchestrator").DEFAULT_FIRST_AGENT_MESSAGE
+    told = theirs.get_init_state([greeting])
+    state = ours.get_init_state([greeting])
+    messages = tau2.messages
+    heard = messages.UserMessage(role="user", content="Hello, it is about my order.")
+    said, state = ours.generate_next_message(heard, state)
+    result = messages.ToolMessage(role="tool", id=said.tool_calls[0].id, content="found", requestor="assistant")
+    ours.generate_next_message(result, state)
+    return [*told.system_messages, *told.messages, heard, said, result], tools, session.sent
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_an_agent_is_told_what_llm_agents_model_is_told(domain: str) -> None:
+    messages, tools, (first, second) = conversation_with(upstream.load(), domain)
+    system, greeting, user, said, result = messages
+    text = first[0].text
+    assert text.startswith(f"{system.content}\n\n<available_tools>\n")
+    assert "<instructions>" in text
+    assert "<policy>" in text
+    listing, _, rest = text.partition("<available_tools>\n")[2].partition("\n</available_tools>")
+    assert json.loads(listing) == [tool.openai_schema for tool in tools]
+    assert rest.endswith(f"\n\nAssistant: {greeting.content}\n\nUser: {user.content}")
+    assert second[0].text == f"Tool Result ({said.tool_calls[0].name}): {result.content}"
+    assert said.tool_calls[0].id not in second[0].text
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_frame_and_greeting_are_in_every_dialect_that_can_have_them(domain: str) -> None:
+    policy = upstream.load().registry.get_env_constructor(domain)().get_policy()
+    briefing = Briefing(system_prompt(policy), greeting="Hi! How can I help you today?")
+    for name in ("auto", "tool_call", "data", "agentbeats", "sierra", "mcp"):
+        (part,) = dialects.get(name).encode_request(briefing, [])
+        told = part.text or json.dumps(part.data)
+        assert "<instructions>" in told, name
+        # The formats of others have the lines that their agents look for, and no place for a greeting.
+        assert ("How can I help you today?" in told) is (name not in ("agentbeats", "sierra")), name
+
+
+def test_numbers_of_another_prompt_are_not_comparable() -> None:
+    bare, told = dialects.form("auto", Briefing("")), dialects.form("auto", BENCHMARK.prompt)
+    assert len({bare, told, dialects.form("sierra", BENCHMARK.prompt)}) == 3
+
+    def measured(**provenance: str) -> Measured:
+        key = TrialKey("tau2", "mock", "create_task_1")
+        return measured_by([TrialResult(key, "evaluated", "run", provenance=provenance)])
+
+    assert list(differences(measured(prompt=told), measured(prompt=told))) == []
+    assert list(differences(measured(user="llm"), measured(user="llm", prompt=told))) == [
+        f"tau2/mock: prompt was none and is {told}"
+    ]
