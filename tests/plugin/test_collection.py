@@ -221,13 +221,6 @@ def test_from_a_subdirectory(pytester: pytest.Pytester, bench: Bench, monkeypatc
     assert len(ids(bench("--co", "-q", *ORACLE, "../a2a/airline::test_airline[12-t0]"))) == 1
 
 
-@pytest.mark.slow
-def test_collection_is_the_same_every_time(bench: Bench) -> None:
-    first, second = (ids(bench.apart("--co", "-q", "--a2a-suite", "tau2")) for _ in range(2))
-    assert first == second
-    assert len(set(first)) == len(first)
-
-
 def test_suite_files_are_what_a_user_would_write(pytester: pytest.Pytester, bench: Bench) -> None:
     import pytest_a2a_bench.suites
 

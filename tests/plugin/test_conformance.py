@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,8 +11,6 @@ from faulty_server import start_faulty
 from harness import Bench, junit_cases, junit_properties
 
 from pytest_a2a_bench.agents.launcher import start_builtin
-
-FEW = ("send", "get-task")
 
 
 @pytest.fixture(scope="module")
@@ -96,17 +93,6 @@ def test_the_profile_safe_is_the_same_with_scopes_on_workers(
     assert "test_protocol[SEND-001-JSONRPC]" in names[0]
 
 
-@pytest.mark.slow
-def test_the_same_items_with_workers_and_without(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
-    names = []
-    for arguments in ((), ("-n2",)):
-        path = pytester.path / "junit.xml"
-        bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", f"--junitxml={path}", "-k", "send", *arguments)
-        names.append(sorted(junit_cases(path)))
-    assert names[0] == names[1]
-    assert "test_protocol[SEND-003-JSONRPC]" in names[0]
-
-
 def test_a_failure_shows_the_requirement_and_how_to_repeat_it(
     bench: Bench, bad_url: str, pytester: pytest.Pytester
 ) -> None:
@@ -131,13 +117,6 @@ def test_a_failure_shows_the_requirement_and_how_to_repeat_it(
     failure = case.find("failure")
     assert failure is not None
     assert failure.attrib["message"].startswith("name is missing (MUST, ")
-
-
-def test_a_protocol_failure_shows_the_wire_and_a_curl_line(bench: Bench) -> None:
-    with start_faulty("get-unknown") as agent:
-        result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "get-task and JSONRPC")
-    assert outcomes(result)["failed"] >= 1
-    result.stdout.fnmatch_lines(["*  > POST http://127.0.0.1:*", "*  < HTTP 200 *", "*repeat: curl -sS *"])
 
 
 def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
@@ -183,13 +162,6 @@ def test_a_waived_failure_is_not_published(
     assert "user simulator" not in published
 
 
-def test_an_expired_waiver_fails(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
-    file = write_waiver(pytester.path, "expires = 2020-01-01")
-    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file)
-    assert outcomes(result)["failed"] == 1
-    result.stdout.fnmatch_lines(["  waiver, expired on 2020-01-01: named in release 2"])
-
-
 def test_waivers_with_workers(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
     file = write_waiver(pytester.path)
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file.name, "-n2")
@@ -214,13 +186,6 @@ def test_a_bad_file_is_a_usage_error(
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", option, file)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *file.toml: *"])
-
-
-def test_all_bad_files_are_told_at_once(bench: Bench, good_url: str) -> None:
-    files = ("--a2a-waivers", "/no/waivers", "--a2a-scenarios", "/no/scenarios", "--a2a-set", "card-jwks=/no/keys")
-    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", *files, "--a2a-set", "webhook-bind=8.8.8.8:99")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *8.8.8.8:99*/no/keys*/no/waivers*/no/scenarios*"])
 
 
 def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
@@ -271,16 +236,6 @@ def test_expressions_about_other_things_never_touch_the_card(bench: Bench, monke
     assert "a2a conformance summary" not in result.stdout.str()
 
 
-def test_a_pasted_id_runs_just_that(bench: Bench, good_url: str) -> None:
-    result = bench("--a2a-endpoint", good_url, "a2a/protocol::test_protocol[SEND-003-HTTP+JSON]")
-    result.assert_outcomes(passed=1)
-    missing = bench("--a2a-endpoint", good_url, "a2a/protocol::test_protocol[SEND-999-GRPC]")
-    assert missing.ret == pytest.ExitCode.USAGE_ERROR
-    missing.stderr.fnmatch_lines(
-        ["ERROR: not found: a2a/protocol::test_protocol[[]SEND-999-GRPC[]] (the agent's card*"]
-    )
-
-
 def test_an_undeclared_binding_is_one_skip(bench: Bench) -> None:
     with start_builtin("noop?transport=jsonrpc&protocol=1.0") as agent:
         result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "GRPC", "-rs")
@@ -316,17 +271,6 @@ def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
 def test_nothing_at_the_endpoint_is_a_usage_error(bench: Bench) -> None:
     result = bench("--a2a-endpoint", "http://127.0.0.1:1", "-m", "conformance")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_no_endpoint_is_a_usage_error(bench: Bench) -> None:
-    result = bench("--a2a-suite", "protocol")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*no agent to test; pass --a2a-endpoint URL*"])
-
-
-def test_an_endpoint_in_the_environment_will_do(bench: Bench, good_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A2A_ENDPOINT", good_url)
-    assert bench("--a2a-suite", "card").ret == 0
 
 
 def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench, bad_url: str) -> None:
@@ -427,14 +371,6 @@ def test_a_wrong_marker_matters_only_where_it_is_selected(
     result = bench(*run, "-k", "test_wrong", "test_a_wrong_marker_matters_only_where_it_is_selected.py")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *::test_wrong: *takes one positional argument*"])
-
-
-def test_secrets_stay_out_of_the_output(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A2A_AUTH_TOKEN", "s3cret-token-value")
-    with start_faulty("get-unknown") as agent:
-        result = bench("--a2a-endpoint", agent.url, "-k", "get-task")
-    assert outcomes(result)["failed"] >= 1
-    assert "s3cret-token-value" not in result.stdout.str() + json.dumps(result.errlines)
 
 
 @pytest.mark.parametrize("mark", ["skip(reason='known')", "xfail(reason='known')"])

@@ -108,18 +108,6 @@ def test_published_domains_join_where_their_data_is(bench: Bench, data: Path) ->
     assert len(ids(bench("--co", "-q", *given, "a2a/crmarena_b2b::test_b2b[0002-t0]"))) == 1
 
 
-def test_data_is_relative_to_where_pytest_starts_or_to_the_ini_file(
-    pytester: pytest.Pytester, bench: Bench, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data.rename(pytester.path / "mine")
-    monkeypatch.setenv("A2A_CRM_DATA", "mine")
-    assert len(ids(bench("--co", "-q", "--a2a-suite", "b2b"))) == 4
-    monkeypatch.delenv("A2A_CRM_DATA")
-    pytester.makepyprojecttoml("[tool.a2a-bench]\ncrm-data = 'mine'\n")
-    monkeypatch.chdir(pytester.mkdir("sub"))
-    assert len(ids(bench("--co", "-q", "--a2a-suite", "b2b"))) == 4
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -150,33 +138,6 @@ def test_wrong_use_is_one_usage_error(bench: Bench, arguments: tuple[str, ...], 
     result = bench("--co", *arguments)
     assert result.ret == 4
     result.stderr.fnmatch_lines([problem])
-
-
-def test_the_hub_alone_has_no_rows(bench: Bench) -> None:
-    """Said before anything is downloaded: nothing listens where the hub should be."""
-    for source in ("hub", "hub@v1"):
-        result = bench(*ORACLE, "-k", "b2b", "--a2a-crm-data", source)
-        assert result.ret == 4
-        result.stderr.fnmatch_lines([f"ERROR: --a2a-crm-data={source}: the hub has tasks but no rows *{source}:DIR *"])
-
-
-@pytest.mark.slow
-def test_what_lacks_rows_is_one_usage_error(bench: Bench, data: Path) -> None:
-    given = ("--a2a-crm-data", str(data))
-    result = bench(*ORACLE, *given, "--a2a-suite", "b2b,b2b_interactive")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(
-        [
-            "ERROR: * does not have what the domain 'b2b' needs:*",
-            "*the org's rows: no crmarenapro_b2b_data.db*--a2a-set crm-org=salesforce*",
-        ]
-    )
-    assert result.stderr.str().count("'b2b_interactive' needs") == 1
-    result.stdout.no_fnmatch_line("*passed*")
-    (data / "crmarenapro_b2b_data.db").write_text("<html>")
-    result = bench(*ORACLE, *given, "-k", "b2b", "-n2")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*the org's rows: *crmarenapro_b2b_data.db is no SQLite database; download it again*"])
 
 
 def test_other_tasks_need_no_rows(bench: Bench, data: Path) -> None:
@@ -226,12 +187,6 @@ def test_a_dialect_of_an_org_takes_no_other_tasks(bench: Bench, dialect: str) ->
         problem,
     )
     assert bench(*ORACLE, "-k", "handle_time-00 and not interactive", "--a2a-dialect", dialect).ret == 0
-
-
-def test_data_that_lacks_a_domain_says_what_is_missing(bench: Bench, data: Path) -> None:
-    result = bench("--co", "--a2a-suite", "b2c", "--a2a-crm-data", str(data))
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: b2c is not there: * does not have what the domain 'b2c' needs:*"])
 
 
 def test_an_expression_leaves_out_what_lacks_the_split(bench: Bench) -> None:
@@ -301,13 +256,6 @@ def test_tau2s_marker_has_no_categories(pytester: pytest.Pytester, bench: Bench)
     pytester.makepyfile(test_it='import pytest\n@pytest.mark.tau2("mock", category="x")\ndef test_x(trial): pass')
     result = bench("--co", *ORACLE)
     result.stderr.fnmatch_lines(["*does not know category; valid are: domain, split, trials, tasks, label*"])
-
-
-def test_markers_are_registered(bench: Bench) -> None:
-    shown = bench("--markers").stdout
-    shown.fnmatch_lines(["*@pytest.mark.crmarena(domain, [*], *, label=None, category=None, interactive=False): *"])
-    for name in (*CRM_DOMAINS, *CATEGORIES):
-        shown.fnmatch_lines([f"*@pytest.mark.{name}: *"])
 
 
 def test_collecting_builds_and_opens_nothing(pytester: pytest.Pytester, bench: Bench) -> None:

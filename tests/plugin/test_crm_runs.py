@@ -70,17 +70,6 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
     assert "a2a.drift" not in properties
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_failures_are_remembered(bench: Bench, noop_url: str, workers: tuple[str, ...]) -> None:
-    agent = ("--a2a-endpoint", noop_url, "--a2a-dialect=crm_entropic")
-    run = bench.apart if workers else bench
-    first = run(*workers, *agent, "-k", "best_region_identification")
-    assert counts(first) == {"passed": 2, "failed": 8}
-    first.stdout.fnmatch_lines(["best_region_identification * 10 * 2 * 0.200 *"])
-    again = run(*workers, *agent, "--lf")
-    assert counts(again) == {"failed": 8}
-
-
 def test_leaks_and_refusals_are_gates(
     pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...], noop_url: str
 ) -> None:

@@ -34,13 +34,6 @@ def gate_of(pytester: pytest.Pytester, name: str) -> dict[str, Any]:
     return dict(gate)
 
 
-def write_baseline(pytester: pytest.Pytester, names: list[str], outcomes: list[int]) -> None:
-    tasks = {f"desk/front/{name}": {"outcomes": outcomes, "errors": 0} for name in names}
-    measured = {"desk/front": {"user": ["scripted"], "benchmark": ["desk 1"]}}
-    baseline = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": measured, "tasks": tasks}
-    (pytester.path / "b.json").write_text(json.dumps(baseline))
-
-
 @pytest.mark.parametrize(("kind", "word", "code"), [("ok", "pass", 0), ("bad", "below the floor", 1)])
 def test_a_floor_that_is_decided_ends_the_run(
     pytester: pytest.Pytester,
@@ -81,38 +74,6 @@ def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, mon
     assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == 0
     every = verdict_of(pytester)["trials"]
     assert 0 < every["decided"] < every["reported"] == 60
-
-
-@pytest.mark.slow
-def test_a_run_that_is_never_decided_has_the_rest_of_the_error_rate_left(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [f"{what}-0-x{i}" for what in ("ok", "bad") for i in range(20)]
-    monkeypatch.setenv("DESK_TASKS", " ".join(names))
-    write_baseline(pytester, names, [1, 0])
-    assert desk("--a2a-baseline=b.json", "--a2a-trials=auto:1").ret == 0, "no sign of a drop"
-    gate, every = gate_of(pytester, "baseline"), verdict_of(pytester)["trials"]
-    assert (gate["verdict"], gate["decided_after"], every["decided"]) == ("inconclusive", None, 0)
-    # 40 pairs: a fifth of it went to early verdicts.
-    assert "96 % sure" in gate["sentence"]
-    assert len(log_of(pytester)) == 40
-
-
-@pytest.mark.parametrize(
-    "process", [*WAYS, pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)], indirect=True
-)
-def test_a_large_drop_is_decided_early(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", named("bad", process))
-    write_baseline(pytester, named("bad", process).split(), [1, 1])
-    result = desk(*process, "--a2a-baseline=b.json", "--a2a-trials=auto:2")
-    assert result.ret == 1
-    gate = gate_of(pytester, "baseline")
-    assert (gate["verdict"], gate["word"]) == ("regressed", "regressed")
-    assert gate["decided_after"] <= len(log_of(pytester)) < 40
-    assert gate["sentence"].startswith(f"decided after {gate['decided_after']} of 60 trials")
-    assert " sure " not in gate["sentence"], "no limits of a run that stopped by what it saw"
 
 
 def test_a_resumed_run_goes_on_in_the_same_order(
@@ -213,14 +174,6 @@ def test_no_trial_begins_that_could_cost_more_than_is_left(
     result.stdout.fnmatch_lines(["*--a2a-max-cost: the money for 54 trials was spent*"])
     assert main(["gate", "a2a-results", "--min-pass", "0.5", "--max-cost", "1.6"]) == 1
     assert gate_of(pytester, "min_pass") == floor
-
-
-def test_a_ceiling_that_is_not_reached_changes_nothing(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", named("ok"))
-    assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto", "--a2a-max-cost=100").ret == 0
-    assert 4 <= gate_of(pytester, "min_pass")["decided_after"] == len(log_of(pytester)) < 240
 
 
 @pytest.mark.parametrize("given", ["auto:0", "auto:", "auto:x", "many"])

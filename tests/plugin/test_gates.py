@@ -114,32 +114,11 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
     assert not cache.exists() or "a2a/gate" not in cache.read_text()
 
 
-def test_without_a_gate_a_miss_is_a_failure(pytester: pytest.Pytester, desk: Bench) -> None:
-    result = desk("--a2a-max-cost=100")
-    assert result.ret == 1
-    result.assert_outcomes(passed=8, failed=3)
-    data = verdict_of(pytester)
-    assert [(g["name"], g["verdict"]) for g in data["gates"]] == [("every_trial", "failed"), ("max_cost", "pass")]
-    assert len(data["missed"]) == 3
-
-
 def test_no_gate_shows_no_verdict_and_still_writes_it(pytester: pytest.Pytester, desk: Bench) -> None:
     result = desk()
     result.assert_outcomes(passed=7, failed=3)
     assert "a2a verdict" not in result.stdout.str()
     assert verdict_of(pytester)["verdict"] == "failed"
-
-
-def test_a_floor_for_one_domain_excuses_no_other(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = desk("--a2a-min-pass", "front=0.6,airline=0.5")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["min_pass[[]front[]] * pass *", "not judged, because there is no trial of it: min_pass[[]airline[]]"]
-    )
-    assert desk("--a2a-min-pass", "airline=0.6").ret == 1
-    assert desk("--a2a-min-pass", "0.5,desk/front=0.75").ret == 1
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
@@ -308,22 +287,6 @@ def test_a_run_that_was_cut_short_passes_no_gate(
     assert_says(result, "min_pass inconclusive the run was cut short; so far: 3 of 3 trials succeeded")
 
 
-def test_errors_stay_errors_and_in_the_denominator(
-    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f bad-a down-a down-b skip")
-    result = desk(*process, "--a2a-min-pass=0.6", "--a2a-max-infra-errors=1")
-    assert result.ret == 1
-    assert_says(
-        result,
-        "min_pass pass 6 of 9 trials succeeded, 0.667; the minimum is 0.6 (95 % interval 0.354 to 0.879); "
-        "2 could not be evaluated and count as not succeeded",
-        "max_infra_errors above the ceiling the infrastructure failed 2 of 10 trials; the maximum is 1",
-        "2 trials could not be evaluated, so this run does not pass",
-        "1 failed, 7 passed, 1 skipped, 2 errors, 1 missed in",
-    )
-
-
 def test_an_expected_error_passes_nothing(
     pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -435,25 +398,6 @@ def test_last_failed_knows_errors_and_no_misses(
     result.stdout.fnmatch_lines(["not judged, because only trials that were named ran: min_pass"])
 
 
-def test_a_named_item_is_judged_by_itself(desk: Bench) -> None:
-    assert desk("--a2a-min-pass=0.6", "test_desk.py::test_desk[ok-a-t0]").ret == 0
-    result = desk("--a2a-min-pass=0.6", "test_desk.py::test_desk[bad-h-t0]")
-    result.assert_outcomes(failed=1)
-
-
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_a_floor_that_cannot_be_proven_is_judged_as_measured(desk: Bench, workers: tuple[str, ...]) -> None:
-    result = desk(*workers, "--a2a-min-pass=0.95", "-k", "ok")
-    assert result.ret == 0
-    assert_says(
-        result,
-        "the floor 0.95 is judged as measured; 7 trials could not prove it, even if all succeed (52 could)",
-        "7 of 7 trials succeeded, 1.000; the minimum is 0.95",
-        "so few trials do not prove it, and could not if all of them succeeded",
-    )
-    assert desk("--a2a-min-pass=1").ret == 1
-
-
 def test_pass_hat_k_needs_its_trials(pytester: pytest.Pytester, desk: Bench) -> None:
     result = desk("--a2a-min-pass-k=2=0.1")
     assert result.ret == 4
@@ -488,20 +432,6 @@ def test_a_joined_directory_is_judged_without_a_run(
     assert main(["gate", "whole", "--min-pass", "frnt=0.5"]) == 2
     next((pytester.path / "whole" / "trials").glob("*ok-a*")).unlink()
     assert main(["gate", "whole", "--min-pass", "0.1"]) == 1, "what is missing is an error"
-
-
-@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_a_run_in_shards_is_gated_as_a_whole(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
-    for i in (1, 2, 3):
-        part = desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
-        assert part.ret == 0
-    assert main(["merge", "part1", "part2", "part3", "-o", "whole"]) == 0
-    (pytester.path / "log.txt").unlink()
-    for floor, code in ((0.65, 0), (0.72, 1)):
-        result = desk(*workers, "--a2a-results=whole", "--a2a-resume", f"--a2a-min-pass={floor}")
-        assert result.ret == code
-        assert_says(result, "7 of 10 trials succeeded")
-    assert log_of(pytester) == [], "every conversation was held already"
 
 
 def test_pass_hat_k_is_gated(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -633,15 +563,6 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
 
 
 class TestBaseline:
-    def test_of_a_directory_only_its_last_run_counts(
-        self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f")
-        assert desk("--a2a-results=old", "--a2a-trials=2").ret == 0
-        assert desk("--a2a-results=old").ret == 0
-        result = desk("--a2a-baseline=old", "--a2a-max-drop=0.9")
-        assert_says(result, "(6/6)", "old: 6 trial files are of other runs or selections and do not count")
-
     def test_the_last_run_as_a_baseline(
         self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -678,33 +599,6 @@ class TestBaseline:
         assert_says(result, "p = 0.00781; allowed is 0.05")
         assert kinds(pytester.path / "j.xml")["baseline"] == ["failure"]
         assert verdict_of(pytester)["comparison"]["overall"]["worse"] == 7
-
-    @pytest.mark.slow
-    def test_too_few_trials_say_how_many_would_be_enough(self, pytester: pytest.Pytester, desk: Bench) -> None:
-        write_baseline(pytester, {f"desk/front/ok-{c}": [1] for c in "abcdefg"})
-        result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-set=inconclusive=fail")
-        assert result.ret == 1
-        assert_says(
-            result,
-            "7 tasks x 1: 7 conversations; an unchanged agent shows no sign of a drop in",
-            "baseline no sign of a drop 1.000 before, 1.000 now over 7 tasks",
-            "too few trials to tell: about",
-        )
-        assert_says(result, "trials of each task in both runs would be enough (there is 1)")
-        assert desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-set=inconclusive=pass").ret == 0
-        assert desk("--a2a-baseline=b.json", "-k", "ok").ret == 0, "there is no sign of a drop, and there could be one"
-        some = desk("--a2a-baseline=b.json", "-k", "ok-a or ok-b")
-        assert some.ret == 1, "two trials could not show a drop of any size"
-        assert_says(some, "they could not show a drop of any size")
-
-    def test_what_was_measured_otherwise_is_refused(self, pytester: pytest.Pytester, desk: Bench) -> None:
-        tasks = {f"desk/front/ok-{c}": [1] for c in "abcdefg"}
-        write_baseline(pytester, tasks, benchmark=["desk 0"])
-        result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-set=inconclusive=pass", "--a2a-max-drop=0.5")
-        assert result.ret == 1
-        assert_says(
-            result, "not comparable with", "desk/front: benchmark was desk 0 and is desk 1; promote a new baseline"
-        )
 
     def test_what_the_options_contradict_is_refused_before_it_costs(
         self, pytester: pytest.Pytester, desk: Bench

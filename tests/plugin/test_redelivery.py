@@ -50,19 +50,6 @@ def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
     desk("-q").stdout.fnmatch_lines([(LINE + "2x HTTP 502, 1x reset after delivery").replace("[", "[[]")])
 
 
-def test_the_number_is_an_option_in_three_spellings(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk("--a2a-set=redeliver=0").assert_outcomes(passed=1, errors=2)
-    assert len(log_of(pytester)) == 3
-    pytester.makepyprojecttoml("[tool.a2a-bench]\nredeliver = '3'\n")
-    desk().assert_outcomes(passed=2, errors=1)
-    monkeypatch.setenv("A2A_REDELIVER", "-1")
-    result = desk()
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*A2A_REDELIVER*'-1': input should be greater than or equal to 0*"])
-
-
 def test_files_of_before_are_read_alike(pytester: pytest.Pytester, desk: Bench) -> None:
     desk()
     [path] = (pytester.path / "a2a-results" / "trials").glob("*ok*")

@@ -160,13 +160,3 @@ def test_durations_are_the_conversations(
     for name, case in junit_cases(pytester.path / "j.xml").items():
         expected = float(name.removeprefix("test_desk[ok-").removesuffix("-t0]"))
         assert expected <= float(case.attrib["time"]) < expected + 2
-
-
-@pytest.mark.slow
-def test_the_same_run_in_every_way_gives_the_same_rewards(pytester: pytest.Pytester, desk: Bench) -> None:
-    seen = []
-    for number, arguments in enumerate(((), ("-n2",), ("-n2", "--a2a-concurrency=6"), ("--a2a-concurrency=3",))):
-        desk(*arguments, f"--junitxml={number}.xml")
-        cases = junit_cases(pytester.path / f"{number}.xml")
-        seen.append({name: junit_properties(case).get("a2a.reward") for name, case in cases.items()})
-    assert seen == [seen[0]] * 4

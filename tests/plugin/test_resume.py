@@ -158,11 +158,6 @@ def kill_at(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_a_killed_run_can_be_resumed(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    kill_at(pytester, desk, monkeypatch, [7, 7])
-
-
-@pytest.mark.slow
 def test_a_run_can_be_killed_at_any_moment(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,15 +180,6 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
 
 
 @pytest.mark.slow
-def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "crash-0.3-a crash-0.3-b " + many("ok-0", 8))
-    result = desk("-n2", "--a2a-concurrency=4")
-    counts = result.parseoutcomes()
-    assert counts["passed"] + counts["errors"] == 10
-    assert 2 <= counts["errors"] <= 4
-
-
-@pytest.mark.slow
 def test_no_replacement_for_a_crashed_worker(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,23 +271,6 @@ def pytest_xdist_node_collection_finished():
     assert process.returncode == 2, out
     assert "Terminated: interrupted by SIGTERM" in out
     assert not (pytester.path / "waited-for.txt").exists()
-
-
-@pytest.mark.slow
-def test_an_agent_from_the_environment_is_left_as_orderly(
-    pytester: pytest.Pytester, desk: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b slow-600-a slow-600-b")
-    note_reports(pytester)
-    monkeypatch.setenv("A2A_ENDPOINT", noop_url)
-    process = Bench(pytester).popen("-n2", "--junitxml=j.xml")
-    wait_for(lambda: len(log_of(pytester)) >= 3 or process.poll() is not None)
-    wait_for(lambda: len(log_of(pytester, "reported")) >= 2 or process.poll() is not None)
-    process.send_signal(signal.SIGTERM)
-    out = process.communicate(timeout=120)[0].decode()
-    assert process.returncode == 2, out
-    assert "a2a benchmark summary" in out
-    assert len(junit_cases(pytester.path / "j.xml")) >= 2
 
 
 @pytest.mark.slow

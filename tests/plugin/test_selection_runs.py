@@ -7,8 +7,7 @@ from harness import Bench, log_of
 
 from pytest_a2a_bench import suites
 
-WORKERS = pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-SLOW_WITH_WORKERS = pytest.mark.parametrize(
+WORKERS = pytest.mark.parametrize(
     "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"]
 )
 
@@ -37,7 +36,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
     return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
 
 
-@SLOW_WITH_WORKERS
+@WORKERS
 def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]) -> None:
     assert counts(suite(*workers, "--a2a-suite", "front")) == {"passed": 1, "failed": 2}
     assert counts(suite(*workers, "-m", "desk and front")) == {"passed": 1, "failed": 2}
@@ -46,22 +45,8 @@ def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Ben
     assert counts(pasted) == {"passed": 1, "failed": 1}
 
 
-@WORKERS
-def test_a_pasted_id_runs_alone_beside_suites(suite: Bench, workers: tuple[str, ...]) -> None:
-    beside = suite(*workers, "--a2a-suite", "front", "a2a/front::test_desk[bad-0-b-t0]")
-    assert counts(beside) == {"failed": 1}
-    beside.stdout.fnmatch_lines(["a2a: node ids are given, so that only they run; --a2a-suite front adds nothing"])
-
-
-@SLOW_WITH_WORKERS
-def test_a_pasted_id_that_is_not_there(suite: Bench, workers: tuple[str, ...]) -> None:
-    result = suite(*workers, "a2a/front::test_desk[gone-t0]")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: not found: a2a/front::test_desk[[]gone-t0[]]*"])
-
-
 @pytest.mark.slow
-@SLOW_WITH_WORKERS
+@WORKERS
 def test_last_failed_and_failed_first(
     pytester: pytest.Pytester, suite: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
@@ -79,12 +64,6 @@ def test_last_failed_and_failed_first(
 def test_stepwise_remembers_suites(suite: Bench) -> None:
     suite("--a2a-suite", "front", "--sw")
     assert counts(suite("--a2a-suite", "front", "--sw")) == {"failed": 1}
-
-
-@SLOW_WITH_WORKERS
-def test_deselect(suite: Bench, workers: tuple[str, ...]) -> None:
-    result = suite(*workers, "--a2a-suite", "front", "--deselect", "a2a/front::test_desk[bad-0-a-t0]")
-    assert counts(result) == {"passed": 1, "failed": 1}
 
 
 def test_a_conftest_beside_the_ini_file_serves_built_in_suites(pytester: pytest.Pytester, suite: Bench) -> None:
@@ -114,7 +93,7 @@ def test_a_suite_from_an_installed_package(pytester: pytest.Pytester, bench: Ben
     assert bench("--a2a-suite", "desks").ret == 4
 
 
-@SLOW_WITH_WORKERS
+@WORKERS
 def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
     pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]
 ) -> None:

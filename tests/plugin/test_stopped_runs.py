@@ -59,12 +59,6 @@ def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: 
     assert len(list(Store(pytester.path / "a2a-results").trials.glob("*.json"))) == 1
 
 
-def test_one_trial_is_told_of_in_the_singular(bench: Bench, refusing: RawAgent) -> None:
-    result = bench("--a2a-endpoint", refusing.url, "--a2a-suite=mock", "-k", "create_task_1-t0")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["1 trial could not be evaluated or was not run, so this run does not pass"])
-
-
 @pytest.mark.parametrize("options", [(), ("--a2a-concurrency=3",)])
 def test_the_rest_is_run_by_a_resumed_run(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
@@ -173,28 +167,6 @@ def test_an_expected_failure_hides_nothing(
     assert OPEN in result.stdout.str()
 
 
-@pytest.mark.slow
-def test_a_user_model_that_is_refused(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "wrong")
-    with FakeLLM(lambda request: status(401)) as llm:
-        arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
-        result = bench(
-            "--a2a-endpoint",
-            noop_url,
-            "--a2a-suite=mock",
-            "--a2a-user=llm:openai/user",
-            f"--a2a-set=user-llm-args={arguments}",
-            "--junitxml=j.xml",
-        )
-    assert result.ret == 1
-    kinds = [k for n, k in outcomes(pytester.path / "j.xml").items() if n.startswith("test_mock[")]
-    assert kinds.count(["error"]) == 3
-    assert kinds.count(["skipped"]) == len(kinds) - 3 > 0
-    assert "correct the model's name or its provider's key" in result.stdout.str()
-
-
 @pytest.mark.parametrize(
     ("player", "model", "key", "code", "problem", "workers"),
     [
@@ -254,38 +226,6 @@ def test_a_model_that_is_busy_stops_no_run(
 # -- time --
 
 
-@pytest.mark.slow
-def test_a_trial_that_is_stuck_is_an_error_and_the_others_run(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "stuck-600 ok-0-a ok-0-b")
-    result = desk("--a2a-trial-timeout=2", "--junitxml=j.xml")
-    assert result.ret == 1
-    result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(
-        ["*TrialTimeoutError: desk/front/stuck-600#0 took longer than --a2a-trial-timeout (2 s)*"]
-    )
-
-
-@pytest.mark.slow
-def test_a_model_that_never_answers_costs_its_trial_alone(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
-    with FakeLLM(lambda request: say("too late", delay=600)) as llm:
-        result = bench(
-            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0 or update_task_1-t0"),
-            *("--a2a-user=llm:openai/user", "--a2a-trial-timeout=3"),
-            f"--a2a-set=user-llm-args={json.dumps({'api_base': llm.api_base, 'num_retries': 0})}",
-        )
-    result.assert_outcomes(errors=2)
-    # Where nothing cuts the short summary to the terminal's width, it says the same again.
-    told = [line for line in result.outlines if line.startswith("tau2/") and "took longer than" in line]
-    assert {line.partition("#0: ")[0] for line in told} == {"tau2/mock/create_task_1", "tau2/mock/update_task_1"}
-    # The first may have been stopped while its model's library was loaded, before it waited for anything.
-    assert any("its thread had still not come back, so it was given up" in line for line in told)
-
-
 def stop_by_time(pytester: pytest.Pytester, run: Callable[..., pytest.RunResult], *options: str) -> None:
     result = run("--junitxml=j.xml", "-rs", *options)
     assert result.ret == 1
@@ -307,14 +247,6 @@ def test_a_run_whose_time_is_up(pytester: pytest.Pytester, desk: Bench, monkeypa
     monkeypatch.setenv("DESK_TASKS", "ok-0 ok-1")
     desk("--a2a-resume").assert_outcomes(passed=2)
     assert log_of(pytester).count("ok-0") == 1
-
-
-@pytest.mark.slow
-def test_a_run_with_workers_whose_time_is_up(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
-    stop_by_time(pytester, desk.apart, "--a2a-run-timeout=6", "--a2a-concurrency=4", "-n2")
 
 
 # -- what is left and shown --

@@ -81,13 +81,6 @@ def test_trouble_is_an_error_and_nothing_said_is_sent(
 
 
 @pytest.mark.slow
-def test_workers_send_their_own(desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d")
-    desk("-n2", "--a2a-concurrency=4").assert_outcomes(passed=4)
-    assert len(receiver.named("trial ")) == 4
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     ["nothing configured", "off", *(pytest.param(c, marks=pytest.mark.slow) for c in ("disabled", "no exporter"))],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from harness import DESK, DESK_CONFTEST, DESK_TEST, Bench, junit_cases, junit_pr
 from tau2_verification import verify_stored
 
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.results.inference import PairedTask, paired_p
 from pytest_a2a_bench.results.store import Store
 
 A_KNOWN_DEFECT = DESK.replace('kind == "bad"', '(kind == "bad" or (kind == "weak" and key.agent == "b"))')
@@ -159,49 +157,6 @@ def test_fixtures_of_one_agent_say_that_there_are_several(pytester: pytest.Pytes
     result = two()
     assert result.ret == 4
     assert "is for one agent, and the endpoints have names (a, b)" in result.stderr.str()
-
-
-def simulate(tasks: int, defect: float, runs: int) -> list[float]:
-    """Return the two-sided p of many comparisons with an agent that fails by chance where the other never does."""
-    source = random.Random(1)
-    found = []
-    for _ in range(runs):
-        pairs = [PairedTask(1, 1, 1, int(source.random() >= defect)) for _ in range(tasks)]
-        back = [PairedTask(1, pair.after_ok, 1, 1) for pair in pairs]
-        found.append(min(1.0, 2 * min(paired_p(pairs), paired_p(back))))
-    return sorted(found)
-
-
-@pytest.mark.slow
-def test_a_known_defect_is_found_with_the_p_that_simulation_predicts(
-    pytester: pytest.Pytester, two: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The way from trials to verdict, without conversations."""
-    by_chance = (
-        '(kind == "bad" or (key.agent == "b" and __import__("random").Random("7" + key.task_id).random() < 0.3))'
-    )
-    pytester.makepyfile(desk=DESK.replace('kind == "bad"', by_chance))
-    monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-x{n}" for n in range(60)))
-    two("-q")
-    (compared,) = verdict_of(pytester)["comparisons"]
-    predicted = simulate(60, 0.3, 2000)
-    assert compared["better"] == "a"
-    assert predicted[10] <= compared["p"] <= predicted[-10] < 0.05
-    # Two that are the same are not told apart.
-    pytester.makepyfile(desk=DESK)
-    two("-q", "--a2a-results=same")
-    same = verdict_of(pytester, "same")["comparisons"][0]
-    assert (same["better"], same["p"]) == (None, 1.0)
-
-
-@pytest.mark.slow
-def test_workers_and_real_agents(pytester: pytest.Pytester, bench: Bench) -> None:
-    agents = ("--a2a-endpoint=a=builtin:oracle", "--a2a-endpoint=b=builtin:readonly", "--a2a-suite=mock")
-    result = bench.apart(*agents, "-n2", "-k", "create_task_1-t0 or update_task_1", "--a2a-concurrency=2")
-    assert result.ret == 1
-    found = verdict_of(pytester)
-    assert [(a["id"], a["succeeded"]) for a in found["agents"]] == [("a", 2), ("b", 0)]
-    assert all(a["turns"] and a["requests"] and a["latency_p50"] for a in found["agents"])
 
 
 @pytest.mark.slow

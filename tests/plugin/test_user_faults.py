@@ -109,17 +109,6 @@ def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
     assert AGAIN + "2x ended_before_the_write" in result.stdout.str()
 
 
-def test_the_number_is_an_option_in_three_spellings(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makepyprojecttoml("[tool.a2a-bench]\nuser-retry = '1'\n")
-    desk().assert_outcomes(passed=2, failed=2)
-    monkeypatch.setenv("A2A_USER_RETRY", "-1")
-    result = desk()
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*A2A_USER_RETRY*'-1': input should be greater than or equal to 0*"])
-
-
 def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,6 @@ import pytest
 import tau2_probe
 from examples import sampled
 from pairwise import all_pairs, covering, pairs_of
-from rotating import rotating
 from trials import RunTrials
 
 from pytest_a2a_bench.agents.brains import WORDS
@@ -56,17 +55,6 @@ def test_every_pair_of_wire_choices(configuration: dict[str, str], run_trials: R
     results = run_trials("oracle", settings(**configuration), [*keys("mock", count=3), *keys("telecom", count=1)])
     assert [r for r in results if not r.success] == []
     assert all(not r.findings for r in results)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=IDS)
-def test_every_pair_on_twenty_tasks_of_each_domain(configuration: dict[str, str], run_trials: RunTrials) -> None:
-    selected = [k for d in ("airline", "retail", "telecom", "mock") for k in keys(d, count=20)]
-    assert len(selected) == 69
-    # Each configuration another quarter, so that they try all of them in every run.
-    tried = rotating(selected, 4, CONFIGURATIONS.index(configuration))
-    results = run_trials("oracle", settings(**configuration), tried)
-    assert [(r, r.error) for r in results if not r.success] == []
 
 
 def test_tasks_of_every_domain(run_trials: RunTrials) -> None:
@@ -151,15 +139,6 @@ def compare(domain: str, keys: list[TrialKey], run_trials: RunTrials) -> list[fl
 @pytest.mark.parametrize("domain", ["mock", "telecom"])
 def test_noop_scores_what_the_stock_evaluator_says(domain: str, run_trials: RunTrials) -> None:
     rewards = compare(domain, [t.key() for t in index.load_tasks(domain)[:5]], run_trials)
-    assert 0.0 in rewards
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
-def test_noop_scores_what_the_stock_evaluator_says_everywhere(domain: str, run_trials: RunTrials) -> None:
-    rewards = compare(
-        domain, [t.key() for t in rotating(index.load_tasks(domain), 1 if domain == "mock" else 3)], run_trials
-    )
     assert 0.0 in rewards
 
 
@@ -258,10 +237,3 @@ def vpn_tasks() -> list[TrialKey]:
 def test_order_and_concurrency_change_no_reward(agent: str, run_trials: RunTrials) -> None:
     others = [t.key() for t in index.load_tasks("telecom") if "vpn" not in t.task_id]
     check_orders(run_trials, [*vpn_tasks()[:3], *others[:2], *(t.key() for t in index.load_tasks("mock")[:3])], agent)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", ["oracle", "noop", "readonly"])
-def test_order_and_concurrency_change_no_reward_in_any_domain(agent: str, run_trials: RunTrials) -> None:
-    keys = [t.key() for domain in index.available_domains() for t in index.load_tasks(domain)[::12]]
-    check_orders(run_trials, [*vpn_tasks(), *keys], agent)

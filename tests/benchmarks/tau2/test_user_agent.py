@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from builtin_server import served
-from rotating import rotating
 from trials import RunTrials
 from user_agents import ScriptedUsers, Speaker, served_brain
 
@@ -90,17 +89,6 @@ def test_the_same_user_behind_a2a_comes_to_the_same(
     assert "<scenario>" in briefing.policy
     assert all(word in briefing.policy for word in STOP_WORDS)
     assert bool(briefing.tools) == (domain == "telecom")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("domain", ["mock", "airline", "retail", "telecom"])
-def test_the_same_user_behind_a2a_comes_to_the_same_on_every_base_task(
-    run_trials: RunTrials, users: tuple[str, Speaker], domain: str
-) -> None:
-    # Without A2A_BENCH_FUZZ_SEED that is every one; docs/guides/users.md has the table that -s prints.
-    found = compare(run_trials, users[0], "oracle", rotating(keys(domain), 10))
-    passed, turns = sum(result.success for result in found), sum(result.turns for result in found)
-    print(f"| {domain} | {len(found)} | {passed} | {turns} | 0 |")
 
 
 def silent(conversation: Conversation) -> None:
