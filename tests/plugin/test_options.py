@@ -1,0 +1,555 @@
+"""``--a2a-user a2a:URL`` as a run has it: found before the first item, told everywhere, and part of what is reused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from harness import Bench, log_of, wait_for
+from raw_agent import Request, fine, raw_agent, rpc
+from tau2_verification import verify_stored
+from user_agents import ScriptedUsers, Speaker, served_brain
+
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.reports.live import Watched
+from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.live import Growing
+
+TASK = "a2a/mock::test_mock[create_task_1-t0]"
+ORACLE = ("--a2a-endpoint=builtin:oracle", TASK)
+
+
+@pytest.mark.slow
+def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench) -> None:
+    with served_brain(Speaker(ScriptedUsers())) as url:
+        result = bench(*ORACLE, f"--a2a-user=a2a:{url}", "--a2a-html=page.html")
+        result.assert_outcomes(passed=1)
+        shown = result.stdout.str()
+        assert f"user played by the agent at {url}: not leaderboard numbers" in shown
+        assert "user simulator: pytest-a2a-bench noop" in shown
+        assert "not comparable with leaderboard numbers" in shown
+        assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
+        assert "An A2A agent plays the user." in Path("page.html").read_text()
+        (stored,) = (pytester.path / "a2a-results" / "trials").glob("*.json")
+        trial = json.loads(stored.read_text())
+        assert [(p["role"], p["turns"] > 1, p["usage"]["input_tokens"] > 0) for p in trial["parties"]] == [
+            ("user", True, True)
+        ]
+        again = bench(*ORACLE, f"--a2a-user=a2a:{url}", "--a2a-resume")
+        assert "reused, not run again (--a2a-resume): 1 of 1 trials" in again.stdout.str()
+    with served_brain(Speaker(ScriptedUsers())) as elsewhere:
+        other = bench(*ORACLE, f"--a2a-user=a2a:{elsewhere}", "--a2a-resume")
+        other.assert_outcomes(passed=1)
+        assert "reused, not run again" not in other.stdout.str()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--a2a-user=a2a:http://127.0.0.1:9",
+        pytest.param("--a2a-set=colleague=ann=http://127.0.0.1:9", marks=pytest.mark.slow),
+    ],
+)
+def test_an_agent_that_is_not_there_is_missed_before_the_first_item(bench: Bench, noop_url: str, option: str) -> None:
+    result = bench("--a2a-endpoint", noop_url, TASK, option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {option.replace('--a2a-set=', '--a2a-set ')}: *"])
+
+
+def test_a_variable_that_is_not_set_is_named(bench: Bench, noop_url: str) -> None:
+    result = bench(
+        "--a2a-endpoint", noop_url, TASK, "--a2a-user=a2a:http://127.0.0.1:9", "--a2a-set=user-auth-env=NOBODYS_TOKEN"
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: user-auth-env*NOBODYS_TOKEN*"])
+    assert "--a2a-endpoint" not in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--a2a-user=somebody",), "'somebody' is not one of scripted, llm:MODEL, a2a:URL"),
+        (("--a2a-user=a2a:ftp://x",), "is not an endpoint"),
+        (("--a2a-user=a2a:builtin:oracle",), "no built-in agent plays a user"),
+        (("--a2a-set=user-auth-env=TOKEN",), "user-auth-env is for an agent that plays the user"),
+        (("--a2a-set=colleague=http://x",), "expected NAME=URL"),
+        (("--a2a-set=colleague=user=http://x",), "expected NAME=URL"),
+        (("--a2a-set=colleague=ann=builtin:oracle",), "no built-in agent is a colleague"),
+        (
+            ("--a2a-set=colleague=ann=http://x", "--a2a-set=colleague=Ann=http://y"),
+            "two colleagues have one name (ann, Ann)",
+        ),
+        (("--a2a-set=colleague-auth-env=TOKEN",), "colleague-auth-env is for an agent that may be asked"),
+        (("--a2a-set=colleague=ann=http://x", "--a2a-dialect=crm_action"), "no word for a colleague"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(bench: Bench, options: tuple[str, ...], told: str) -> None:
+    result = bench(*ORACLE, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert told in result.stderr.str()
+
+
+# ``--a2a-tools mcp`` as a user has it: what may be combined, what is kept, and what is not repeated in vain.
+
+
+ORACLE_OPTION = ("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "update_task_1", "-q")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--a2a-tools", "native"), "--a2a-tools: 'native' is not one of text, mcp"),
+        (("--a2a-set", "mcp-bind=127.0.0.1:1"), "add --a2a-tools mcp"),
+        (("--a2a-tools=mcp", "--a2a-dialect=sierra"), "--a2a-dialect=sierra says how calls are written in messages"),
+        (("--a2a-tools=mcp", "--a2a-record=tapes"), "--a2a-record and --a2a-tools=mcp exclude each other"),
+        (
+            ("--a2a-tools=mcp", "--a2a-set=mcp-url=http://x"),
+            "says where it listens; give HOST:PORT (mcp-bind",
+        ),
+        (("--a2a-tools=mcp", "--a2a-set=mcp-bind=0.0.0.0:80"), "which is no address to call; give its URL too"),
+        (("--a2a-tools=mcp", "--a2a-set=mcp-bind=here"), "is to listen on 'here'; give HOST:PORT"),
+        (
+            ("--a2a-tools=mcp", "--a2a-set=mcp-bind=127.0.0.1:81", "-n2"),
+            "-n starts several processes, each with a server",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_told_at_once(bench: Bench, options: tuple[str, ...], says: str) -> None:
+    result = bench(*ORACLE_OPTION, *options)
+    assert result.ret == 4
+    (line,) = [line for line in result.errlines if line.startswith("ERROR")]
+    assert says in line
+
+
+@pytest.mark.slow
+def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench, pytester: pytest.Pytester) -> None:
+    result = bench(*ORACLE_OPTION, "--a2a-tools", "mcp", "--junitxml=junit.xml", "--a2a-html=page.html")
+    result.assert_outcomes(passed=1)
+    trials = [json.loads(path.read_text()) for path in Path(pytester.path, "a2a-results", "trials").rglob("*.json")]
+    assert len(trials) == 1
+    for trial in trials:
+        assert trial["dialect"] == "mcp"
+        assert (trial["provenance"]["tools"], trial["provenance"]["native_calls"]) == ("mcp", 1)
+    # The calls that the agent made by itself, played back by tau2's own code.
+    assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
+    for path in Path(pytester.path).rglob("*"):
+        if path.is_file() and path.suffix in (".json", ".html", ".xml"):
+            assert "Bearer " not in path.read_text().replace("Bearer ***", "")
+
+    # The same question is answered already; asked by the other door it is another one.
+    again = bench(*ORACLE_OPTION, "--a2a-tools", "mcp", "--a2a-resume")
+    again.assert_outcomes(passed=1)
+    assert reused(pytester) == [True]
+    bench(*ORACLE_OPTION, "--a2a-resume").assert_outcomes(passed=1)
+    assert reused(pytester) == [False]
+
+
+def reused(pytester: pytest.Pytester) -> list[bool]:
+    paths = Path(pytester.path, "a2a-results", "trials").rglob("*.json")
+    return [bool(json.loads(path.read_text())["reused_from"]) for path in paths]
+
+
+def test_a_benchmark_that_offers_no_tools_says_so(desk: Bench) -> None:
+    # Apart: pytester forgets what a run in this process imported, and what is left of MCP then closes the capture.
+    result = desk("--a2a-tools", "mcp")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*the suite 'desk' does not offer its tools over MCP*TrialContext.native*"])
+
+
+# ``reply-limits`` and ``env-file`` on the command line: refused in one line, or in force.
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ("--a2a-set=reply-limits=calls=none", "--a2a-set reply-limits: 'none' is not a number*"),
+        (
+            "--a2a-set=reply-limits=rows=3",
+            "--a2a-set reply-limits: 'rows' is no limit of a reply; the limits are calls, *",
+        ),
+        ("--a2a-set=env-file=absent.env", "--a2a-set env-file=*absent.env: No such file or directory"),
+        (
+            "--a2a-set=env-file=wrong.env",
+            "--a2a-set env-file=*wrong.env, line 2: expected NAME=VALUE, as OPENAI_API_KEY=...",
+        ),
+    ],
+)
+def test_wrong_values_are_usage_errors(pytester: pytest.Pytester, desk: Bench, option: str, complaint: str) -> None:
+    (pytester.path / "wrong.env").write_text("A=b\nsk-secret\n")
+    result = desk(option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {complaint}"])
+    assert "sk-secret" not in result.stderr.str() + result.stdout.str()
+    assert log_of(pytester) == []
+
+
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
+def test_variables_of_the_file_are_there_for_the_run(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: list[str]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok")
+    monkeypatch.setenv("A2A_CANARY_KEPT", "mine")
+    pytester.makefile(".env", canary="export A2A_CANARY_KEY='sung'\nA2A_CANARY_KEPT=theirs\n")
+    pytester.makepyfile(
+        test_variables="""
+            import os
+
+            def test_variables():
+                assert (os.environ["A2A_CANARY_KEY"], os.environ["A2A_CANARY_KEPT"]) == ("sung", "mine")
+        """
+    )
+    desk("--a2a-set=env-file=canary.env", *workers).assert_outcomes(passed=2)
+    assert "A2A_CANARY_KEY" not in os.environ
+
+
+TOKEN = "nightingale-4711"
+
+ASKS = """
+    import os
+
+    from pytest_a2a_bench.model import Part
+
+    def test_shows_it_before_anybody_is_asked():
+        assert [os.environ[name] for name in ("A2A_AUTH_TOKEN", "SONGBIRD") if name in os.environ] == []
+
+    def test_asks(a2a_client):
+        text = a2a_client.session().send([Part.of_text("hello")]).text
+        assert text == "nothing"
+"""
+
+
+@pytest.mark.parametrize("name", ["A2A_AUTH_TOKEN", "SONGBIRD"])
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
+def test_the_agents_token_may_come_from_the_file_and_is_hidden(
+    pytester: pytest.Pytester, bench: Bench, workers: list[str], name: str
+) -> None:
+    def repeat(request: Request) -> bytes:
+        said = request.headers.get("authorization", "none")
+        parts = [{"kind": "text", "text": f"you sent {said}"}]
+        return rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": parts}, request)
+
+    pytester.makefile(".env", song=f"{name}={TOKEN}\n")
+    pytester.makepyfile(test_asks=ASKS)
+    named = [] if name == "A2A_AUTH_TOKEN" else [f"--a2a-auth-env={name}"]
+    with raw_agent(repeat) as agent:
+        agent.card["securitySchemes"] = {"s": {"type": "http", "scheme": "bearer"}}
+        agent.card["security"] = [{"s": []}]
+        result = bench("--a2a-endpoint", agent.url, "--a2a-set=env-file=song.env", "test_asks.py", *named, *workers)
+    result.assert_outcomes(failed=2)
+    assert {m.headers["authorization"] for m in agent.messages} == {f"Bearer {TOKEN}"}
+    shown = result.stdout.str() + result.stderr.str()
+    assert "you sent Bearer ***" in shown
+    assert TOKEN not in shown
+
+
+def test_a_token_that_neither_has_is_a_usage_error(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makefile(".env", song="OTHER=x\n")
+    result = bench(
+        "--a2a-endpoint=http://127.0.0.1:9", "--a2a-set=env-file=song.env", "--a2a-auth-env=SONGBIRD", "-k=mock"
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *--a2a-auth-env*SONGBIRD*not set*"])
+
+
+# ``--a2a-history-file``: runs are added, what changed is told, and nothing is added that would mislead.
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
+def test_runs_are_added_and_compared(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
+    monkeypatch.setenv("DESK_TASKS", "ok turn")
+    options = (*workers, "--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")
+    desk(*options)
+    monkeypatch.setenv("DESK_TASKS", "ok turn")
+    result = desk(*options)
+    result.stdout.fnmatch_lines(["a2a: success rate of the last 2 of 2 runs, this one last: *"])
+    lines = [json.loads(line) for line in (pytester.path / "runs.jsonl").read_text().splitlines()]
+    assert [line["revision"] for line in lines] == ["0123456789ab"] * 2
+    assert lines[0]["tasks"].keys() == lines[1]["tasks"].keys()
+    assert "Over time" in (pytester.path / "page.html").read_text()
+
+
+def test_named_trials_and_shards_are_not_added(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-history-file=runs.jsonl", "--a2a-shard=1/2")
+    result.stdout.fnmatch_lines(["a2a: a shard is not added to the history*"])
+    assert not Path(pytester.path / "runs.jsonl").exists()
+
+
+def test_a_history_that_cannot_be_read_fails_the_run(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok")
+    (pytester.path / "runs.jsonl").write_text("no json\n")
+    result = desk("--a2a-history-file=runs.jsonl")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["a2a: this run is not in the history: *runs.jsonl:1 is no run of a history*"])
+
+
+# Values of options that pytest takes for places of tests, because it reads its command line before it knows us.
+
+
+SUITE = ("--a2a-endpoint=builtin:noop", "-k", "mock and create_task_1-t0 or own")
+
+
+@pytest.fixture
+def elsewhere(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytester.makeini("[pytest]\ntestpaths = tests\n")
+    for folder in ("tests", "others"):
+        (pytester.path / folder).mkdir()
+        (pytester.path / folder / f"test_{folder}.py").write_text("def test_own():\n    pass\n")
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
+    pytester: pytest.Pytester, bench: Bench, elsewhere: Path, workers: tuple[str, ...], exists: bool
+) -> None:
+    target = elsewhere if exists else elsewhere / "new"
+    result = bench(*SUITE, *workers, "--a2a-results", str(target))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"ERROR: --a2a-results {target}: pytest takes*tox.ini*equals sign: --a2a-results={target}"]
+    )
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
+def test_with_an_equals_sign_it_is_no_place_of_tests(bench: Bench, elsewhere: Path, workers: tuple[str, ...]) -> None:
+    for _ in range(2):
+        result = bench(*SUITE, *workers, f"--a2a-results={elsewhere / 'new'}")
+        result.assert_outcomes(failed=1, passed=1)
+    assert len(list((elsewhere / "new" / "trials").glob("*.json"))) == 1
+
+
+def test_every_wrong_one_is_named(bench: Bench, elsewhere: Path) -> None:
+    result = bench(*SUITE, "--a2a-results", str(elsewhere), "--a2a-crm-data", str(elsewhere))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--a2a-results=*; --a2a-crm-data *--a2a-crm-data=*"])
+
+
+def test_a_directory_inside_needs_no_equals_sign(pytester: pytest.Pytester, bench: Bench, elsewhere: Path) -> None:
+    for _ in range(2):
+        bench(*SUITE, "--a2a-results", "mine").assert_outcomes(failed=1, passed=1)
+    assert len(list((pytester.path / "mine" / "trials").glob("*.json"))) == 1
+
+
+def test_named_tests_and_a_named_ini_file_decide(pytester: pytest.Pytester, bench: Bench, elsewhere: Path) -> None:
+    result = bench(*SUITE, "-c", "tox.ini", "--a2a-results", str(elsewhere))
+    result.assert_outcomes(failed=1, passed=1)
+
+
+# ``--a2a-live``: a run is shown while it goes on, from whichever process.
+
+
+TALK = """
+import pytest
+
+@pytest.mark.a2a_scenario("Good morning", "Where is it?")
+def test_talk(trial):
+    assert trial.said("fine")
+"""
+
+
+class Asked:
+    """An agent that looks at the run from outside when it is asked for the second time."""
+
+    def __init__(self, results: Path) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self._watched = Watched(results)
+        self._count = 0
+
+    def __call__(self, request: Request) -> bytes:
+        self._count += b"SendMessage" in request.body
+        if self._count == 2:
+            told = self._watched.look()
+            self.seen += [told, *(self._watched.look(now["id"])["talk"] for now in told["now"])]
+        return fine(request)
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["on", "off"])
+def test_a_conversation_can_be_watched_while_it_is_held(pytester: pytest.Pytester, bench: Bench, live: bool) -> None:
+    pytester.makepyfile(TALK)
+    asked = Asked(pytester.path / "a2a-results")
+    with raw_agent(asked) as agent:
+        result = bench(f"--a2a-endpoint={agent.url}", "-q", *(["--a2a-live"] if live else []))
+    result.assert_outcomes(passed=1)
+    assert asked.seen[0]["running"]
+    shown = [line for line in result.outlines if line.endswith(" shows this run")]
+    if live:
+        _, talk = asked.seen
+        said = [(turn["role"], turn["text"]) for turn in talk["turns"]]
+        assert said == [("user", "Good morning"), ("agent", "fine"), ("user", "Where is it?")]
+        assert shown[0].startswith("a2a: http://127.0.0.1:")
+    else:
+        assert (asked.seen[0]["now"], shown) == ([], [])
+    # Nothing of it stays.
+    assert not (pytester.path / "a2a-results" / "live").exists()
+
+
+def test_a_run_that_holds_nothing_leaves_another_runs_conversations(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_other(): pass")
+    directory = pytester.path / "a2a-results"
+    held = lock.take(directory, "pytest")
+    conversation = Growing(directory, TrialKey.parse("made/even/1#0"), "run")
+    result = bench("--a2a-live")
+    result.assert_outcomes(passed=1)
+    assert len(list((directory / "live").iterdir())) == 1
+    conversation.end()
+    held.release()
+
+
+def test_a_taken_port_and_a_path_in_its_place_are_usage_errors(
+    pytester: pytest.Pytester, desk: Bench, noop_url: str
+) -> None:
+    taken = noop_url.rstrip("/").rpartition(":")[2]
+    result = desk("--a2a-live", taken)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--a2a-live {taken}: cannot listen there: *"])
+    result = desk("--a2a-live", "test_desk.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--a2a-live: 'test_desk.py' is no port*before a path*"])
+
+
+def _held(request: Request, go_on: threading.Event) -> bytes:
+    """Answer each first message at once, and each second one when it is time."""
+    if "Where is it" in request.body.decode():
+        go_on.wait(240)
+    return fine(request)
+
+
+@pytest.mark.slow
+def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(TALK)
+    go_on = threading.Event()
+    arguments = ("--a2a-trials=2", "-n2", "--a2a-live", "--a2a-min-pass=0.5")
+    with (
+        raw_agent(lambda request: _held(request, go_on)) as agent,
+        bench.popen(f"--a2a-endpoint={agent.url}", *arguments) as process,
+    ):
+        assert process.stdout is not None
+        url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
+        reader = threading.Thread(target=process.stdout.read)
+        reader.start()
+        try:
+            _watch(url, go_on)
+        finally:
+            go_on.set()
+        assert process.wait(240) == 0
+        reader.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_waits_for_a_page_no_longer_has_the_summary(
+    pytester: pytest.Pytester, bench: Bench, number: signal.Signals
+) -> None:
+    pytester.makepyfile(TALK)
+    # Longer than is waited for the process: only the signal ends the wait.
+    pytester.makeconftest("from pytest_a2a_bench.plugin.report import page\npage._LAST_LOOK = 600.0")
+    go_on = threading.Event()
+    with (
+        raw_agent(lambda request: _held(request, go_on)) as agent,
+        bench.popen(f"--a2a-endpoint={agent.url}", "--a2a-live") as process,
+    ):
+        assert process.stdout is not None
+        url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
+        assert _status(url)["running"]
+        go_on.set()
+        while _status(url, "&wait=1")["running"]:
+            pass
+        # The report is not asked for.
+        process.send_signal(number)
+        said = process.communicate(timeout=240)[0].decode()
+        assert process.returncode == 0
+    assert "a2a benchmark summary" in said
+    assert "1 passed" in said
+    assert "Traceback" not in said
+
+
+def _watch(url: str, go_on: threading.Event) -> None:
+    told: list[dict[str, Any]] = []
+
+    def both() -> bool:
+        told.append(_status(url))
+        return [now["messages"] for now in told[-1]["now"]] == [3, 3]
+
+    wait_for(both)
+    assert {now["waits"] for now in told[-1]["now"]} == {"agent"}
+    assert (told[-1]["done"], told[-1]["total"], told[-1]["running"]) == (0, 2, True)
+    found = _status(url, f"&talk={told[-1]['now'][0]['id']}&from=2")
+    assert [turn["text"] for turn in found["talk"]["turns"]] == ["Where is it?"]
+    assert found["done"] == 0
+    go_on.set()
+    while (last := _status(url, "&wait=1"))["running"]:
+        pass
+    assert last["done"] == 2
+    # Pytest waits until open pages have loaded the last report.
+    with urlopen(f"{url}report?page=test") as report:
+        assert "min_pass" in report.read().decode()
+
+
+def _status(url: str, query: str = "") -> dict[str, Any]:
+    with urlopen(f"{url}status?page=test{query}") as answer:
+        return dict(json.load(answer))
+
+
+# Damaged files behind options: one line, pytest's exit code for a wrong usage, and no request to the agent.
+
+
+DAMAGES = {
+    "deep": b'{"a": ' + b"[" * 100_000,
+    "null": b"null",
+    "binary": b"\x89PNG\x00\xff",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("--a2a-baseline=b.json", "b.json"),
+        ("--a2a-missed", "a2a-results/verdict.json"),
+        ("--a2a-set=durations=d.json", "d.json"),
+        ("--a2a-replay=tapes", "tapes/agent.json"),
+    ],
+)
+def test_a_damaged_file_is_a_usage_error(
+    pytester: pytest.Pytester, desk: Bench, damage: str, option: str, name: str
+) -> None:
+    path = pytester.path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(DAMAGES[damage])
+    result = desk(option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = [line for line in result.stderr.lines if line.startswith("ERROR: ")]
+    assert len(said) == 1
+    assert name in said[0]
+    assert "; " in said[0]
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+    assert log_of(pytester) == []
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "NaN", "another trial"])
+def test_a_damaged_result_is_held_again_and_said(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    desk().assert_outcomes(passed=2)
+    first, second = sorted((pytester.path / "a2a-results" / "trials").iterdir())
+    data = json.loads(first.read_text())
+    data["reward_info"]["value"] = float("nan")
+    edited = {"NaN": json.dumps(data).encode(), "another trial": second.read_bytes()}
+    first.write_bytes((edited | DAMAGES)[damage])
+    result = desk("--a2a-resume")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([f"run again, because what was stored cannot be read: 1 of 2 trials (*{first.name}*)"])
+    assert log_of(pytester).count("ok-a") == 2
+    assert log_of(pytester).count("ok-b") == 1

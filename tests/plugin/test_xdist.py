@@ -1,0 +1,206 @@
+"""Workers that are killed while several trials are in flight: nothing passes, and each lost trial is named once."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from harness import Bench, junit_properties, log_of, verdict_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.plugin.run.state import LIFELINE, ORPHANS, SLOT, SLOTS, WorkerPart
+from pytest_a2a_bench.plugin.xdist.sides import watch_controller
+from pytest_a2a_bench.results.store import Store
+
+KILL = "import signal\n            os.kill(os.getpid(), signal.SIGKILL)"
+FIXTURE = """
+import os, signal
+import pytest
+
+@pytest.fixture
+def killer(request, trial):
+    yield
+    if "ok-kill" in request.node.name:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+@pytest.mark.desk("front")
+def test_desk(trial, killer):
+    assert trial.success
+"""
+
+
+def outcomes_of(pytester: pytest.Pytester, many: int) -> dict[str, str]:
+    """Return what became of each trial, in junit as in the files, where each must be once."""
+    cases = [c for c in ElementTree.parse(pytester.path / "j.xml").iter("testcase") if "-t0]" in c.attrib["name"]]
+    names = Counter(case.attrib["name"] for case in cases)
+    assert len(names) == many
+    assert set(names.values()) == {1}, names
+    told = {}
+    for case in cases:
+        properties = junit_properties(case)
+        tags = {child.tag for child in case} - {"properties", "system-out", "system-err"}
+        told[properties["a2a.key"]] = f"{properties['a2a.status']} {' '.join(tags)}".strip()
+    stored = {str(r.key): r.status for r in Store(pytester.path / "a2a-results").read_all()}
+    assert {key: text.split()[0] for key, text in told.items()} == stored
+    return {key.removeprefix("desk/front/").removesuffix("#0"): text for key, text in told.items()}
+
+
+@pytest.mark.parametrize("restart", ["4", "0"], ids=["replaced", "not replaced"])
+def test_a_kill_with_several_trials_in_flight(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, restart: str
+) -> None:
+    source = (pytester.path / "desk.py").read_text()
+    (pytester.path / "desk.py").write_text(source.replace("os._exit(9)", KILL))
+    monkeypatch.setenv("DESK_TASKS", "crash-0.4 " + " ".join(f"ok-0.2-{i}" for i in range(11)))
+    result = desk(
+        *("-n2", "--a2a-concurrency=8", f"--max-worker-restart={restart}"),
+        *("--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass", "--junitxml=j.xml"),
+    )
+    assert result.ret not in (0, 5)
+    told = outcomes_of(pytester, 12)
+    assert told["crash-0.4"] == "infrastructure_error error"
+    # Without a replacement, items of trials that had ended ahead of them do not run either.
+    left = {"evaluated error"} if restart == "0" else set()
+    assert set(told.values()) <= {"infrastructure_error error", "evaluated", *left}
+    lost = [name for name, text in told.items() if text.startswith("infrastructure_error")]
+    verdict = verdict_of(pytester)
+    assert verdict["verdict"] != "pass"
+    assert verdict["failed"] is True
+    assert verdict["errors"] == len(lost)
+    if restart == "0":
+        assert sum(text != "evaluated" for text in told.values()) >= 2
+
+
+@pytest.mark.parametrize("ahead", ["1", "8"])
+def test_a_kill_after_a_trial_was_evaluated(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, ahead: str
+) -> None:
+    pytester.makepyfile(test_desk=FIXTURE)
+    monkeypatch.setenv("DESK_TASKS", "ok-kill ok-a ok-b ok-c ok-d ok-e")
+    result = desk("-n2", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5", "--junitxml=j.xml")
+    assert result.ret == 1
+    told = outcomes_of(pytester, 6)
+    assert told.pop("ok-kill") == "evaluated error"
+    assert set(told.values()) == {"evaluated"}
+    verdict = verdict_of(pytester)
+    assert (verdict["verdict"], verdict["failed"]) == ("inconclusive", True)
+    result.stdout.fnmatch_lines(["items *1 trial was evaluated, and its item ended in an error: desk/front/ok-kill#0"])
+
+
+@given(st.integers(1, 20), st.integers(0, 200))
+def test_slots_cover_every_item_once(slots: int, total: int) -> None:
+    parts = [WorkerPart.of({SLOT: slot, SLOTS: slots}).indices(total) for slot in range(slots)]
+    assert sorted(i for part in parts for i in part) == list(range(total))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_replacement_runs_what_it_was_left() -> None:
+    assert WorkerPart.of({ORPHANS: [3, 5]}).indices(10) == [3, 5]
+    assert WorkerPart.of({ORPHANS: []}).indices(10) == []
+
+
+def test_nothing_is_promised_where_another_scheduler_decides() -> None:
+    assert WorkerPart.of({"workercount": 2, LIFELINE: "x"}) == WorkerPart(lifeline="x", workers=2)
+    assert WorkerPart().indices(10) == []
+
+
+@given(st.integers(1, 50), st.integers(1, 500))
+def test_what_there_is_for_all_is_divided_among_the_workers(workers: int, total: int) -> None:
+    shares = [WorkerPart.of({"workerid": f"gw{i}", "workercount": workers}).share(total) for i in range(workers)]
+    assert sum(shares) == max(total, workers)
+    assert max(shares) - min(shares) <= 1
+
+
+def test_the_end_of_the_controller_is_noticed_once(tmp_path: Path) -> None:
+    lifeline, stopped, died = tmp_path / "lifeline", threading.Semaphore(0), threading.Event()
+    lifeline.touch()
+    watch_controller(str(lifeline), stopped.release, died.set)
+    assert not stopped.acquire(timeout=0.5)
+    lifeline.unlink()
+    assert stopped.acquire(timeout=60)
+    assert not stopped.acquire(timeout=0.5)
+    assert not died.is_set()
+
+
+def test_a_controller_on_another_machine_never_stops() -> None:
+    stopped = threading.Event()
+    watch_controller(None, stopped.set, lambda: None)
+    assert not stopped.wait(0.5)
+
+
+# ``--reruns`` of pytest-rerunfailures: a miss is never repeated, trouble is, and every report tells the same.
+
+
+pytest.importorskip("pytest_rerunfailures")
+RERUNS = ("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
+
+
+def told_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
+    """Return status and reward by trial, as the files and as junit have them, which must be the same, once each."""
+    stored = {
+        str(r.key): (r.status, None if r.reward_info is None else str(r.reward))
+        for r in Store(path / "a2a-results").read_all()
+    }
+    cases = [case for case in ElementTree.parse(path / "j.xml").iter("testcase") if "t0]" in case.attrib["name"]]
+    names = Counter(case.attrib["name"] for case in cases)
+    assert set(names.values()) == {1}, names
+    properties = [junit_properties(case) for case in cases]
+    assert {p["a2a.key"]: (p["a2a.status"], p.get("a2a.reward")) for p in properties} == stored
+    return {key.removeprefix("desk/front/"): told for key, told in stored.items()}
+
+
+# By the name of its entry point, by which pytest-rerunfailures looks for it.
+XDIST = ("-pxdist", "--numprocesses")
+WAYS = [
+    pytest.param((), marks=pytest.mark.slow),
+    (*XDIST, "2"),
+    pytest.param((*XDIST, "2", "--a2a-concurrency=4"), marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("workers", WAYS, ids=["alone", "workers", "ahead"])
+@pytest.mark.parametrize("gate", [(), ("--a2a-min-pass=0.5",)], ids=["no gate", "gate"])
+def test_trouble_is_repeated_and_a_miss_never(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
+    gate: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "flaky bad ok-a ok-b down")
+    result = desk(*RERUNS, *workers, *gate)
+    assert result.ret == 1
+    assert Counter(log_of(pytester)) == {"flaky": 2, "bad": 1, "ok-a": 1, "ok-b": 1, "down": 3}
+    assert told_of(pytester.path) == {
+        "flaky#0": ("evaluated", "1.0"),
+        "bad#0": ("evaluated", "0.0"),
+        "ok-a#0": ("evaluated", "1.0"),
+        "ok-b#0": ("evaluated", "1.0"),
+        "down#0": ("infrastructure_error", None),
+    }
+    verdict = verdict_of(pytester)
+    counts = {"reported": 5, "succeeded": 3, "missed": 1, "skipped": 0, "errors": 1, "not_run": 0, "cut_short": False}
+    counts |= {"decided": 0}
+    assert verdict["trials"] == counts | {"user_faults": 0, "user_retries": 0, "blameless": 5, "blameless_succeeded": 3}
+    assert verdict["verdict"] == ("inconclusive" if gate else "failed")
+    result.assert_outcomes(passed=3 + len(gate), errors=1, failed=0 if gate else 1)
+
+
+@pytest.mark.parametrize("ahead", ["1", "3"])
+def test_a_crash_is_repeated_and_told_once(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, ahead: str
+) -> None:
+    source = (pytester.path / "desk.py").read_text()
+    once = 'if kind == "crash" and not (HERE / key.file_stem).exists():\n            (HERE / key.file_stem).touch()\n'
+    (pytester.path / "desk.py").write_text(source.replace('if kind == "crash":\n', once))
+    monkeypatch.setenv("DESK_TASKS", "crash-0.2 ok-a ok-b ok-c ok-d")
+    result = desk(*RERUNS, *XDIST, "1", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5")
+    told = told_of(pytester.path)
+    assert set(told.values()) == {("evaluated", "1.0")}, result.stdout.str()
+    assert len(told) == 5
+    assert result.ret == 0
+    assert log_of(pytester).count("crash-0.2") == 2
