@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
-import importlib.abc
-import importlib.machinery
+import importlib.util
 import json
 import os
 import random
@@ -20,7 +19,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 PACKAGE = "pytest_a2a_bench"
 ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -104,20 +102,17 @@ def mutants(source: str) -> Iterator[tuple[str, str]]:
         yield f"{node.lineno}: {' '.join(old.split())[:60]} -> {' '.join(new.split())[:60]}", text
 
 
-class _Mutated(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):
-    """Import one module from the source of a mutant."""
-
-    def __init__(self, name: str, path: Path, source: str) -> None:
-        super().__init__(name, str(path))
-        self._source = source
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:  # type: ignore[override]
-        """Return the mutant's spec for its own name."""
-        return importlib.machinery.ModuleSpec(fullname, self, origin=self.path) if fullname == self.name else None
-
-    def get_code(self, fullname: str) -> Any:
-        """Return the mutant's code."""
-        return compile(self._source, self.path, "exec")
+def put_in_place(root: Path, module: str, source: str) -> None:
+    """Import a mutant as the module; now, for pytest reads the modules of a plugin itself."""
+    name = f"{PACKAGE}.{module.replace('/', '.')}"
+    path = root / PACKAGE / f"{module}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    package, _, last = name.rpartition(".")
+    parent = importlib.import_module(package)
+    sys.modules[name] = mutant = importlib.util.module_from_spec(spec)
+    exec(compile(source, str(path), "exec"), vars(mutant))
+    setattr(parent, last, mutant)
 
 
 def killed(root: Path, module: str, source: str, tests: list[str], seconds: float) -> bool:
@@ -130,10 +125,7 @@ def killed(root: Path, module: str, source: str, tests: list[str], seconds: floa
         os.dup2(os.open(os.devnull, os.O_RDWR), 1)
         os.dup2(1, 2)
         try:
-            name = f"{PACKAGE}.{module.replace('/', '.')}"
-            sys.meta_path.insert(0, _Mutated(name, root / PACKAGE / f"{module}.py", source))
-            # Now, for pytest rewrites the assertions of a plugin's modules, and reads them itself.
-            importlib.import_module(name)
+            put_in_place(root, module, source)
             os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests])))
         finally:
             os._exit(1)

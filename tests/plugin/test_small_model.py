@@ -45,7 +45,6 @@ def test_a_real_model_plays_agent_and_user(
             f"--a2a-set=max-steps={STEPS}",
             "--a2a-timeout=600",
             "--junitxml=junit.xml",
-            seconds=1500,
         )
     outcomes = result.parseoutcomes()
     assert outcomes.get("passed", 0) + outcomes.get("failed", 0) == len(TASKS), outcomes
