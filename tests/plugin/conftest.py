@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+from collections import Counter
 
 import pytest
 from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
@@ -10,6 +11,7 @@ from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 import pytest_a2a_bench.a2a.client
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import upstream
+from pytest_a2a_bench.secret import KNOWN
 
 # What a run in this process imports must stay imported: pytester forgets every module that such a run brings in, and
 # of two copies of a module each would have its own keys. To make some sixty modules anew is also half of what a short
@@ -34,7 +36,10 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "160")
+    # What a run leaves to the end of its process: benchmarks, and secrets of a run that was refused.
     monkeypatch.setattr(registry, "_registered", {})
+    for name, empty in {"_counts": Counter(), "_secrets": (), "_texts": ()}.items():
+        monkeypatch.setattr(KNOWN, name, empty)
     return Bench(pytester)
 
 

@@ -188,7 +188,8 @@ def run_with_every_report(
 def test_no_canary_is_found_in_anything_that_a_run_leaves(
     pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = ("--a2a-suite=mock", "test_own.py", "--a2a-record=tapes", "-k", "create_task_1-t0 or shows")
+    # A warning is an error, so that its text is in a traceback, too.
+    chosen = ("--a2a-suite=mock", "test_own.py", "--a2a-record=tapes", "-k", "create_task_1-t0 or shows", "-Werror")
     outcomes = run_with_every_report(pytester, bench, agent, monkeypatch, *chosen).parseoutcomes()
     # What a trial comes to depends on which of its answers the agent happens to begin with.
     assert outcomes["failed"] + outcomes["errors"] == 3

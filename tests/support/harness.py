@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ class Bench:
         self._first = first
 
     def __call__(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_inprocess(*self._arguments(args), no_reraise_ctrlc=True)
+        # This run's filter makes errors of warnings; a user's does not.
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            return self._pytester.runpytest_inprocess(*self._arguments(args), no_reraise_ctrlc=True)
 
     def apart(self, *args: str | Path) -> pytest.RunResult:
         return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
