@@ -93,6 +93,8 @@ class Suite:
         modules that it brings, for ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
+    :param importer: importable module whose ``IMPORT(path)`` returns a run of the benchmark's own tools as
+        ``SelectedResults``, and None for everything else.
     :param diagnoser: importable module whose ``DIAGNOSER`` (:class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser`)
         says why a trial missed.
     :param from_test: makes a task of a test that carries its marker, given the test function and the marker's own
@@ -137,6 +139,7 @@ class Suite:
     gold_options: tuple[str, ...] = ()
     transfer_tool: str = ""
     exporter: str = ""
+    importer: str = ""
     diagnoser: str = ""
     from_test: Callable[[Callable[..., object], tuple[Any, ...], Mapping[str, Any], str | None], BenchTask] | None = (
         None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.cli._results import imported
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.merge import check_output, merge
@@ -24,7 +25,7 @@ def run(namespace: Namespace) -> int:
     # Bringing parts takes long, and people of a directory need not make room for a merge that fails.
     if remote.is_url(namespace.output):
         check_output(output)
-    parts = [remote.located(name) for name in namespace.directories]
+    parts = [imported(remote.located(name)) for name in namespace.directories]
     merged = merge(parts, output, {option.name: f"--a2a-{option.key}" for option in registry.places()})
     for part in summarise(merged.results, registry.variant_of):
         unjudged = part.trials - part.evaluated

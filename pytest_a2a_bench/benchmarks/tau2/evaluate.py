@@ -28,6 +28,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
+from pytest_a2a_bench.redact import one_line
 
 # Of a database; more differences say no more.
 _MAX_DIFF = 25
@@ -206,7 +207,8 @@ def _replay(environment: Any, task: Any, messages: list[Any]) -> None:
     try:
         _set_state(environment, task, messages)
     except Exception as exc:  # upstream raises ValueError where a tool answers otherwise than it is recorded
-        raise EvaluatorError(f"the recorded tool calls lead elsewhere with the data installed now: {exc}") from exc
+        found = one_line(str(exc), 300)
+        raise EvaluatorError(f"the recorded tool calls lead elsewhere with the data installed now: {found}") from exc
 
 
 ABSENT: Final = object()

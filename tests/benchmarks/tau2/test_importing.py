@@ -1,0 +1,147 @@
+"""Results of tau2's own runner, in each of their layouts, are a run like any other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finished_runs import write_run
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks.tau2 import importing
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results import manifest
+
+
+@pytest.fixture
+def some(run_trials: RunTrials) -> list[TrialResult]:
+    """Two trials of each of three tasks, of which an agent that writes nothing solves some."""
+    tasks = ("create_task_1", "update_task_1", "impossible_task_1")
+    keys = [TrialKey("tau2", "mock", task, trial) for task in tasks for trial in range(2)]
+    return run_trials("readonly", Settings(tag_trials=True), keys)
+
+
+def written(folder: Path, some: list[TrialResult]) -> dict[str, Any]:
+    """What tau2's own runner would have written of a run."""
+    target = folder / "out.json"
+    assert main(["export", "tau2", str(write_run(folder, some)), "-o", str(target)]) == 0
+    content: dict[str, Any] = json.loads(target.read_text())
+    del content["a2a_bench"]
+    content["info"]["user_info"] = {"implementation": "user_simulator", "llm": "gpt-4.1", "llm_args": {}}
+    content["simulation_index"] = None
+    return content
+
+
+def whole(folder: Path, content: dict[str, Any]) -> Path:
+    path = folder / "anything.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def apart(folder: Path, content: dict[str, Any]) -> Path:
+    (folder / "simulations").mkdir()
+    for number, simulation in enumerate(content["simulations"]):
+        (folder / "simulations" / f"{number}.json").write_text(json.dumps(simulation))
+    (folder / "results.json").write_text(json.dumps({k: v for k, v in content.items() if k != "simulations"}))
+    return folder
+
+
+def submitted(folder: Path, content: dict[str, Any]) -> Path:
+    (folder / "trajectories").mkdir()
+    (folder / "submission.json").write_text("{}")
+    whole(folder / "trajectories", content)
+    return folder
+
+
+@pytest.mark.parametrize("layout", [whole, apart, submitted])
+def test_every_layout_is_read_to_the_same_trials(some: list[TrialResult], tmp_path: Path, layout: Any) -> None:
+    content = written(tmp_path / "run", some)
+    (tmp_path / "theirs").mkdir()
+    found = importing.read(layout(tmp_path / "theirs", content))
+    assert found is not None
+    ours = {str(r.key): r for r in some}
+    assert found.manifest.keys == tuple(str(r.key) for r in found.results)
+    assert set(found.manifest.keys) == set(ours)
+    assert found.manifest.agent == "a2a Readonly 1.0"
+    for theirs in found.results:
+        mine = ours[str(theirs.key)]
+        assert mine.reward_info is not None
+        assert theirs.reward_info == dataclasses.replace(mine.reward_info, db_diff=())
+        for name in ("status", "termination_reason", "transcript", "seed", "user_facts"):
+            assert getattr(theirs, name) == getattr(mine, name), name
+        assert (theirs.user, theirs.provenance["benchmark"]) == ("gpt-4.1", mine.provenance["benchmark"])
+
+
+def test_the_pages_of_a_viewer(some: list[TrialResult], tmp_path: Path) -> None:
+    content = written(tmp_path / "run", some[::2])
+    tasks = {task["id"]: task for task in content["tasks"]}
+    folder = tmp_path / "viewer"
+    folder.mkdir()
+    (folder / "index.json").write_text("{}")
+    for number, one in enumerate(content["simulations"]):
+        told = {"simulation_id": one["id"], "timestamp": one["start_time"], "duration_sec": one["duration"]}
+        told |= {name: one[name] for name in ("termination_reason", "agent_cost", "user_cost")}
+        task = json.loads(json.dumps(tasks[one["task_id"]]))
+        task["user_scenario"]["instructions"] = {"domain": "mock"}
+        page = {"task": task, "run_info": told, **{n: one[n] for n in ("task_id", "reward_info", "messages")}}
+        (folder / f"task_{number}.json").write_text(json.dumps(page))
+    (folder / "task_9.json").write_text(json.dumps({"task_id": "x", "task": {"id": "x"}, "messages": []}))
+    found = importing.read(folder)
+    assert found is not None
+    assert {str(r.key): r.reward for r in found.results} == {str(r.key): r.reward for r in some[::2]}
+
+
+def test_every_command_reads_it(some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(whole(tmp_path, written(tmp_path / "run", some)))
+    assert main(["gate", path, "--min-pass", "0.1"]) == 0
+    assert main(["compare", path, path]) == 0
+    assert main(["gate", path, "--rescore"]) == 0
+    assert "0 rewards changed, 6 are the same" in capsys.readouterr().out
+    main(["show", "--results", path])
+    assert "never called create_task" in capsys.readouterr().out
+    assert main(["export", "html", path, "-o", str(tmp_path / "page.html")]) == 0
+    assert main(["merge", path, "-o", str(tmp_path / "kept")]) == 0
+    kept = manifest.load_selected(tmp_path / "kept")
+    assert len(kept.results) == 6
+    assert kept.results[0].provenance["imported_from"] == "anything.json"
+
+
+def test_other_data_are_named_by_their_commit(some: list[TrialResult], tmp_path: Path) -> None:
+    content = written(tmp_path / "run", some)
+    content["tasks"][0]["evaluation_criteria"]["actions"] = []
+    content["info"]["git_commit"] = "0123456789abcdef"
+    found = importing.read(whole(tmp_path, content))
+    assert found is not None
+    assert {r.provenance["variant"] for r in found.results} == {"data of tau2 at 0123456789ab"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"simulations": []}, "no simulation"),
+        ({"simulations": [{"ticks": [1], "task_id": "1"}]}, "full-duplex"),
+        ({"simulations": [{"messages": []}]}, "KeyError: 'task_id'"),
+        ({"info": {}}, "KeyError: 'environment_info'"),
+        ({"info": None}, "TypeError"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(
+    some: list[TrialResult], tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    path = whole(tmp_path, {**written(tmp_path / "run", some), **change})
+    with pytest.raises(ConfigurationError, match=told):
+        importing.read(path)
+
+
+def test_what_is_not_tau2s_is_left_to_others(tmp_path: Path) -> None:
+    for name, text in {"a.json": "{", "b.json": "[]", "c.json": '{"tasks": {}}', "d.txt": "{}"}.items():
+        (tmp_path / name).write_text(text)
+        assert importing.read(tmp_path / name) is None
+    assert importing.read(tmp_path) is None
+    assert importing.read(tmp_path / "nowhere") is None
