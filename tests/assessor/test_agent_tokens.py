@@ -130,7 +130,7 @@ def test_an_operators_mistakes_are_told(
     assert told in said
     assert "--allow-edition x: expected NAME=SOURCE" in said
     assert MISTAKE not in said
-    assert said.count("\n") == 1
+    assert said.count("\n") == 2
 
 
 def test_what_is_offered_is_read_from_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ def test_everything_that_is_wrong_is_told_at_once(good_url: str, capsys: pytest.
     )
     assert run(good_url, "--group", "nope", "--id", "XYZ", *numbers, *files) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1
+    assert said.count("\n") == 8
     parts = ("--timeout is 0", "--concurrency is 0", "--group names nope", "'XYZ'", "/no/waivers", "/no/scenarios")
     assert [part for part in (*parts, "/no/keys", "listen on 'x'") if part not in said] == []
 

@@ -49,7 +49,10 @@ def test_it_prints_what_comes_to_any_path(capsys: pytest.CaptureFixture[str]) ->
     ("arguments", "said"),
     [
         (["nowhere"], "give HOST:PORT"),
-        (["127.0.0.1:1", "--status", "99", "--count", "-1"], "--count is -1"),
+        (
+            ["127.0.0.1:1", "--status", "99", "--count", "-1"],
+            "--count is -1; give a whole number, 0 for no end\na2a-bench: --status is 99",
+        ),
         (["192.0.2.1:8099"], "cannot listen on 192.0.2.1:8099"),
     ],
 )
@@ -57,7 +60,7 @@ def test_what_cannot_be_done_is_one_line(arguments: list[str], said: str, capsys
     assert main.main(["check", "--listen", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error
-    assert error.count("\n") == 1
+    assert error.count("\n") == said.count("\n") + 1
 
 
 def asked(url: str) -> Exchange:
