@@ -167,8 +167,7 @@ class _Rules:
                 if version:
                     self._version((*path, "protocolVersion"), version)
                 if url and interface[2:] in seen:
-                    found = f"{binding} {version} at {show(url)} is listed before"
-                    self.add("CARD-033", path, found, "list it once")
+                    self.add("CARD-033", path, f"{binding} {version} at {show(url)} is listed before", "list it once")
                 seen.add(interface[2:])
             # One URL cannot speak two transports (0.3, section 5.6).
             elif (before := transports.setdefault(url, binding)) != binding:
@@ -281,16 +280,14 @@ class _Rules:
         for path, whose, fix in found:
             # Clients of 1.0 do not read it: the agent seems to want no credentials.
             severity: Severity | None = "error" if path[-1] == "security" else None
-            text = f"{path[-1]} is a member of 0.3 {whose}"
-            self.add("CARD-026", path, text, fix, severity, expected=_NO_LEFTOVERS)
+            self.add("CARD-026", path, f"{path[-1]} is a member of 0.3 {whose}", fix, severity, expected=_NO_LEFTOVERS)
 
     def _newer(self) -> None:
         card, rule = self.card, "V03-CARD-012"
         if "supportedInterfaces" in card and not as_list(card["supportedInterfaces"]):
             self.add(rule, ("supportedInterfaces",), "supportedInterfaces without an entry", "remove it")
         if "securityRequirements" in card and "security" not in card:
-            found = "securityRequirements is a member of 1.0 cards"
-            self.add(rule, ("securityRequirements",), found, "write security")
+            self.add(rule, ("securityRequirements",), "securityRequirements is a member of 1.0 cards", "write security")
         if (
             "extendedAgentCard" in as_object(card.get("capabilities"))
             and "supportsAuthenticatedExtendedCard" not in card

@@ -59,12 +59,13 @@ _GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
 }
 
 
-async def _filled(ctx: Context, value: Any) -> Any:
+async def filled(ctx: Context, value: Any) -> Any:
+    """Return a value of the catalogue with what its words in braces stand for."""
     if isinstance(value, str) and value in _GIVEN:
         return await _GIVEN[value](ctx)
     if isinstance(value, Mapping):
-        return {name: await _filled(ctx, inner) for name, inner in value.items()}
-    return [await _filled(ctx, inner) for inner in value] if isinstance(value, list) else value
+        return {name: await filled(ctx, inner) for name, inner in value.items()}
+    return [await filled(ctx, inner) for inner in value] if isinstance(value, list) else value
 
 
 def requests(ctx: Context) -> list[Mapping[str, Any]]:
@@ -75,11 +76,11 @@ def requests(ctx: Context) -> list[Mapping[str, Any]]:
 async def ask(ctx: Context, request: Mapping[str, Any]) -> WireReply:
     """Send a request of the catalogue, and return the answer."""
     operation = request.get("operation", "SendMessage")
-    params = await _filled(ctx, request.get("params", {}))
+    params = await filled(ctx, request.get("params", {}))
     message = request.get("message", {})
     if operation in SENDING and message is not None:
         # An agent may give no contextId, and then none is named.
-        fields = {name: value for name, value in (await _filled(ctx, message)).items() if value != ""}
+        fields = {name: value for name, value in (await filled(ctx, message)).items() if value != ""}
         sent = ctx.send_params(**fields)
         params = {**sent, **params, "message": {k: v for k, v in sent["message"].items() if v is not None}}
     options = {} if "version" not in request else {"version_header": request["version"]}

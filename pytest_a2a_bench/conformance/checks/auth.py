@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
+from pytest_a2a_bench.conformance.checks.asking import filled, requests
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, walk
 from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET
 from pytest_a2a_bench.conformance.context import Context
@@ -153,23 +154,12 @@ def hidden(ctx: Context, reply: WireReply, what: str) -> None:
 
 
 async def tasks_are_private(ctx: Context) -> None:
-    """Another user cannot read a task."""
+    """Another user cannot read, cancel, watch or configure a task."""
     await known_user(ctx)
-    task = await fixtures.completed_task(ctx)
-    hidden(ctx, await as_other(ctx, "GetTask", {"id": task["id"]}), "another user's GetTask")
-
-
-async def operations_are_private(ctx: Context) -> None:
-    """Another user cannot cancel, watch or configure a task."""
-    await known_user(ctx)
-    task = await fixtures.completed_task(ctx)
-    calls: dict[str, dict[str, Any]] = {"CancelTask": {"id": task["id"]}}
-    if ctx.target.declares("streaming"):
-        calls["SubscribeToTask"] = {"id": task["id"]}
-    if ctx.target.declares("pushNotifications"):
-        calls["ListTaskPushNotificationConfigs"] = {"taskId": task["id"]}
-    for name, params in calls.items():
-        hidden(ctx, await as_other(ctx, name, params), f"another user's {name}")
+    for request in requests(ctx):
+        name = request["operation"]
+        if name not in CAPABILITIES or ctx.target.declares(CAPABILITIES[name]):
+            hidden(ctx, await as_other(ctx, name, await filled(ctx, request["params"])), f"another user's {name}")
 
 
 async def waiting_tasks_are_private(ctx: Context) -> None:

@@ -11,17 +11,13 @@ from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.asking import ask, provoked
 from pytest_a2a_bench.conformance.checks.auth import operations
 from pytest_a2a_bench.conformance.checks.errors import ordinary_errors
-from pytest_a2a_bench.conformance.checks.list_tasks import ids_on, tasks_of, walk
+from pytest_a2a_bench.conformance.checks.list_tasks import tasks_of
 from pytest_a2a_bench.conformance.checks.push import GET, created
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING, about
-from pytest_a2a_bench.conformance.protocol.payloads import message_in, parse_timestamp, spelled_state, state_of
+from pytest_a2a_bench.conformance.protocol.payloads import message_in, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, is_suffix, rebuild
 from pytest_a2a_bench.conformance.wire.reply import WireReply
-
-_JSON = "application/json"
-_A2A_JSON = "application/a2a+json"
-_FUTURE = "2999-01-01T00:00:00Z"
 
 
 async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
@@ -41,16 +37,18 @@ async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
     return await ctx.shared("every operation", ask_all)
 
 
-# -- JSON-RPC --
-
-
-async def rpc_media_type(ctx: Context) -> None:
-    """Look at the media type of results and errors."""
+async def media_type(ctx: Context) -> None:
+    """Look at the media type of results, and on JSON-RPC at that of errors."""
+    is_rpc = ctx.binding == "JSONRPC"
     # Streams have a media type of their own, which STREAM-001 judges.
-    for reply in (*await fixtures.samples(ctx), await provoked(ctx, "GET-002")):
-        if not reply.documents and reply.status is not None and reply.content_type != _JSON:
+    for reply in (*await fixtures.samples(ctx), *([await provoked(ctx, "GET-002")] if is_rpc else [])):
+        wanted = "application/json" if is_rpc else "application/a2a+json"
+        if (reply.ok or is_rpc) and not reply.documents and reply.status is not None and reply.content_type != wanted:
             ctx.fail(f"Content-Type {reply.content_type!r}", reply, pointer="/content-type")
             return
+
+
+# -- JSON-RPC --
 
 
 async def rpc_methods(ctx: Context) -> None:
@@ -88,40 +86,6 @@ async def rest_routes(ctx: Context) -> None:
         known = named or (reply.error is not None and "{" in path and bool(reply.error.grpc_status))
         if reply.status in (405, 501) or (reply.status == 404 and not known):
             ctx.fail(f"{verb} {path} does not exist: HTTP {reply.status}", reply)
-
-
-async def rest_media_type(ctx: Context) -> None:
-    """Look at the media type of results."""
-    for reply in await fixtures.samples(ctx):
-        if not reply.documents and reply.ok and reply.content_type != _A2A_JSON:
-            ctx.fail(f"Content-Type {reply.content_type!r}", reply, pointer="/content-type")
-            return
-
-
-async def rest_query_names(ctx: Context) -> None:
-    """Ask for one of two tasks."""
-    context_id, _ = await fixtures.context_with_tasks(ctx, 2)
-    reply = await ctx.call("ListTasks", {"contextId": context_id, "pageSize": 1})
-    if ctx.expect_ok(reply) and len(tasks_of(reply)) != 1:
-        ctx.fail(f"contextId and pageSize=1 gave {len(tasks_of(reply))} tasks of at least 2", reply, pointer="/tasks")
-
-
-async def rest_query_values(ctx: Context) -> None:
-    """Filter by an enum, a timestamp and a boolean."""
-    task = await fixtures.completed_task(ctx)
-    base = {"contextId": task.get("contextId") or "", "pageSize": 50}
-    state = spelled_state(task)
-    same = await walk(ctx, contextId=base["contextId"], status=state)
-    if task.get("id") not in ids_on(same):
-        ctx.fail(f"status={state} does not find a task in that state", *same[-1:], pointer="/tasks")
-    future = await ctx.call("ListTasks", {**base, "statusTimestampAfter": _FUTURE})
-    if ctx.expect_ok(future, "statusTimestampAfter is read") and tasks_of(future):
-        ctx.fail(f"statusTimestampAfter={_FUTURE} finds {len(tasks_of(future))} tasks", future, pointer="/tasks")
-    full = await ctx.call("ListTasks", {**base, "includeArtifacts": True})
-    if ctx.expect_ok(full, "includeArtifacts=true is read") and task.get("artifacts"):
-        mine = [t for t in tasks_of(full) if t.get("id") == task.get("id")]
-        if mine and not mine[0].get("artifacts"):
-            ctx.fail("includeArtifacts=true gives no artifacts", full, pointer="/tasks/0/artifacts")
 
 
 async def rest_percent_encoding(ctx: Context) -> None:
@@ -171,13 +135,6 @@ async def grpc_service(ctx: Context) -> None:
         missing = reply.error is not None and reply.error.grpc_status == "UNIMPLEMENTED" and not reply.error.name
         if reply.problem or (missing and "method" in message):
             ctx.fail(f"{name}: {reply.describe()}", reply)
-
-
-async def grpc_streaming(ctx: Context) -> None:
-    """Read a stream."""
-    reply = await ctx.call("SendStreamingMessage", ctx.send_params())
-    if reply.problem or reply.error is not None or not reply.events or not reply.ended:
-        ctx.fail(reply.describe(), reply)
 
 
 # -- equivalence --

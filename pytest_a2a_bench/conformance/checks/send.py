@@ -12,7 +12,7 @@ from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
 from pytest_a2a_bench.conformance.checks.data_model import objects
-from pytest_a2a_bench.conformance.checks.tasks import history_of
+from pytest_a2a_bench.conformance.checks.tasks import answered, history_of
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.fixtures import reply_in
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
@@ -145,42 +145,24 @@ async def return_immediately_and_messages(ctx: Context) -> None:
 
 
 async def history_length(ctx: Context) -> None:
-    """Ask for no history, or for one message."""
+    """Ask for no history, or for one message: of two the later one, where there is a prompt for a task of two."""
     most = 0 if ctx.requirement.id == "SEND-010" else 1
-    reply = await _last_of_two(ctx) if most else await ctx.send(configuration={"historyLength": most})
-    if ctx.expect_ok(reply):
-        history = task_or_skip(ctx, reply).get("history") or []
-        if len(history) > most:
-            found = f"historyLength {most} gave {len(history)} messages"
-            ctx.fail(found, reply, pointer="/task/history", expected=f"at most {most}")
-
-
-async def _last_of_two(ctx: Context) -> WireReply:
-    """Ask for one message of a task that has two, where there is a prompt for such a task."""
-    configuration = {"historyLength": 1}
-    asked = ctx.target.scenarios.get("input")
-    if asked is None:
-        return await ctx.send(configuration=configuration)
-    task = task_or_skip(ctx, await ctx.send(asked))
-    if state_of(task) != "input-required":
-        ctx.skip(f"the scenario input led to {state_of(task) or 'no state'}, not to input-required")
-    answer = ctx.target.scenarios.get("input_answer")
-    # The task has two messages now, of which one may come back.
-    return await ctx.send(answer, task_id=str(task.get("id")), configuration=configuration)
-
-
-async def history_is_the_latest(ctx: Context) -> None:
-    """Of two messages the later one comes back."""
-    first = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
-    answer = ctx.target.scenarios.get("input_answer") or "yes"
-    params = {"task_id": str(first.get("id")), "configuration": {"historyLength": 1}}
-    reply = await ctx.send(answer, **params)
-    task = ctx.task_of(reply, "answering the agent's question", "MT-006")
-    stored = ctx.needed(await ctx.get_task(str(task.get("id"))), "GetTask", "GET-001")
-    some, full = history_of(task), history_of(stored.result)
-    if some and full and canonical(some[-1]) != canonical(full[-1]):
-        found = "historyLength 1 gives a message that is not the latest"
-        ctx.fail(found, reply, stored, pointer="/task/history/0", expected="the most recent message")
+    is_of_two = most == 1 and ctx.has_prompt("input")
+    configuration = {"historyLength": most}
+    reply = await (answered(ctx, configuration=configuration) if is_of_two else ctx.send(configuration=configuration))
+    if not ctx.expect_ok(reply):
+        return
+    task = task_or_skip(ctx, reply)
+    some = history_of(task)
+    if len(some) > most:
+        found = f"historyLength {most} gave {len(some)} messages"
+        ctx.fail(found, reply, pointer="/task/history", expected=f"at most {most}")
+    elif some:
+        stored = ctx.needed(await ctx.get_task(str(task.get("id"))), "GetTask", "GET-001")
+        full = history_of(stored.result)
+        if full and canonical(some[-1]) != canonical(full[-1]):
+            found = "historyLength 1 gives a message that is not the latest"
+            ctx.fail(found, reply, stored, pointer="/task/history/0", expected="the most recent message")
 
 
 async def accepted_output_modes(ctx: Context) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from pytest_a2a_bench.conformance.fixtures import stream_in
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
     StreamEvent,
+    StreamProblem,
     artifacts_of,
     canonical,
     differences,
@@ -67,10 +68,24 @@ async def answers_with_a_stream(ctx: Context) -> None:
         ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
 
 
-async def starts_with_task_or_message(ctx: Context) -> None:
-    """The first event is a Task or a Message."""
+_RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[StreamProblem]]] = {
+    "STREAM-002": first_event,
+    "STREAM-004": order_of_kinds,
+    "STREAM-008": ids_agree,
+    "STREAM-015": nothing_after_terminal,
+}
+
+
+async def events_keep_a_rule(ctx: Context) -> None:
+    """Look at the events of the ordinary stream."""
     reply, events = await readable(ctx)
-    ctx.report_problems(first_event(events), reply, fix="send the Task before its updates")
+    ctx.report_problems(_RULES[ctx.requirement.id](events), reply)
+
+
+async def events_have_one_member(ctx: Context) -> None:
+    """Each event holds exactly one member."""
+    reply, _ = await readable(ctx)
+    ctx.report_problems(one_member(reply.events), reply)
 
 
 async def message_stream_is_one_event(ctx: Context) -> None:
@@ -83,12 +98,6 @@ async def message_stream_is_one_event(ctx: Context) -> None:
     ctx.report_problems(order_of_kinds(events), reply)
     if not reply.ended:
         ctx.fail("the stream stays open after the Message", reply)
-
-
-async def updates_follow_the_task(ctx: Context) -> None:
-    """After the Task come updates only."""
-    reply, events = await readable(ctx)
-    ctx.report_problems(order_of_kinds(events), reply)
 
 
 async def ends_with_the_task(ctx: Context) -> None:
@@ -159,18 +168,6 @@ def _open_after(reply: WireReply) -> float:
     return reply.exchange.seconds - (reply.times[-1] if reply.times else reply.exchange.seconds)
 
 
-async def events_have_one_member(ctx: Context) -> None:
-    """Each event holds exactly one member."""
-    reply, _ = await readable(ctx)
-    ctx.report_problems(one_member(reply.events), reply)
-
-
-async def updates_name_their_task(ctx: Context) -> None:
-    """Updates carry the ids of the first Task."""
-    reply, events = await readable(ctx)
-    ctx.report_problems(ids_agree(events), reply)
-
-
 async def events_are_rpc_responses(ctx: Context) -> None:
     """Each event is a JSON-RPC response to the request."""
     if ctx.binding != "JSONRPC":
@@ -231,12 +228,6 @@ async def feedback_is_immediate(ctx: Context) -> None:
         ctx.skip(f"the scenario slow took {reply.times[-1]:.2f} s: too short to tell")
     if reply.times[0] > reply.times[-1] / 2 + ctx.session.pace.slowest:
         ctx.fail(f"the first event came after {reply.times[0]:.2f} s of {reply.times[-1]:.2f} s", reply)
-
-
-async def terminal_is_final(ctx: Context) -> None:
-    """Nothing follows a terminal state."""
-    reply, events = await readable(ctx)
-    ctx.report_problems(nothing_after_terminal(events), reply)
 
 
 async def streamed_equals_stored(ctx: Context) -> None:

@@ -69,12 +69,21 @@ async def history_is_limited_to_the_latest(ctx: Context) -> None:
 
 async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
     """Return a task of two messages, where there is a prompt for such a one."""
-    asked = ctx.target.scenarios.get("input")
-    if asked is None or ctx.state:
+    if not ctx.has_prompt("input") or ctx.state:
         return await fixtures.completed_task(ctx)
-    task = ctx.task_of(await ctx.send(asked), "sending the prompt of the scenario input")
+    return ctx.task_of(await answered(ctx), "answering the agent's question", "MT-006")
+
+
+async def answered(ctx: Context, **options: Any) -> WireReply:
+    """Let the agent ask its question, and return what it says to the answer: then the task has two messages.
+
+    :param options: of the answer, as :meth:`.Context.send` takes them.
+    """
+    task = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+    if state_of(task) in TERMINAL:
+        ctx.skip(f"the scenario input led to {state_of(task)}, not to input-required")
     answer = ctx.target.scenarios.get("input_answer") or "yes"
-    return ctx.task_of(await ctx.send(answer, taskId=task["id"]), "answering the agent's question", "MT-006")
+    return await ctx.send(answer, task_id=str(task.get("id")), **options)
 
 
 async def repeated_calls_agree(ctx: Context) -> None:

@@ -98,7 +98,7 @@ def first_event(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     if events and events[0].kind in ("task", "message"):
         return []
     found = f"the first event is {events[0].kind or 'of no known kind'}" if events else "the stream had no event"
-    return [StreamProblem("/0", found, "a Task or a Message as the first event")]
+    return [StreamProblem("/0", found, "a Task or a Message as the first event, before its updates")]
 
 
 # Section 3.1.2 allows updates only; 11.7 lets HTTP+JSON close with the task as it is stored.
