@@ -21,22 +21,8 @@ async def completed_task(ctx: Context) -> Mapping[str, Any]:
     """Return a terminal task that the agent made for the ``task`` prompt, or one in the variant's state; shared."""
     if ctx.state:
         return await task_of(ctx, ctx.state)
-    _, tasks = await context_with_tasks(ctx, 1)
-    return tasks[0]
-
-
-async def context_with_tasks(ctx: Context, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
-    """Return a contextId and at least ``count`` terminal tasks in it, oldest first; shared."""
-    asking, cache = ctx.plain(), ctx.session.shared
-    first = await cache.once("task", lambda: _first_task(asking))
-    context_id = str(first.get("contextId") or "")
-
-    async def further() -> Mapping[str, Any]:
-        # A message each, also where the agent gives no contextId.
-        return await _terminal(asking, await asking.send(context_id=context_id))
-
-    # One by one, as each waits for its end; a context's tasks must follow each other anyway.
-    return context_id, (first, *[await cache.once(("task", number), further) for number in range(1, count)])
+    asking = ctx.plain()
+    return await ctx.session.shared.once("task", lambda: _first_task(asking))
 
 
 async def _first_task(ctx: Context) -> Mapping[str, Any]:

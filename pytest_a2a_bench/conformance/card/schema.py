@@ -187,37 +187,33 @@ def _add_spelling(normalised: Normalised, missing: set[Path], ledger: Ledger) ->
             ledger.add("null", path, f"{path[-1]} is null", fix="leave it out")
 
 
-def rule_of(path: Path, validator: str, version: str) -> str:
-    """Return the rule that a violation of the schema breaks, by its place."""
-    return _rule_v1_0(path, validator) if version == "1.0" else _rule_v0_3(path, validator)
-
-
-def _rule_v1_0(path: Path, validator: str) -> str:
-    if validator == "type":
-        return "CARD-029"
-    if validator == "minItems":
-        return "CARD-004"
-    nested = {
-        "securitySchemes": "CARD-018",
-        "signatures": "SIGN-001",
+# Place of a violation -> the rule that it breaks, inside of which; whatever is elsewhere is one of "text".
+_PLACES: Mapping[str, Mapping[str, str]] = {
+    "1.0": {
+        "securitySchemes": "scheme",
+        "signatures": "signature",
         "provider": "CARD-022",
         "supportedInterfaces": "CARD-006",
-        "skills": "CARD-005",
-    }
-    return nested.get(str(path[0]), "CARD-003") if len(path) > 1 else "CARD-003"
+        "skills": "skill text",
+    },
+    "0.3": {"securitySchemes": "scheme", "signatures": "signature"},
+}
 
 
-def _rule_v0_3(path: Path, validator: str) -> str:
-    head = str(path[0]) if path else ""
-    if head == "supportsAuthenticatedExtendedCard":
-        return "V03-CARD-008"
-    if head == "security" or "security" in path:
-        return "V03-CARD-007"
+def rule_of(path: Path, validator: str, version: str) -> str:
+    """Return the rule that a violation of the schema breaks, by its place: an id, or a name that both versions have."""
+    if version == "0.3":
+        if path[:1] == ("supportsAuthenticatedExtendedCard",):
+            return "extended card"
+        if "security" in path:
+            return "requirement"
+        if "extensions" in path and validator != "type":
+            return "extension"
     if validator == "type":
-        return "V03-CARD-010"
-    if "extensions" in path:
-        return "V03-CARD-016"
-    return {"securitySchemes": "V03-CARD-006", "signatures": "V03-SIGN-001"}.get(head, "V03-CARD-002")
+        return "type"
+    if validator == "minItems":
+        return "CARD-004"
+    return _PLACES[version].get(str(path[0]), "text") if len(path) > 1 else "text"
 
 
 @cache

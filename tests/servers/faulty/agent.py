@@ -269,7 +269,7 @@ class FaultyAgent:
         if not self.on("never-block") and (not configuration.get("returnImmediately") or self.on("always-block")):
             # Waits for the end of the work and not of the task: a task that waits for input is done for now.
             assert begun.work is not None
-            await asyncio.wait([begun.work], timeout=_WAIT)
+            await asyncio.wait([begun.work], timeout=self._step / 2 if self.on("slow-not-blocked") else _WAIT)
         return {"task": shown(begun.task, configuration.get("historyLength"))}
 
     # Streams
