@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 
+from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
@@ -108,7 +109,7 @@ class Context:
         query: Mapping[str, str] | None = None,
         http_method: str = "",
         path: str | None = None,
-        auth: bool = True,
+        auth: bool | AuthParts = True,
         spell: bool = True,
     ) -> WireReply:
         """Ask the agent; never raises for what it answers.
@@ -118,6 +119,7 @@ class Context:
         :param body: sent instead of what would be sent.
         :param stream: by default what the operation is.
         :param until: stops reading a stream after the first event for which it is true.
+        :param auth: False to send no credentials; or what to send in place of the user's.
         :param path: HTTP bindings: asks this path below the interface's URL with ``http_method``.
         :raises SkipCheck: if the binding has no form for the request.
         """
@@ -144,7 +146,7 @@ class Context:
         reply = await self.session.call(request)
         self.replies.append(reply)
         # What is asked without credentials, in another version or in no proper form need not be served.
-        if reply.is_breakdown and auth and body is UNSET and version_header is UNSET:
+        if reply.is_breakdown and auth is True and body is UNSET and version_header is UNSET:
             self.unjudged.append(reply)
         return reply
 

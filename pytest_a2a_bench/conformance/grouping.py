@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.finding import ACTS, CARD, FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.session.health import CARD_RULES
 from pytest_a2a_bench.conformance.wire.reply import error_in
@@ -296,14 +297,11 @@ def _speech(exchange: Exchange) -> str:
 
 def _is_other_task(exchange: Exchange) -> bool:
     """Return whether a message that names a task was answered with another one."""
-    asked: Any = json_object(exchange.request)
-    asked = asked.get("params", asked)
-    message = asked.get("message") if isinstance(asked, Mapping) else None
-    named = message.get("taskId") if isinstance(message, Mapping) else None
-    answer = _result_in(exchange.response or next(iter(exchange.events), ""))
-    task = answer.get("task", answer) if isinstance(answer, Mapping) else None
-    found = task.get("id") if isinstance(task, Mapping) and "status" in task else None
-    return bool(named and found) and named != found
+    asked = json_object(exchange.request)
+    named = as_object(as_object(asked.get("params", asked)).get("message")).get("taskId")
+    answer = as_object(_result_in(exchange.response or next(iter(exchange.events), "")))
+    task = as_object(answer.get("task", answer))
+    return bool(named and "status" in task and task.get("id")) and named != task["id"]
 
 
 def _result_in(text: str) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_a2a_bench.a2a.auth import AuthParts, authentication, explain_refusal, may_receive
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import USUAL, BindAddress, Network
@@ -52,8 +53,7 @@ class Target:
     @property
     def capabilities(self) -> Mapping[str, Any]:
         """``capabilities`` of the card; an empty object where it has none."""
-        found = self.card.get("capabilities")
-        return found if isinstance(found, Mapping) else {}
+        return as_object(self.card.get("capabilities"))
 
     def declares(self, capability: str) -> bool:
         """Return whether the card declares ``streaming``, ``pushNotifications`` or ``extendedAgentCard``."""
@@ -72,11 +72,15 @@ class Target:
         return bool(wanted) and all(i.get("schemes", i) if isinstance(i, Mapping) else i for i in alternatives)
 
     @property
+    def extensions(self) -> Mapping[str, bool]:
+        """URIs of the extensions that the card declares, and whether each is required."""
+        items = as_objects(self.capabilities.get("extensions"))
+        return {str(item["uri"]): item.get("required") is True for item in items if item.get("uri")}
+
+    @property
     def required_extensions(self) -> tuple[str, ...]:
         """URIs of the extensions without which the agent serves nobody; they are asked for in every request."""
-        found = self.capabilities.get("extensions")
-        items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
-        return tuple(str(item["uri"]) for item in items if item.get("required") is True and item.get("uri"))
+        return tuple(uri for uri, is_required in self.extensions.items() if is_required)
 
     @property
     def extension_headers(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.acts.document import ExpectStream, NamedAssertion
 from pytest_a2a_bench.conformance.acts.values import MISSING, at, every_at
+from pytest_a2a_bench.conformance.protocol.payloads import spelled_state
 from pytest_a2a_bench.redact import one_line
 
 _SHOWN = 160
@@ -237,9 +238,7 @@ def _event(event: Mapping[str, Any], position: int, views: Sequence[Any]) -> lis
 
 def _states(views: Sequence[Any]) -> Iterator[tuple[int, str]]:
     for number, seen in enumerate(views):
-        status = seen.get("status") if isinstance(seen, Mapping) else None
-        state = status.get("state") if isinstance(status, Mapping) else None
-        if isinstance(state, str):
+        if state := spelled_state(seen):
             yield number, state
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.a2a import auth
@@ -51,39 +50,26 @@ async def missing_credentials_are_refused(ctx: Context) -> None:
 
 async def wrong_credentials_are_refused(ctx: Context) -> None:
     """A message with invalid credentials is refused."""
-    other = credentials(ctx, GARBAGE)
-    # A server that wants basic credentials reads user and password; without a colon they would be malformed instead of
-    # wrong.
-    if not is_basic(other) and is_basic(pair := credentials(ctx, f"nobody:{GARBAGE}")):
-        other = pair
-    reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=other.headers, query=other.query)
+    reply = await ctx.call("SendMessage", ctx.send_params(), auth=garbage(ctx))
     if not reply.is_refused:
         ctx.fail(f"SendMessage with credentials that nobody has: {reply.describe()}", reply)
 
 
-@dataclass(frozen=True)
-class Credentials:
-    """What to send with a request, in place of the user's own."""
+def garbage(ctx: Context) -> auth.AuthParts:
+    """Return credentials that nobody has."""
+    other = credentials(ctx, GARBAGE)
+    # A server that wants basic credentials reads user and password; without a colon they would be malformed instead of
+    # wrong.
+    return pair if not _is_basic(other) and _is_basic(pair := credentials(ctx, f"nobody:{GARBAGE}")) else other
 
-    headers: Mapping[str, str]
-    query: Mapping[str, str]
 
-
-def credentials(ctx: Context, token: str) -> Credentials:
+def credentials(ctx: Context, token: str) -> auth.AuthParts:
     """Return a token where the card wants one, as the user's own is sent; as a bearer token where it does not say."""
-    parts = auth.place(Token(token), parse_card(ctx.target.card, ctx.target.endpoint))
-    headers, query = dict(parts.headers), dict(parts.query)
-    if parts.cookies:
-        headers["cookie"] = "; ".join(f"{name}={value}" for name, value in parts.cookies.items())
-    if ctx.binding == "GRPC":
-        # gRPC has no query, so a key that belongs there travels as metadata, as the wire itself sends it.
-        headers, query = {**headers, **query}, {}
-    return Credentials(headers, query)
+    return auth.place(Token(token), parse_card(ctx.target.card, ctx.target.endpoint))
 
 
-def is_basic(sent: Credentials) -> bool:
-    """Return whether these are HTTP's basic credentials."""
-    return sent.headers.get("Authorization", "").startswith("Basic ")
+def _is_basic(parts: auth.AuthParts) -> bool:
+    return parts.headers.get("Authorization", "").startswith("Basic ")
 
 
 async def refusal_has_a_challenge(ctx: Context) -> None:
@@ -116,7 +102,7 @@ async def every_operation_is_guarded(ctx: Context) -> None:
             ctx.fail(f"{name} without credentials: {reply.describe()}", reply)
 
 
-def another_user(ctx: Context) -> Credentials:
+def another_user(ctx: Context) -> auth.AuthParts:
     """Return the credentials of a user who may not see the tasks of the first; skip where there are none."""
     name = ctx.prompt("other_token_env")
     if not ctx.target.auth:
@@ -139,8 +125,7 @@ async def known_user(ctx: Context) -> None:
 
 async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> WireReply:
     """Call as another user."""
-    other = another_user(ctx)
-    return await ctx.call(operation, params, auth=False, headers=other.headers, query=other.query)
+    return await ctx.call(operation, params, auth=another_user(ctx))
 
 
 def hidden(ctx: Context, reply: WireReply, what: str) -> None:

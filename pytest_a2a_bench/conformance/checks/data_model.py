@@ -252,7 +252,8 @@ _OLD_NAMES = ("file", "mimeType", "fileWithBytes", "fileWithUri", "bytes", "uri"
 _VALUES: Mapping[str, Any] = {
     "PART-001": {"a": {"b": [1, 2.5, None, True]}},
     "PART-002": [1, "x"],
-    "PART-003": "x",
+    # Beyond Latin-1, and beyond the basic plane, where half a surrogate pair gets lost.
+    "PART-003": "é漢😀",
     "PART-004": 42,
     "PART-005": True,
     "PART-006": None,

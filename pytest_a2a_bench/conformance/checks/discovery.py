@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import urllib.parse
 import uuid
-from collections.abc import Mapping
 
+from pytest_a2a_bench.a2a.bodies import as_objects
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.checks.auth import garbage
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_on, walk
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Finding
@@ -101,12 +102,13 @@ async def card_or_not_configured(ctx: Context) -> None:
 
 
 async def credentials_are_needed(ctx: Context) -> None:
-    """The extended card is refused to strangers."""
-    reply = await ctx.call(OPERATION, {}, auth=False)
-    if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
-        ctx.skip("the agent has no extended card configured")
-    if not reply.is_refused:
-        ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", reply)
+    """The extended card is refused to strangers, and to those whose credentials nobody has."""
+    for what, parts in (("without credentials", False), ("with credentials that nobody has", garbage(ctx))):
+        reply = await ctx.call(OPERATION, {}, auth=parts)
+        if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
+            ctx.skip("the agent has no extended card configured")
+        if not reply.is_refused:
+            ctx.fail(f"{OPERATION} {what}: {reply.describe()}", reply)
 
 
 async def card_is_valid(ctx: Context) -> None:
@@ -137,8 +139,7 @@ async def caching_is_controlled(ctx: Context) -> None:
 
 def other_tenants(ctx: Context) -> list[str]:
     """Return the card's other tenants of this interface: those with its binding, version and address."""
-    found = ctx.target.card.get("supportedInterfaces")
-    items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    items = as_objects(ctx.target.card.get("supportedInterfaces"))
     # Of another binding nothing is known here: this check asks one interface.
     same = [item for item in items if str(item.get("protocolBinding", "")).upper() == ctx.binding]
     own = next((item for item in same if item.get("tenant") == ctx.target.tenant), {})

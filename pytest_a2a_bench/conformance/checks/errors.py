@@ -210,8 +210,8 @@ async def old_method_name(ctx: Context) -> None:
 
 async def response_id(ctx: Context) -> None:
     """Use ids of several types, and one that cannot be read."""
-    # A number 0 is where a test for truth goes wrong.
-    for rpc_id in ("a2a-bench", 4711, 0):
+    # A number 0 and an empty text are where a test for truth goes wrong.
+    for rpc_id in ("a2a-bench", 4711, 0, ""):
         reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, rpc_id=rpc_id)
         _same_id(ctx, reply, rpc_id)
     # JSON-RPC 2.0: the id is null where it could not be read.

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import Context
@@ -50,8 +51,7 @@ async def listed(ctx: Context, **params: Any) -> WireReply:
 
 def tasks_of(reply: WireReply) -> list[Mapping[str, Any]]:
     """Return the tasks of one page."""
-    found = reply.result.get("tasks") if isinstance(reply.result, Mapping) else None
-    return [task for task in found if isinstance(task, Mapping)] if isinstance(found, list) else []
+    return as_objects(as_object(reply.result).get("tasks"))
 
 
 def ids_of(reply: WireReply) -> list[str]:
@@ -71,7 +71,7 @@ def ids_on(pages: Iterable[WireReply]) -> list[str]:
 
 def member(reply: WireReply, name: str) -> Any:
     """Return a member of the answer; gRPC does not send what is empty, so its default stands for it."""
-    value = reply.result.get(name) if isinstance(reply.result, Mapping) else None
+    value = as_object(reply.result).get(name)
     if value is None and reply.exchange.binding == "GRPC":
         return {"tasks": [], "nextPageToken": ""}.get(name, 0)
     return value

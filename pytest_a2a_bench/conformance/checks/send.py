@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
@@ -328,9 +329,7 @@ async def authorization_is_explained(ctx: Context) -> None:
     """AUTH_REQUIRED comes on a Task, with a message that explains it."""
     task = await waiting_task(ctx, "auth", "auth-required")
     reply = await ctx.get_task(str(task["id"]))
-    status = task.get("status")
-    message = status.get("message") if isinstance(status, Mapping) else None
-    if not isinstance(message, Mapping) or not message.get("parts"):
+    if not as_object(as_object(task.get("status")).get("message")).get("parts"):
         expected = "a message in the status that says which authorization is needed"
         ctx.fail("status has no message", reply, pointer="/status/message", expected=expected)
 

@@ -361,8 +361,7 @@ async def first_snapshot_is_not_stale(ctx: Context) -> None:
 
 
 def _stamp(task: Any) -> float | None:
-    status = task.get("status") if isinstance(task, Mapping) else None
-    return parse_timestamp(status.get("timestamp")) if isinstance(status, Mapping) else None
+    return parse_timestamp(as_object(as_object(task).get("status")).get("timestamp"))
 
 
 async def subscription_ends_with_the_task(ctx: Context) -> None:

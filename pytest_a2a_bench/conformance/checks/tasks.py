@@ -71,7 +71,7 @@ async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
     """Return a task of two messages, where there is a prompt for such a one."""
     if not ctx.has_prompt("input") or ctx.state:
         return await fixtures.completed_task(ctx)
-    return ctx.task_of(await answered(ctx), "answering the agent's question", "MT-006")
+    return ctx.task_of(await answered(ctx), "answering the question of the scenario input")
 
 
 async def answered(ctx: Context, **options: Any) -> WireReply:
@@ -80,10 +80,9 @@ async def answered(ctx: Context, **options: Any) -> WireReply:
     :param options: of the answer, as :meth:`.Context.send` takes them.
     """
     task = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
-    if state_of(task) in TERMINAL:
-        ctx.skip(f"the scenario input led to {state_of(task)}, not to input-required")
     answer = ctx.target.scenarios.get("input_answer") or "yes"
-    return await ctx.send(answer, task_id=str(task.get("id")), **options)
+    reply = await ctx.send(answer, task_id=str(task.get("id")), **options)
+    return ctx.needed(reply, "answering the question of the scenario input", "MT-006")
 
 
 async def repeated_calls_agree(ctx: Context) -> None:

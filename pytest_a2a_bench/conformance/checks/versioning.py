@@ -87,13 +87,6 @@ UNKNOWN = "https://extensions.example.org/never-heard-of/v1"
 VERSION = re.compile(r"/v\d[\d.]*(?=/|$)")
 
 
-def declared(ctx: Context) -> list[str]:
-    """Return the URIs of the extensions that the card declares."""
-    found = ctx.target.capabilities.get("extensions")
-    items = found if isinstance(found, list) else []
-    return [str(item["uri"]) for item in items if isinstance(item, Mapping) and item.get("uri")]
-
-
 def activated(reply: WireReply) -> list[str]:
     """Return the extensions that the answer says were used."""
     return [uri.strip() for uri in reply.headers.get(HEADER.lower(), "").split(",") if uri.strip()]
@@ -119,7 +112,7 @@ async def unknown_extensions_are_ignored(ctx: Context) -> None:
 
 async def no_fallback_to_another_version(ctx: Context) -> None:
     """A version that does not exist does not activate the one that does."""
-    versioned = [uri for uri in declared(ctx) if VERSION.search(uri)]
+    versioned = [uri for uri in ctx.target.extensions if VERSION.search(uri)]
     if not versioned:
         ctx.skip("the card declares no extension with a version in its URI")
     for uri in versioned:
@@ -142,7 +135,7 @@ async def required_extension_has_its_version(ctx: Context) -> None:
 
 async def several_extensions_are_understood(ctx: Context) -> None:
     """Values that are separated by commas are several extensions."""
-    known = declared(ctx)[:1]
+    known = list(ctx.target.extensions)[:1]
     reply = await send(ctx, UNKNOWN, *known)
     ctx.needed(reply, "a message with two extensions")
     for uri in known:
@@ -155,7 +148,7 @@ async def used_extensions_are_declared(ctx: Context) -> None:
     """Extensions that messages and artifacts name are in the card."""
     for reply in await fixtures.samples(ctx):
         for uri in {*_named(reply.result), *(uri for event in reply.events for uri in _named(event))}:
-            if uri not in declared(ctx):
+            if uri not in ctx.target.extensions:
                 ctx.fail(f"the agent uses the extension {uri!r}, which the card does not declare", reply)
 
 

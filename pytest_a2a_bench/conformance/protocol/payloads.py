@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
+
 # -- states --
 
 RUNNING = frozenset({"submitted", "working"})
@@ -20,8 +22,7 @@ def state_of(task: Any) -> str:
 
 def spelled_state(task: Any) -> str:
     """Return the state in ``status`` of a task or status update as the agent spells it, or empty."""
-    status = task.get("status") if isinstance(task, Mapping) else None
-    state = status.get("state") if isinstance(status, Mapping) else None
+    state = as_object(as_object(task).get("status")).get("state")
     return state if isinstance(state, str) else ""
 
 
@@ -69,9 +70,7 @@ def message_in(result: Any) -> Mapping[str, Any] | None:
 
 def message_ids(task: Any) -> set[str]:
     """Return the ids of the messages in a task's history."""
-    history = task.get("history") if isinstance(task, Mapping) else None
-    messages = history if isinstance(history, list) else []
-    return {str(m["messageId"]) for m in messages if isinstance(m, Mapping) and m.get("messageId")}
+    return {str(m["messageId"]) for m in as_objects(as_object(task).get("history")) if m.get("messageId")}
 
 
 def push_configs(result: Any) -> list[dict[str, Any]]:

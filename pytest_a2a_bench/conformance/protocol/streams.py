@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 
@@ -202,8 +203,7 @@ def rebuild(events: Sequence[StreamEvent]) -> Rebuilt:
 
 
 def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
-    artifact = body.get("artifact")
-    artifact = artifact if isinstance(artifact, Mapping) else {}
+    artifact = as_object(body.get("artifact"))
     name, parts = _text(artifact, "artifactId"), _list(artifact.get("parts"))
     where = f"/{number}/artifactUpdate"
     if body.get("append") is True:
@@ -225,8 +225,7 @@ def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
 
 def artifacts_of(task: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return artifact id to parts."""
-    found = [artifact for artifact in _list(task.get("artifacts")) if isinstance(artifact, Mapping)]
-    return {_text(artifact, "artifactId"): _list(artifact.get("parts")) for artifact in found}
+    return {_text(one, "artifactId"): _list(one.get("parts")) for one in as_objects(task.get("artifacts"))}
 
 
 # Joining is allowed: what was streamed in pieces may be stored as one part.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from typing import Any, TypeVar
 
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.protocol.operations import SENDING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import (
@@ -282,9 +283,8 @@ class Session:
         for _ in range(_PAGES):
             page = {"pageSize": 100, "historyLength": 20, **({"pageToken": token} if token else {})}
             listed = await self._quietly("ListTasks", page)
-            result = listed.result if listed is not None and isinstance(listed.result, Mapping) else {}
-            tasks = result.get("tasks")
-            for task in tasks if isinstance(tasks, list) else []:
+            result = as_object(listed.result if listed is not None else None)
+            for task in as_objects(result.get("tasks")):
                 found = message_ids(task) & self.unanswered.keys()
                 if found and isinstance(task.get("id"), str):
                     self.created_tasks[task["id"]] = state_of(task) in TERMINAL
@@ -312,5 +312,5 @@ def _message_id(request: WireRequest) -> str:
     """Return the id of the message that a request sends; empty where it sends none."""
     message = request.params.get("message") if request.operation in SENDING else None
     # Malformed messages are sent on purpose, and may have no id or one that is no text.
-    name = message.get("messageId") if isinstance(message, Mapping) else None
+    name = as_object(message).get("messageId")
     return name if isinstance(name, str) else ""

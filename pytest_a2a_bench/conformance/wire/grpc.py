@@ -108,9 +108,10 @@ class GrpcWire:
 
     def _metadata(self, request: WireRequest) -> tuple[tuple[str, str], ...]:
         # gRPC has no query: a key that the card wants in one can only go where all other credentials go.
-        pairs = {**self._auth.headers, **self._auth.query} if request.auth else {}
-        if request.auth and self._auth.cookies:
-            pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in self._auth.cookies.items())
+        auth = request.credentials(self._auth)
+        pairs = {**auth.headers, **auth.query}
+        if auth.cookies:
+            pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
         if request.version_header is not None:
             pairs["a2a-version"] = request.version_header
         pairs.update(request.headers)

@@ -15,7 +15,6 @@ from typing import Any
 
 import httpx
 
-from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.conformance.finding import Exchange
@@ -127,7 +126,7 @@ class HttpWire:
         if request.body is not UNSET:
             body = request.body
         content = _encode(body) if body is not None else None
-        auth = self._auth if request.auth else AuthParts()
+        auth = request.credentials(self._auth)
         headers = {"accept": self._accept(request), **HEADERS}
         if content is not None:
             # 1.0's media type for HTTP+JSON is its own (section 11.1); 0.3 and JSON-RPC use the general one.

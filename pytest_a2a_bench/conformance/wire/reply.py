@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.conformance.finding import CARD, Exchange
 from pytest_a2a_bench.model.keys import json_object
 
@@ -42,7 +43,7 @@ class WireRequest:
     :param until: reading of a stream stops, with ``ended`` False, after the first event for which this is true.
     :param on_event: called with each event as it comes.
     :param query: added to the URL's query (HTTP bindings).
-    :param auth: whether to send the credentials.
+    :param auth: whether to send the user's credentials; or others in their place.
     """
 
     operation: str
@@ -58,7 +59,11 @@ class WireRequest:
     query: Mapping[str, str] = field(default_factory=dict)
     http_method: str = ""
     path: str | None = None
-    auth: bool = True
+    auth: bool | AuthParts = True
+
+    def credentials(self, own: AuthParts) -> AuthParts:
+        """Return what to send, where ``own`` are the user's."""
+        return self.auth if isinstance(self.auth, AuthParts) else own if self.auth else AuthParts()
 
 
 @dataclass(frozen=True, slots=True)
