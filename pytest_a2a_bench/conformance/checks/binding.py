@@ -137,6 +137,13 @@ async def grpc_service(ctx: Context) -> None:
             ctx.fail(f"{name}: {reply.describe()}", reply)
 
 
+async def grpc_streaming(ctx: Context) -> None:
+    """Read a stream."""
+    reply = await ctx.call("SendStreamingMessage", ctx.send_params())
+    if reply.problem or reply.error is not None or not reply.events or not reply.ended:
+        ctx.fail(reply.describe(), reply)
+
+
 # -- equivalence --
 
 
