@@ -499,34 +499,6 @@ def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tupl
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_a_quarantine_says_what_became_of_it(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
-    entries = {
-        "desk/front/ok-a": "2020-01-31",
-        "desk/front/*-b": "2020-01-31",
-        "desk/front/ok-[b]": "2999-01-31",
-        "desk/front/ok-z": "2999-01-31",
-        "desk/frnt/ok-a": "2999-01-31",
-        "tau2/airline/1": "2999-01-31",
-    }
-    text = "".join(f'[[quarantine]]\ntask = "{t}"\nreason = "x"\nexpires = {end}\n' for t, end in entries.items())
-    (pytester.path / "q.toml").write_text(text)
-    result = desk(*workers, "--a2a-quarantine=q.toml")
-    assert result.ret == 0
-    assert_says(
-        result,
-        "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
-        "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
-        "quarantined, and its trial succeeded: desk/front/ok-[b] (x)",
-        "the quarantine of desk/front/ok-z is for no task",
-        "the quarantine of desk/frnt/ok-a is for no task",
-    )
-    assert "airline" not in result.stdout.str()
-
-
 def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, desk: Bench) -> None:
     (pytester.path / "q.toml").write_text("[[quarantine]]\ntask = 'x'\n")
     (pytester.path / "b.json").write_text("{}")

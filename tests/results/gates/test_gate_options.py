@@ -14,6 +14,7 @@ from one_test import in_one_test
 from pytest_a2a_bench.config import rates as o
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.gates import quarantine
 
 
@@ -141,3 +142,39 @@ def test_what_is_wrong_with_a_quarantine_file(tmp_path: Path, text: str, complai
 def test_a_quarantine_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         quarantine.QUARANTINE.read(tmp_path / "none.toml")
+
+
+def test_what_became_of_each_entry_is_said() -> None:
+    entries = [
+        quarantine.Quarantined(f"desk/{task}", "x", datetime.date.fromisoformat(end))
+        for task, end in {
+            "front/ok-a": "2020-01-31",
+            "front/*-b": "2020-01-31",
+            "front/ok-[b]": "2999-01-31",
+            "front/ok-c": "2999-01-31",
+            "front/ok-z": "2999-01-31",
+            "front/ok-y@mine": "2999-01-31",
+            "frnt/ok-a": "2999-01-31",
+            "back/ok-z": "2999-01-31",
+        }.items()
+    ]
+    held = [("ok-a", 1.0), ("ok-b", 1.0), ("ok-c", 0.0)]
+    results = [TrialResult(TrialKey("desk", "front", t), "evaluated", reward_info=Reward(r)) for t, r in held]
+    tasks = [f"desk/front/ok-{letter}" for letter in "abcy"]
+    said = list(quarantine.describe_quarantine(entries, results, ["desk/front", "desk/back"], lambda *_: tasks))
+    assert said == [
+        "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
+        "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
+        "quarantined, and its trial succeeded: desk/front/ok-[b] (x)",
+        "the quarantine of desk/front/ok-z is for no task: there is none of that name",
+        "the quarantine of desk/frnt/ok-a is for no task: there is none of that name",
+    ]
+
+
+def test_an_entry_for_a_task_holds_for_its_labels_and_one_for_a_label_for_that_alone() -> None:
+    ends = datetime.date(2999, 1, 31)
+    of_all, of_one = (quarantine.Quarantined(f"desk/front/{task}", "x", ends) for task in ("a", "b@mine"))
+    plain, labelled = TrialKey("desk", "front", "a"), TrialKey("desk", "front", "a", label="mine")
+    assert quarantine.quarantine_of(plain, [of_all]) == quarantine.quarantine_of(labelled, [of_all]) == of_all
+    assert quarantine.quarantine_of(TrialKey("desk", "front", "b"), [of_one]) is None
+    assert quarantine.quarantine_of(TrialKey("desk", "front", "b", label="mine"), [of_one]) == of_one

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage, UserFault
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.files import StoredVerdict
-from pytest_a2a_bench.results.gates.judge import judge
-from pytest_a2a_bench.results.gates.terms import GateResult, Thresholds, Trials, Verdict, groups_of
+from pytest_a2a_bench.results.gates.judge import judge, judge_agents
+from pytest_a2a_bench.results.gates.terms import Decision, GateResult, Thresholds, Trials, Verdict, groups_of
 
 
 def trial(
@@ -404,3 +404,21 @@ def test_a_verdict_is_json() -> None:
     assert [(g["name"], g["failed"]) for g in data["gates"]] == [("min_pass", False), ("baseline", True)]
     assert data["comparison"]["domains"][0]["name"] == "tau2/airline"
     assert len(data["comparison"]["tasks"]) == 20
+
+
+def test_pass_hat_k_that_was_decided_early_says_what_cannot_happen_any_more() -> None:
+    trials = [trial("a"), trial("a", 1)]
+    for word, ends in (("pass", "cannot fall below 0.5"), ("failed", "cannot reach 0.5")):
+        decision = Decision("pass" if word == "pass" else "failed", 2, 8)
+        verdict = judge(Trials(trials, decided={"min_pass_k[2]": decision}), Thresholds(min_pass_k={2: 0.5}))
+        gate = next(g for g in verdict.gates if g.name == "min_pass_k[2]")
+        assert (gate.verdict, gate.decided_after) == (word, 2)
+        assert ends in gate.sentence
+        assert bool(gate.word) is (word == "failed")
+
+
+def test_one_agent_is_compared_with_its_own_baseline_and_with_no_other() -> None:
+    results = [dataclasses.replace(t, key=dataclasses.replace(t.key, agent="a")) for t in run(40)]
+    named = judge_agents(Trials(results), Thresholds(max_drop=0.1), ["a"], {"a": Baseline.of(results)})
+    assert not [g for g in named.gates if g.verdict != "pass"]
+    assert any(g.name.startswith("baseline") for g in named.gates)
