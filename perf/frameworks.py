@@ -185,16 +185,13 @@ def _url(process: subprocess.Popen[str], log: Path) -> str:
 
 
 def section(framework: Framework, there: dict[str, str], report: dict[str, Any]) -> list[str]:
-    """Return one framework's part of the page: a row for each cause, and the causes that it has from another one."""
+    """Return one framework's part of the page: a line for each cause, and the causes that it has from another one."""
     first, *below = (f"{name} {version}" for name, version in there.items())
     under = f" (on {', '.join(below)})" if below else ""
     title = f"{framework.title}: {first}" if framework.title else first
-    rows, causes = counted(report)
-    by_status = Counter(r["status"] for r in report["results"])
-    spoken = ", ".join(report["interfaces"])
-    lines = [f"### {title}{under}", "", f"{spoken}. {sums(rows, causes)}; {by_status['passed']} checks passed.", ""]
-    table, elsewhere = [], defaultdict(list)
-    for result in causes:
+    lines = [f"### {title}{under}", ""]
+    listed, elsewhere = [], defaultdict(list)
+    for result in counted(report)[1]:
         read = framework.read.get(result["id"], "")
         found = re.match(r"(a2a-sdk(?: 0\.3)?)'s\b", read)
         if origin := framework.reads or (found[1] if found else ""):
@@ -203,9 +200,10 @@ def section(framework: Framework, there: dict[str, str], report: dict[str, Any])
         evidence = result["findings"][0]["found"] if result["findings"] else result["reason"]
         words = re.sub(r"^Real[:,.]? ?", "", read) or plain(evidence)
         sentence = words[0].upper() + words[1:].removesuffix(".")
-        table.append(f"| {result['id']} | {result['level']} {result['status']} | {sentence}. |")
-    if table:
-        lines += ["| requirement | | finding |", "|---|---|---|", *table, ""]
+        warned = " (warned)" if result["level"] == "MUST" and result["status"] == "warned" else ""
+        listed.append(f"- {result['id']}{warned}: {sentence}.")
+    if listed:
+        lines += [*listed, ""]
     for origin, ids in elsewhere.items():
         lines += [f"As {origin}: {', '.join(ids)}.", ""]
     return lines

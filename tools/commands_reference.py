@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import _SubParsersAction
+from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +16,8 @@ INTRODUCTION = f"""\
 # Command line
 
 `a2a-bench COMMAND --help` prints what is below. Every command reads the [settings](settings.md) of pytest: environment
-and `[tool.a2a-bench]`; `--set KEY=VALUE` sets any of them. A results directory that is not named is the configured one.
+and `[tool.a2a-bench]`, or the file of `--config FILE`; `--set KEY=VALUE` (repeatable) sets any of them, and those
+under "settings" have options of their own. A results directory that is not named is the configured one.
 
 `pip install argcomplete && eval "$(register-python-argcomplete a2a-bench)"` completes commands and options in bash
 and zsh.
@@ -37,8 +38,20 @@ def _sections() -> Iterator[str]:
         parser = make_parser(name)
         (commands,) = (action for action in parser._actions if isinstance(action, _SubParsersAction))
         yield f"## {name}\n"
-        yield "<!-- not run: what it prints -->\n"
-        yield f"```text\n{commands.choices[name].format_help().rstrip()}\n```\n"
+        yield "<!-- not run: help -->\n"
+        yield f"```text\n{_help(commands.choices[name])}\n```\n"
+
+
+def _help(command: ArgumentParser) -> str:
+    """Return a command's help without what the introduction says of every command; settings are named only."""
+    for group in command._action_groups:
+        if group.title == "settings":
+            names = [action.option_strings[0] for action in group._group_actions]
+            group.description = ", ".join(name for name in names if name not in ("--set", "--config")) or None
+        for action in group._group_actions:
+            if group.title == "settings" or action.dest == "help":
+                action.help = SUPPRESS
+    return command.format_help().rstrip()
 
 
 if __name__ == "__main__":

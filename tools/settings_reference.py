@@ -21,8 +21,7 @@ INTRODUCTION = """\
 
 Each setting has one name. Its value comes from the first of these sources that has it:
 
-1. the command line: `--a2a-NAME VALUE` for the settings whose option is in the table, `--a2a-set NAME=VALUE`
-   (repeatable) for every setting;
+1. the command line: `--a2a-NAME VALUE` for the settings in **bold**, `--a2a-set NAME=VALUE` (repeatable) for all;
 2. the environment variable `A2A_NAME`, in capitals and with underscores: `A2A_MAX_STEPS`;
 3. the table `[tool.a2a-bench]` of `pyproject.toml`, or of the TOML file that `--a2a-config FILE`, `A2A_CONFIG` or the
    ini key `a2a_config` names; in a file of another name the settings may also be at the top level;
@@ -40,7 +39,7 @@ max-steps = 100
 Commands of `a2a-bench` read the same variables and the same table; there the options are `--set` and `--config`.
 `a2a-bench doctor --settings` shows each setting that is not a default, and its source. Relative paths start from the
 directory in which pytest was started; in a table, from the directory of its file. A wrong name or value ends the run
-before anything is sent, with all problems in one line.
+before anything is sent, with a line for each problem.
 
 Tokens are no settings: they are in environment variables, whose names `auth-env` and the like give.
 """
@@ -64,13 +63,14 @@ def _sections() -> Iterator[str]:
 
 
 def _heading(title: str) -> tuple[str, ...]:
-    return f"## {title}", "", "| setting | value | default | option | meaning |", "|---|---|---|---|---|"
+    return f"## {title}", "", "| setting | value (default) | meaning |", "|---|---|---|"
 
 
 def _row(setting: Setting, with_option: set[str]) -> str:
     value = setting.metavar.replace("|", "\\|")
-    option = f"`--a2a-{setting.key}`" if setting.name in with_option else ""
-    return f"| `{setting.key}` | `{value}` | {setting.shown_default} | {option} | {setting.help} |"
+    default = f" ({setting.shown_default})" if setting.shown_default != "none" else ""
+    bold = "**" if setting.name in with_option else ""
+    return f"| {bold}`{setting.key}`{bold} | `{value}`{default} | {setting.help} |"
 
 
 def _names_of_options() -> Iterator[str]:
