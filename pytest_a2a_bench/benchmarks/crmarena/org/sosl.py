@@ -8,10 +8,12 @@ the bar, and refuses it unless it is escaped.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
-from typing import Any, Literal, cast
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
@@ -82,26 +84,15 @@ def _is_searched(field: Field, fields: str) -> bool:
     return field.type in _SEARCHED
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A word or phrase, as a pattern over case-folded text.
-
-    :param literal: a piece that is in every text that matches: looking for it is much faster.
-    """
-
-    pattern: re.Pattern[str]
-    literal: str
+Search = Callable[[str], bool]
+"""Returns whether a case-folded text matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Searches that all, or any, must match; for NOT the first and none of the others."""
+class Excluded(NamedTuple):
+    """A search that must not match."""
 
-    operator: Literal["AND", "OR", "NOT"]
-    parts: tuple[Search, ...]
+    search: Search
 
-
-Search = Term | Joined
 
 #: Each term is looked for in each record.
 _MOST_TERMS = 200
@@ -150,7 +141,8 @@ def parse_search(text: str) -> Search:
         raise _explain(text.strip()[:200], text[error_position(error, text) :]) from None
     except _NoTermError:
         raise _explain(text.strip()[:200], "") from None
-    if _depth(search) > _DEEPEST:
+    brackets = re.findall(r'"[^"]*"|\\.|[()]', text, re.DOTALL)
+    if max(accumulate(({"(": 1, ")": -1}.get(each, 0) for each in brackets), initial=0)) > _DEEPEST:
         raise _malformed("search expression is too deeply nested")
     return cast("Search", search)
 
@@ -173,41 +165,34 @@ def _explain(text: str, rest: str) -> OrgError:
     return _malformed(f"search expression needs a term: {text}")
 
 
-def _depth(search: Search) -> int:
-    return 0 if isinstance(search, Term) else 1 + max(map(_depth, search.parts))
-
-
 class _NoTermError(Exception):
     """A search for nothing but what must not be found."""
 
 
 @v_args(inline=True)
 class _Searches(Transformer[Token, Search]):
-    """Builds searches; a NOT of one part is what the others are to be without."""
+    """Builds searches."""
 
     def any_of(self, *parts: Search) -> Search:
-        return parts[0] if len(parts) == 1 else Joined("OR", parts)
+        return parts[0] if len(parts) == 1 else lambda text: any(part(text) for part in parts)
 
-    def every(self, *parts: Search) -> Search:
-        wanted, unwanted = [], []
-        for part in parts:
-            if isinstance(part, Joined) and part.operator == "NOT" and len(part.parts) == 1:
-                unwanted.append(part.parts[0])
-            else:
-                wanted.append(part)
+    def every(self, *parts: Search | Excluded) -> Search:
+        wanted = [part for part in parts if not isinstance(part, Excluded)]
+        unwanted = [part.search for part in parts if isinstance(part, Excluded)]
         if not wanted:
             raise _NoTermError
-        found = wanted[0] if len(wanted) == 1 else Joined("AND", tuple(wanted))
-        return Joined("NOT", (found, *unwanted)) if unwanted else found
+        if len(parts) == 1:
+            return wanted[0]
+        return lambda text: all(part(text) for part in wanted) and not any(part(text) for part in unwanted)
 
-    def excluded(self, part: Search) -> Search:
-        return Joined("NOT", (part,))
+    def excluded(self, part: Search) -> Excluded:
+        return Excluded(part)
 
     def term(self, token: Token) -> Search:
         return _term(token[1:-1] if token.type == "PHRASE" else str(token))
 
 
-def _term(text: str) -> Term:
+def _term(text: str) -> Search:
     split = [each.casefold() for each in _words(text)]
     words = [pattern for each in split if (pattern := _word_pattern(each))]
     # Single characters are refused, except where one character is a word (Chinese).
@@ -216,7 +201,8 @@ def _term(text: str) -> Term:
         raise _malformed(f"search term must be longer than one character: {text}")
     # The longest literal piece is looked for first, which is fast and excludes most records.
     literal = max((piece for each in split for piece in re.split(r"[*?]", each)), key=len)
-    return Term(re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + r"(?!\w)"), literal)
+    whole = re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + r"(?!\w)")
+    return lambda text: literal in text and whole.search(text) is not None
 
 
 def _words(text: str) -> list[str]:
@@ -242,13 +228,4 @@ def _wildcard(piece: str) -> str:
 def matches_search(expression: str, *texts: Any) -> bool:
     """Return whether a record's texts match: each term may be in another one."""
     text = _BETWEEN.join(str(each) for each in texts if each is not None)
-    return _matches(parse_search(expression), text.casefold())
-
-
-def _matches(search: Search, text: str) -> bool:
-    if isinstance(search, Term):
-        return search.literal in text and search.pattern.search(text) is not None
-    if search.operator == "NOT":
-        return _matches(search.parts[0], text) and not any(_matches(part, text) for part in search.parts[1:])
-    matched = (_matches(part, text) for part in search.parts)
-    return all(matched) if search.operator == "AND" else any(matched)
+    return parse_search(expression)(text.casefold())
