@@ -142,8 +142,7 @@ class _Run:
         try:
             edition = find_edition(Settings())
             same = all(
-                index.load_task_json(self.domain, name, edition.data)["evaluation_criteria"]
-                == task["evaluation_criteria"]
+                _criteria(index.load_task_json(self.domain, name, edition.data)) == _criteria(task)
                 for name, task in self.tasks.items()
             )
             if same:
@@ -187,6 +186,18 @@ class _Run:
             simulation={**{k: v for k, v in simulation.items() if k != "policy"}, "reward_info": None},
             user_facts=tuple(facts.find(turns, given, specs["user"], specs["assistant"])),
         )
+
+
+def _criteria(task: Mapping[str, Any]) -> list[Any]:
+    """Return by what a task is judged, in one form: files of tau2's own have its defaults written out."""
+    found = task.get("evaluation_criteria") or {}
+    actions = [
+        [a["name"], a.get("arguments") or {}, a.get("requestor") or "assistant", a.get("compare_args")]
+        for a in found.get("actions") or ()
+    ]
+    assertions = [[e["func_name"], e.get("arguments") or {}] for e in found.get("env_assertions") or ()]
+    texts = [found.get(name) or [] for name in ("communicate_info", "nl_assertions")]
+    return [actions, assertions, texts, found.get("reward_basis") or ["DB", "COMMUNICATE"]]
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
