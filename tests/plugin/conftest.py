@@ -38,8 +38,9 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("COLUMNS", "160")
     # What a run leaves to the end of its process: benchmarks, and secrets of a run that was refused.
     monkeypatch.setattr(registry, "_registered", {})
-    for name, empty in {"_counts": Counter(), "_secrets": (), "_texts": ()}.items():
-        monkeypatch.setattr(KNOWN, name, empty)
+    monkeypatch.setattr(KNOWN, "_counts", Counter())
+    monkeypatch.setattr(KNOWN, "_secrets", ())
+    monkeypatch.setattr(KNOWN, "_texts", ())
     return Bench(pytester)
 
 

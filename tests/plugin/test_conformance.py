@@ -162,6 +162,7 @@ def test_a_waived_failure_is_not_published(
     assert "user simulator" not in published
 
 
+@pytest.mark.slow
 def test_waivers_with_workers(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
     file = write_waiver(pytester.path)
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file.name, "-n2")

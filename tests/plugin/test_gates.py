@@ -550,7 +550,6 @@ class TestBaseline:
             ]
         )
 
-    @ALWAYS_WITH_WORKERS
     def test_a_regression_names_the_tasks(
         self, pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:

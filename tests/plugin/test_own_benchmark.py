@@ -78,6 +78,7 @@ def test_its_categories_and_domain_choose(shop: Bench) -> None:
     assert shop("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR
 
 
+@pytest.mark.slow
 def test_the_built_in_agents_play_its_golds(shop: Bench) -> None:
     shop("--a2a-endpoint=builtin:oracle").assert_outcomes(passed=3)
     shop("--a2a-endpoint=builtin:readonly").assert_outcomes(passed=2, failed=1)
