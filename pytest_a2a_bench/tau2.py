@@ -175,7 +175,7 @@ class A2AUser(_base("user")):  # type: ignore[misc]
     def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
         """Begin a conversation, as if what is in the history had been said in it."""
         self._finish()
-        agent = FurtherAgent("user", "user", lambda: self._connection)
+        agent = FurtherAgent("user", "user", self._connection)
         self.speak_in(
             Seat(agent, self._connection.session()),
             dialect=self._settings.dialect,

@@ -50,13 +50,13 @@ class FurtherAgent:
     """An agent that may take part in trials beside the one under test.
 
     :param name: its name in the settings.
-    :param connect: returns the process's connection to it; called when a conversation first needs it.
+    :param connection: the process's connection to it.
     :param agent: name, version and interface from its card; ``where`` its endpoint without credentials.
     """
 
     name: str
     role: PartyRole
-    connect: Callable[[], AgentConnection]
+    connection: AgentConnection
     agent: str = ""
     where: str = ""
 
@@ -147,7 +147,7 @@ class Parties:
             raise KeyError(role)
         # No two of all parties have one name.
         if further.name not in self._seats:
-            session = further.connect().session(self._metadata or None)
+            session = further.connection.session(self._metadata or None)
             session.party, session.span = further.name, self._span
             self._seats[further.name] = Seat(further, session)
             if self._cancelled:
@@ -219,7 +219,7 @@ def further_agents(settings: Settings, environ: Mapping[str, str]) -> Iterator[t
             with contextlib.suppress(A2ABenchError):
                 card = connection.card()
             agent = describe(card) if card is not None else ""
-            found.append(FurtherAgent(name, role, functools.partial(_same, connection), agent, where(config.endpoint)))
+            found.append(FurtherAgent(name, role, connection, agent, where(config.endpoint)))
         yield tuple(found)
 
 
@@ -227,10 +227,6 @@ def _connect(config: ClientConfig) -> AgentConnection:
     from pytest_a2a_bench.a2a.client import AgentConnection  # collecting imports this module, and no HTTP client
 
     return AgentConnection(config)
-
-
-def _same(connection: AgentConnection) -> AgentConnection:
-    return connection
 
 
 def describe(card: AgentCard) -> str:

@@ -29,8 +29,7 @@ from pytest_a2a_bench.model import BenchTask
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.summary import aligned
 from pytest_a2a_bench.results import planning
-from pytest_a2a_bench.results.progress import duration
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, duration
 
 T = TypeVar("T")
 

@@ -28,8 +28,7 @@ from pytest_a2a_bench.reports.html.page import asset, safe_json
 from pytest_a2a_bench.reports.html.records import bounded, turn_record, why
 from pytest_a2a_bench.results import history, live, lock, manifest
 from pytest_a2a_bench.results.gates.terms import groups_of_result
-from pytest_a2a_bench.results.progress import Progress, duration
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import Progress, count, duration
 from pytest_a2a_bench.results.store import Store, StoreError
 
 _LAST = 8

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.results.progress import Progress, duration
+from pytest_a2a_bench.results.stats import Progress, duration
 
 
 def done(count: int, seconds: float = 10.0, **values: Any) -> tuple[dict[str, Any], ...]:

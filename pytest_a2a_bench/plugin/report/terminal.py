@@ -23,7 +23,7 @@ from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import SuiteModuleSpec, all_modules, drop_earlier_attempts, is_below
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
 from pytest_a2a_bench.reports import diagnosis, reported, summary
-from pytest_a2a_bench.results.progress import Progress
+from pytest_a2a_bench.results.stats import Progress
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.registry import Suite

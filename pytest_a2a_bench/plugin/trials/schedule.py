@@ -274,7 +274,7 @@ def _further(run: BenchRun, connections: Mapping[str | None, AgentConnection]) -
         return ()
     found, connection = run.plan.found(name), connections[name]
     place = where(run.settings.agents[name])
-    return (FurtherAgent(name, "transfer", lambda: connection, found.identity if found else "", place),)
+    return (FurtherAgent(name, "transfer", connection, found.identity if found else "", place),)
 
 
 def _stopping(run: BenchRun, connection: AgentConnection, name: str | None) -> Stopping:

@@ -29,8 +29,7 @@ from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.judge import judge_ceilings
 from pytest_a2a_bench.results.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.results.manifest import Manifest
-from pytest_a2a_bench.results.progress import Progress
-from pytest_a2a_bench.results.stats import summarise
+from pytest_a2a_bench.results.stats import Progress, summarise
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.observers import estimated
 

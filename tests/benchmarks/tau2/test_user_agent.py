@@ -199,7 +199,7 @@ def connected(brain: Brain) -> Iterator[AgentConnection]:
 
 def hold(first: AgentConnection, second: AgentConnection, folder: Path, **options: object) -> TrialResult:
     settings = Settings(transfer="b", tag_trials=True, redeliver=0, **options)  # type: ignore[arg-type]
-    further = FurtherAgent("b", "transfer", lambda: second, "B 1.0, A2A 1.0 jsonrpc", "http://b")
+    further = FurtherAgent("b", "transfer", second, "B 1.0, A2A 1.0 jsonrpc", "http://b")
     runner = Runner(settings, Client(first, further=(further,)), Store(folder), uuid.uuid4().hex)
     return runner.run(KEY)
 
