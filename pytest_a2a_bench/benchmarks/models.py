@@ -144,6 +144,31 @@ def read_results(text: str, expected: Sequence[str]) -> list[Result]:
     return [found[place] for place in range(len(expected))]
 
 
+def by_majority(times: int, judge: Callable[[], list[Result]]) -> list[Result]:
+    """Return what most of several judgements say of each expected outcome; its reasoning says how many agreed.
+
+    :param times: an odd number.
+    """
+    rounds = [judge() for _ in range(times)]
+    if times == 1:
+        return rounds[0]
+    found = []
+    for results in zip(*rounds, strict=True):
+        met = 2 * sum(result.met for result in results) > times
+        agreeing = [result for result in results if result.met == met]
+        found.append(Result(met, f"[{len(agreeing)} of {times} judgements] {agreeing[0].reasoning}".strip()))
+    return found
+
+
+_SPREAD = re.compile(r"\[(\d+) of (\d+) judgements\]")
+
+
+def is_split(detail: str) -> bool | None:
+    """Return whether judgements differed, from what :func:`by_majority` wrote; None where there was only one."""
+    found = _SPREAD.match(detail)
+    return None if found is None else found[1] != found[2]
+
+
 def read_object(text: str, member: str) -> Mapping[str, Any]:
     """Return the last object that has a member; names of members are in lower case, without separators.
 

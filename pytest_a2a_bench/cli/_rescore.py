@@ -30,8 +30,10 @@ def run(namespace: Namespace, directory: Path) -> int:
     """Rescore, and show the differences."""
     found = manifest.load_selected(directory)
     # Who judges is said anew, because it costs.
-    options = moved_places(load_settings(namespace), found.manifest.settings)
-    settings = Settings(judge_llm=namespace.judge_llm, benchmark_options=options)
+    loaded = load_settings(namespace)
+    options = moved_places(loaded, found.manifest.settings)
+    times = loaded.settings.judge_times
+    settings = Settings(judge_llm=namespace.judge_llm, judge_times=times, benchmark_options=options)
     for _, problem in models.model_problems(settings):
         raise ConfigurationError(f"--judge-llm: {problem}")
     trials = merge.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))

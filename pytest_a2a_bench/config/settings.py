@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WrapValidator
+from pydantic import AfterValidator, Field, WrapValidator
 
 from pytest_a2a_bench.config import rates, values
 from pytest_a2a_bench.config.setting import About, Located, choice, text, whole_text
@@ -207,6 +207,12 @@ class Settings:
         ),
     ] = "scripted"
     judge_llm: Annotated[str | None, text(read_model), About("Model of the judge, any LiteLLM name", "MODEL")] = None
+    judge_times: Annotated[
+        int,
+        Field(ge=1),
+        AfterValidator(values.read_odd),
+        About("Times that the judge is asked about each assertion, an odd number; the majority decides", "N"),
+    ] = 1
     user_llm_args: Annotated[
         dict[str, Any],
         _MODEL_ARGUMENTS,

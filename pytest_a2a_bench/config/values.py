@@ -383,3 +383,13 @@ def without_query(text: str, endpoint: str | None) -> str:
         return text
     shown = text.replace(f"?{query}", "?...")
     return shown.replace(query, "...") if "=" in query else shown
+
+
+def read_odd(number: int) -> int:
+    """Return a number if it is odd.
+
+    :raises ValueError: if it is even.
+    """
+    if number % 2 == 0:
+        raise ValueError(f"{number} is even, and could have no majority")
+    return number

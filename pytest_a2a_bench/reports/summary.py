@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.models import is_split
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.model import Cost, Party, TrialResult, Usage, dollars, percentile, sum_usage
 from pytest_a2a_bench.model.keys import numbered
@@ -122,6 +123,11 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
     types = _values(results, "evaluation_type")
     yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
+    details = [check.detail for r in results if r.reward_info for check in r.reward_info.checks]
+    split = [differed for differed in map(is_split, details) if differed is not None]
+    if split:
+        flips = "; this judge is not steady" if sum(split) > _STEADY * len(split) else ""
+        yield f"judgements differed about {sum(split)} of {count(len(split), 'assertion')} (judge-times){flips}"
     for suite, own in _by_suite(results):
         yield from filter(None, [suite.method(own), *suite.notes(own)])
     dialects = Counter(dialect_of(r) for r in results if r.dialect)
@@ -241,6 +247,9 @@ def _extra_turns(results: Sequence[TrialResult]) -> Iterator[str]:
         ended = count(len(extra), "trial")
         yield f"extra turns: {ended} that the user ended ({verdicts}), {', '.join(spent)}; in no other number"
 
+
+_STEADY = 0.1
+"""Share of assertions about which the judgements of a steady judge may differ."""
 
 _DOING = {
     "transfer": "took over (transfer)",

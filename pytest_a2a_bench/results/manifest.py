@@ -256,7 +256,9 @@ WITHOUT_EFFECT = frozenset(
 """Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
 a conversation, never a wrong number."""
 
-WITHOUT_EFFECT_BY_DEFAULT = frozenset({"colleague_turns", "reply_limits", "tools", "transfer", "user_retry"})
+WITHOUT_EFFECT_BY_DEFAULT = frozenset(
+    {"colleague_turns", "judge_times", "reply_limits", "tools", "transfer", "user_retry"}
+)
 """Settings whose default is how it always was: results from before there was the option stay good."""
 
 _DEFAULTS = dataclasses.asdict(Settings())

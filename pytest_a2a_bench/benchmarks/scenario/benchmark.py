@@ -16,7 +16,7 @@ from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
-from pytest_a2a_bench.benchmarks.models import STOP, ModelJudge, ModelUser, enclose, reach_of, read_results
+from pytest_a2a_bench.benchmarks.models import STOP, ModelJudge, ModelUser, by_majority, enclose, reach_of, read_results
 from pytest_a2a_bench.benchmarks.scenario.suite import NAME, Scenario, get
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
@@ -329,10 +329,13 @@ class _Trial:
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(wanted, 1))
         talk = json.dumps([turn.to_json() for turn in self.turns], ensure_ascii=False)
 
-        results = judge.ask(
-            _SYSTEM.format(criteria=listed),
-            enclose("the conversation", talk),
-            lambda answer: read_results(answer, wanted),
+        results = by_majority(
+            settings.judge_times,
+            lambda: judge.ask(
+                _SYSTEM.format(criteria=listed),
+                enclose("the conversation", talk),
+                lambda answer: read_results(answer, wanted),
+            ),
         )
         self.judge_usage = judge.usage
         return [

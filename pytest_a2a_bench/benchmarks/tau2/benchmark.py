@@ -414,6 +414,7 @@ class _Simulation:
             **({"transfer": settings.transfer} if settings.transfer else {}),
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
             "judge": settings.judge_llm if judged else None,
+            **({"judge_times": settings.judge_times} if judged and settings.judge_times > 1 else {}),
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),
             "split": settings.split,
             "max_steps": settings.max_steps,

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.models import Answer, ask_until_read, reach_of, read_results
+from pytest_a2a_bench.benchmarks.models import Answer, ask_until_read, by_majority, reach_of, read_results
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
@@ -108,7 +108,7 @@ def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
             f"{key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
             "and none is configured; pass --a2a-judge-llm MODEL"
         )
-    configure_judge(tau2, settings.judge_llm, judge_arguments(settings))
+    configure_judge(tau2, settings.judge_llm, judge_arguments(settings), settings.judge_times)
 
 
 def judge_arguments(settings: Settings) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def user_arguments(settings: Settings) -> dict[str, Any]:
     return {"temperature": 0.0, **settings.user_llm_args}
 
 
-def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
+def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any], times: int = 1) -> None:
     """Let tau2's judge use a model, and refuse answers of the judge that do not answer.
 
     Upstream asks and parses; between these its judge's answer is read by :mod:`pytest_a2a_bench.benchmarks.models`.
@@ -132,9 +132,10 @@ def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
     with _JUDGE_LOCK:
         module.DEFAULT_LLM_NL_ASSERTIONS = model
         module.DEFAULT_LLM_NL_ASSERTIONS_ARGS = dict(args)
+        module.a2a_bench_judge_times = times
         # The module is patched once for all trials of the process.
         if not hasattr(module.generate, "_a2a_bench_judge"):
-            module.generate = _complete_judge(module.generate)
+            module.generate = _complete_judge(module.generate, lambda: int(module.a2a_bench_judge_times))
             evaluator = module.NLAssertionsEvaluator
             evaluator.calculate_reward = staticmethod(_remembering(evaluator.calculate_reward))
 
@@ -165,7 +166,7 @@ def _remembering(calculate_reward: Callable[..., Any]) -> Callable[..., Any]:
     return remembering
 
 
-def _complete_judge(generate: Callable[..., Any]) -> Callable[..., Any]:
+def _complete_judge(generate: Callable[..., Any], times: Callable[[], int]) -> Callable[..., Any]:
     """Let the function with which upstream's judge asks its model return a result for each assertion."""
 
     @functools.wraps(generate)
@@ -188,7 +189,9 @@ def _complete_judge(generate: Callable[..., Any]) -> Callable[..., Any]:
             return Answer.of((raw.get("choices") or [raw])[0])
 
         plain = [{"role": message.role, "content": message.content} for message in messages]
-        results = ask_until_read(model, ask, plain, lambda answer: read_results(answer, assertions))
+        results = by_majority(
+            times(), lambda: ask_until_read(model, ask, plain, lambda answer: read_results(answer, assertions))
+        )
         said.content = json.dumps(
             {
                 "results": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.reports import summary
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
@@ -149,6 +151,24 @@ def test_the_judge_decides(
     assert result.user_usage.input_tokens == 100 * len(llm.requests)
     assert result.provenance["evaluation_type"] == "all_with_nl_assertions"
     assert [c.met for c in result.reward_info.checks if c.kind == "nl_assertion"] == list(met)  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("judged_task")
+def test_several_judgements_decide_by_majority_and_their_spread_is_kept(
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with FakeLLM([verdict(True, False), verdict(True, True), say("?"), verdict(True, True)]) as llm:
+        settings = dataclasses.replace(judge_settings(llm), judge_times=3)
+        [result] = run_trials("noop", settings, [JUDGED])
+    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 4)
+    assert result.reward_info is not None
+    details = [c.detail for c in result.reward_info.checks if c.kind == "nl_assertion"]
+    assert [detail.partition("]")[0] for detail in details] == ["[3 of 3 judgements", "[2 of 3 judgements"]
+    assert result.provenance["judge_times"] == 3
+    assert result.user_usage.input_tokens == 400
+    [told] = [line for line in summary.provenance_lines([result]) if line.startswith("judgements")]
+    assert told == "judgements differed about 1 of 2 assertions (judge-times); this judge is not steady"
 
 
 @pytest.mark.usefixtures("judged_task")
