@@ -63,14 +63,14 @@ def _sections() -> Iterator[str]:
 
 
 def _heading(title: str) -> tuple[str, ...]:
-    return f"## {title}", "", "| setting | value (default) | meaning |", "|---|---|---|"
+    return f"## {title}", "", "| setting, value (default) | meaning |", "|---|---|"
 
 
 def _row(setting: Setting, with_option: set[str]) -> str:
     value = setting.metavar.replace("|", "\\|")
     default = f" ({setting.shown_default})" if setting.shown_default != "none" else ""
     bold = "**" if setting.name in with_option else ""
-    return f"| {bold}`{setting.key}`{bold} | `{value}`{default} | {setting.help} |"
+    return f"| {bold}`{setting.key}`{bold} `{value}`{default} | {setting.help} |"
 
 
 def _names_of_options() -> Iterator[str]:

@@ -68,6 +68,24 @@ def test_options_in_the_text_exist(page: Path) -> None:
     assert named <= known
 
 
+def test_anchors_exist_on_github_and_on_the_site() -> None:
+    """Links to headings work where GitHub names the anchors, and where mkdocs does."""
+
+    def prose(page: Path) -> str:
+        return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+    def anchors(page: Path, *, github: bool) -> set[str]:
+        plain = [re.sub(r"[^\w\s-]", "", head.lower()).strip() for head in re.findall(r"^#+ (.*)$", prose(page), re.M)]
+        named = re.findall(r'<a id="([^"]+)"', prose(page))
+        return {*named, *(re.sub(r"\s" if github else r"[-\s]+", "-", head) for head in plain)}
+
+    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
+        for path, anchor in re.findall(r"\]\(([^)\s:#]*)#([^)\s]+)\)", prose(page)):
+            target = (page.parent / path).resolve() if path else page
+            for github in (True, False):
+                assert anchor in anchors(target, github=github), f"{page}: {path}#{anchor} (on GitHub: {github})"
+
+
 def test_the_public_names_exist_and_are_all_listed() -> None:
     assert set(pytest_a2a_bench.__all__) == {*pytest_a2a_bench._HOMES, "__version__"}
     for name in pytest_a2a_bench.__all__:

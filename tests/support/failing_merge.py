@@ -76,11 +76,10 @@ STEPS = (
 )
 
 _SHOWN = {
-    "main": ("main", r"^why 14.*?\n(?=user)|^=+ a2a verdict.*?\n(?==)"),
+    "main": ("main", r"^=+ a2a verdict.*?\n(?==)"),
     "promote": ("promote", r".*\n"),
     "outlook": ("red", r"^a2a: \d+ (tasks|trials).*?\n"),
     "red": ("red", r"^=+ a2a verdict.*?\n(?=tasks that)"),
-    "why": ("red", r"^why 38.*?\n(?=user)"),
     "diagnose": ("diagnose", r".*\n"),
     # Not the dots: where the machine is busy a line of progress comes between them.
     "again": ("again", r"^=+ 22 passed.*?\n"),

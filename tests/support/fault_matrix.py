@@ -232,11 +232,12 @@ def _told(outcome: str) -> str:
 
 
 def _rows(mode: str, told: Mapping[Cell, str]) -> Iterator[str]:
-    yield f"| Fault | {' | '.join(f'{HEADS[t]} {p}' for t, p in COLUMNS)} |"
-    yield "|---" * (len(COLUMNS) + 1) + "|"
+    yield f"| Fault | {' | '.join(HEADS.values())} |"
+    yield "|---" * (len(HEADS) + 1) + "|"
     for fault in MODES[mode]:
-        shown = [_shown(told.get(Cell(mode, fault, t, p), NONE)) for t, p in COLUMNS]
-        yield f"| `{fault}` | {' | '.join(shown)} |"
+        # Both versions in one column, with a slash between where they differ.
+        of = {t: {_shown(told.get(Cell(mode, fault, t, p), NONE)): None for p in ("1.0", "0.3")} for t in HEADS}
+        yield f"| `{fault}` | {' | '.join(' / '.join(outcomes) for outcomes in of.values())} |"
 
 
 def _shown(told: str) -> str:
@@ -251,9 +252,11 @@ def documented() -> dict[Cell, str]:
         table = text.partition(_begin(mode))[2].partition(_END)[0]
         for line in table.strip().splitlines()[2:]:
             fault, *outcomes = (field.strip() for field in line.strip("|").split("|"))
-            for (transport, protocol), outcome in zip(COLUMNS, outcomes, strict=True):
-                if outcome != NONE:
-                    said[Cell(mode, fault.strip("`"), transport, protocol)] = outcome
+            for transport, outcome in zip(HEADS, outcomes, strict=True):
+                both = outcome.split(" / ")
+                for protocol, one in zip(("1.0", "0.3"), (both[0], both[-1]), strict=True):
+                    if one != NONE:
+                        said[Cell(mode, fault.strip("`"), transport, protocol)] = one
     return said
 
 
