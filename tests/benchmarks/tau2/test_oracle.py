@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tau2_probe
 from examples import sampled
-from pairwise import all_pairs, covering, pairs_of
 from trials import RunTrials
 
 from pytest_a2a_bench.agents.brains import WORDS
@@ -21,6 +22,34 @@ from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.benchmarks.tau2.user.script import make_scripted_user
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
+
+Pair = tuple[tuple[str, str], tuple[str, str]]
+
+
+def pairs_of(configuration: Mapping[str, str]) -> set[Pair]:
+    """Return the pairs that one configuration contains."""
+    return set(itertools.combinations(sorted(configuration.items()), 2))
+
+
+def all_pairs(factors: Mapping[str, Sequence[str]]) -> set[Pair]:
+    """Return every pair that must be covered."""
+    found: set[Pair] = set()
+    for values in itertools.product(*factors.values()):
+        found |= pairs_of(dict(zip(factors, values, strict=True)))
+    return found
+
+
+def covering(factors: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """Return configurations that cover all pairs: greedily, always the one that adds the most."""
+    missing = all_pairs(factors)
+    candidates = [dict(zip(factors, values, strict=True)) for values in itertools.product(*factors.values())]
+    chosen: list[dict[str, str]] = []
+    while missing:
+        best = max(candidates, key=lambda c: len(pairs_of(c) & missing))
+        chosen.append(best)
+        missing -= pairs_of(best)
+    return chosen
+
 
 FACTORS = {
     "dialect": ("tool_call", "agentbeats", "sierra", "data", "auto"),
