@@ -154,6 +154,48 @@ def test_every_tenant_that_the_card_names_is_served(served: tuple[str, ...], wro
         assert finding.expected == "TaskNotFoundError, as of 'one'"
 
 
+def test_a_list_that_shows_the_tasks_of_another_tenant_fails_in_the_default_profile() -> None:
+    apart = _apart("one", "two")
+
+    def answer(request: Request) -> bytes:
+        listed = request.json["method"] == "ListTasks"
+        return rpc({"tasks": [TASK], "nextPageToken": ""}, request) if listed else apart(request)
+
+    with raw_agent(answer) as agent:
+        interface = {"url": f"{agent.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        tenants = [{**interface, "tenant": name} for name in ("one", "two")]
+        card = {**make_card(agent.url), "supportedInterfaces": tenants}
+        results = judge(agent.url, groups=["tenant"], card=card)
+    assert faults(results) == {"TEN-002[JSONRPC]": "failed"}
+    assert results["1.0/TEN-002[JSONRPC]"].findings[0].found == "the list of tenant 'two' has a task of 'one'"
+
+
+def test_a_list_that_is_private_but_for_one_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANOTHER_TOKEN", "bob-token")
+
+    def answer(request: Request) -> bytes:
+        call, mine = request.json, request.headers["authorization"] == "Bearer alice-token"
+        if call["method"] == "SendMessage":
+            return rpc({"task": TASK}, request)
+        if call["method"] == "ListTasks":
+            tasks = [TASK] if mine or call["params"].get("status") else []
+            return rpc({"tasks": tasks, "nextPageToken": ""}, request)
+        missing = {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32001, "message": "Task not found"}}
+        return rpc(TASK, request) if mine else response(missing)
+
+    with raw_agent(answer) as agent:
+        results = judge(
+            agent.url,
+            ids=["LIST-017"],
+            prompts={"other_token_env": "ANOTHER_TOKEN"},
+            card=make_card(agent.url),
+            config=ClientConfig(endpoint=agent.url, auth=Credentials("alice-token")),
+        )
+    (result,) = results.values()
+    assert result.outcome == "failed", result.reason
+    assert result.findings[0].found == "another user's list has a task that the first one made, with status"
+
+
 def test_plain_http_on_a_public_address() -> None:
     card = make_card("http://agent.example.com")
     results = judge("http://agent.example.com", ids=["AUTH-010"], card=card, timeout=1)

@@ -189,15 +189,14 @@ async def lists_are_private(ctx: Context) -> None:
     """Another user's list does not have the task."""
     await known_user(ctx)
     task = await fixtures.completed_task(ctx)
-    # Section 13.1: also where no contextId or other filter is given.
-    context_id = task.get("contextId")
-    for filters in ({"contextId": context_id}, {}) if context_id else ({},):
+    # Section 13.1: whatever filter is given, and where none is.
+    of_task = {"contextId": task.get("contextId"), "status": (task.get("status") or {}).get("state")}
+    for filters in (*({name: value} for name, value in of_task.items() if value), {}):
         pages = await walk(ctx, most=ALL_PAGES, ask=lambda params: as_other(ctx, "ListTasks", params), **filters)
         wrong = [page for page in pages if task["id"] in ids_of(page)]
         if wrong:
-            found = (
-                f"another user's list has a task that the first one made, {'with' if filters else 'without'} contextId"
-            )
+            asked = f"with {', '.join(filters)}" if filters else "without contextId"
+            found = f"another user's list has a task that the first one made, {asked}"
             ctx.fail(found, *wrong[:1], pointer="/tasks")
             return
 
