@@ -1,7 +1,7 @@
-"""What happens when in a pytest process, from configuration to its end.
+"""The order of a run in one pytest process, from its configuration to its end.
 
-The plugin is loaded in every pytest run of whoever has it installed, and a run that does not use it must not pay for
-it: what only a run needs that takes part is imported here, at its door.
+The plugin is loaded in every pytest run of an environment, and a run that does not use it must not pay for it: modules
+that only a run that takes part needs are imported inside these functions.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
 
 
 def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    """Tell of trials that the chosen dialect cannot hold."""
+    """Yield a problem for each suite whose trials the chosen dialect cannot express."""
     dialect = run.settings.dialect
     for name, items in _by_suite(trials).items():
         suite = registry.load(name, run.settings)
@@ -120,7 +120,7 @@ def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 
 def _transfers(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    """Tell of trials in which nothing is ever transferred."""
+    """Yield a problem for each suite whose agents transfer no conversation."""
     for name, items in _by_suite(trials).items() if run.settings.transfer else ():
         if not registry.load(name, run.settings).transfer_tool:
             yield f"{items[0].nodeid}: no agent of {name} transfers a conversation; run it without transfer"
@@ -222,7 +222,7 @@ def _scopes(users: list[pytest.Item]) -> Iterator[str]:
 
 
 def _one_for_several(users: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    """Tell of a fixture that says how one agent is reached, where there are several."""
+    """Yield a problem for a fixture that configures the connection to one agent, where there are several."""
     for item in users if run.settings.agents else ():
         definition = fixture_definition(item, "a2a_client_config")
         if definition is not None and not definition.func.__module__.startswith("pytest_a2a_bench."):

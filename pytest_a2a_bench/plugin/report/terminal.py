@@ -38,7 +38,7 @@ _MANY = 20
 
 
 def looks_like_trial(nodeid: str) -> bool:
-    """Tell from its id alone whether an item reports a trial (all that a controller knows of its workers' items)."""
+    """Return whether a node id is one of a trial: a controller knows no more of its workers' items."""
     return _TRIAL_ID.search(nodeid) is not None
 
 
