@@ -382,15 +382,14 @@ class Context:
             return reply.error is not None
         wanted = " or ".join(f"{n} ({ERRORS[n].code})" for n in names)
         found = f"{what}: {instead(reply)}" if what else instead(reply)
-        if reply.error is not None:
-            if any(reply.error.may_be(n) for n in names):
-                self.excuse(reply)
-                return True
-            if any(reply.error.may_be(n) for n in old_names):
-                self.warn(found, reply, expected=wanted)
-                return True
-        self.fail(found, reply, expected=wanted)
-        return False
+        if reply.may_be(*names):
+            self.excuse(reply)
+        elif reply.may_be(*old_names):
+            self.warn(found, reply, expected=wanted)
+        else:
+            self.fail(found, reply, expected=wanted)
+            return False
+        return True
 
     def expect_refusal(self, reply: WireReply, what: str, expected: str = "an error") -> None:
         """Fail unless the request was refused with whatever error of the client's."""

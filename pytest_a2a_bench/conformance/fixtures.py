@@ -147,7 +147,7 @@ async def _make(ctx: Context, state: str) -> WireReply:
                 ctx.skip("the task that was to be canceled went on working")
         # Section 3.3.1 lets agents forget what was canceled, and then there is no such task to ask about.
         kept = await ctx.call("GetTask", {"id": task_id})
-        if kept.error is not None and kept.error.may_be("TaskNotFoundError"):
+        if kept.may_be("TaskNotFoundError"):
             ctx.skip("the agent keeps no canceled tasks")
     else:
         reply = await ctx.send(ctx.prompt(STATE_PROMPTS[state]))

@@ -248,7 +248,7 @@ def _is_spoken(entry: Mapping[str, Any], raw: Mapping[str, Any], config: ClientC
     finally:
         if wire is not None:
             wire.close()
-    return reply.error is not None and reply.error.may_be("TaskNotFoundError") and not absence(reply)
+    return reply.may_be("TaskNotFoundError") and not absence(reply)
 
 
 def _with_other_view(raw: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -266,7 +266,7 @@ async def data_value(ctx: Context) -> None:
     params = ctx.send_params(parts=[{"text": ctx.target.scenarios.get("task")}, {"data": value}])
     reply = await ctx.call("SendMessage", params)
     # An agent may not take data at all, which is no defect of how it keeps it.
-    if reply.error is not None and reply.error.may_be("ContentTypeNotSupportedError"):
+    if reply.may_be("ContentTypeNotSupportedError"):
         return
     if not ctx.expect_ok(reply, "the value is accepted"):
         return

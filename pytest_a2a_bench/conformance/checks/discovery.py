@@ -24,7 +24,7 @@ async def interface_is_true(ctx: Context) -> None:
     # 0.3 leaves the form of an error open, so that its servers may say no more than a web framework does.
     is_web_server = ctx.version != "0.3" and _is_web_server(reply)
     nobody = absence(reply) or ("a web server answers" if is_web_server else "")
-    if reply.error is None or not reply.error.may_be("TaskNotFoundError") or nobody:
+    if not reply.may_be("TaskNotFoundError") or nobody:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()
         ctx.fail(found, reply, expected=wanted, pointer="/supportedInterfaces" if ctx.version != "0.3" else "")
@@ -81,7 +81,7 @@ async def extended(ctx: Context) -> WireReply:
     """Return the extended card, fetched with the user's credentials; skip where there is none to be had."""
     # Shared: the card of a paid agent may be behind a rate limit.
     reply = await ctx.shared("extended-card", lambda: ctx.call(OPERATION, {}))
-    if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
+    if reply.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
     auth = ctx.target.auth
     if reply.is_refused and not (auth.headers or auth.query or auth.cookies):
@@ -105,7 +105,7 @@ async def credentials_are_needed(ctx: Context) -> None:
     """The extended card is refused to strangers, and to those whose credentials nobody has."""
     for what, parts in (("without credentials", False), ("with credentials that nobody has", garbage(ctx))):
         reply = await ctx.call(OPERATION, {}, auth=parts)
-        if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
+        if reply.may_be("ExtendedAgentCardNotConfiguredError"):
             ctx.skip("the agent has no extended card configured")
         if not reply.is_refused:
             ctx.fail(f"{OPERATION} {what}: {reply.describe()}", reply)
@@ -168,18 +168,14 @@ async def _others_are_served(ctx: Context) -> None:
     others = other_tenants(ctx)
     nobody = {"id": ctx.unknown_id()}
     # Where that is not answered here, either, other requirements say so.
-    if not others or not _says_not_found(own := await ctx.call("GetTask", nobody)):
+    if not others or not (own := await ctx.call("GetTask", nobody)).may_be("TaskNotFoundError"):
         return
     for tenant in others:
         reply = await ctx.call("GetTask", {**nobody, "tenant": tenant})
         # The credentials may be those of one tenant.
-        if not reply.is_refused and not _says_not_found(reply):
+        if not reply.is_refused and not reply.may_be("TaskNotFoundError"):
             found = f"an unknown task, asked of the tenant {tenant!r}, which the card names, too: {reply.describe()}"
             ctx.fail(found, reply, own, expected=f"TaskNotFoundError, as of {ctx.target.tenant!r}")
-
-
-def _says_not_found(reply: WireReply) -> bool:
-    return reply.error is not None and reply.error.may_be("TaskNotFoundError")
 
 
 TENANT_IS_BOUND = "section 13.1 bounds what a caller sees by its authorization, and a tenant is taken for such a bound"

@@ -201,7 +201,7 @@ async def old_method_name(ctx: Context) -> None:
     if reply.error is None or reply.error.code != ERRORS["MethodNotFoundError"].code:
         # The question without a version header: 0.3's clients send none.
         old = await ctx.call("tasks/get", {"id": ctx.unknown_id()}, version_header=None)
-        if old.error is not None and old.error.may_be("TaskNotFoundError"):
+        if old.may_be("TaskNotFoundError"):
             # With a version header of 1.0 the method of 0.3 need not be served.
             ctx.excuse(reply)
             ctx.skip("the endpoint serves 0.3 too, though the card does not declare it")

@@ -151,7 +151,7 @@ def overtaken(reply: WireReply, seconds: float, usual: float) -> bool:
     :param seconds: from asking for the task to the answer to its cancelling.
     :param usual: seconds that the task takes.
     """
-    is_refused = reply.error is not None and reply.error.may_be("TaskNotCancelableError")
+    is_refused = reply.may_be("TaskNotCancelableError")
     return seconds >= usual and (is_refused or state_of(reply.result) in TERMINAL - {"canceled"})
 
 
@@ -171,7 +171,7 @@ async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]
 async def accepted(ctx: Context) -> Cancelled:
     """Cancel a slow task; skip where the agent refuses, which it may."""
     seen = await cancelled(ctx)
-    if seen.first.error is not None and seen.first.error.may_be("TaskNotCancelableError"):
+    if seen.first.may_be("TaskNotCancelableError"):
         ctx.skip(f"the agent did not cancel the task: {seen.first.describe()}")
     ctx.needed(seen.first, "CancelTask", "CAN-001")
     return seen
@@ -181,7 +181,7 @@ async def running_task_is_cancelled(ctx: Context) -> None:
     """Cancelling returns the task, cancelled; an agent may say that it cannot."""
     seen = await cancelled(ctx)
     refusals = ("TaskNotCancelableError", *(["UnsupportedOperationError"] if ctx.version == "0.3" else []))
-    if seen.first.error is not None and any(seen.first.error.may_be(name) for name in refusals):
+    if seen.first.may_be(*refusals):
         return
     if not seen.first.ok:
         found = f"cancelling a running task: {seen.first.describe()}"
@@ -197,7 +197,7 @@ async def cancelling_twice_changes_nothing(ctx: Context) -> None:
     if seen.second.is_internal_error or seen.second.problem:
         found = f"cancelling a second time: {seen.second.describe()}"
         ctx.fail(found, seen.second, expected="the cancelled Task, or TaskNotCancelableError")
-    gone = seen.soon.error is not None and seen.soon.error.may_be("TaskNotFoundError")
+    gone = seen.soon.may_be("TaskNotFoundError")
     if state_of(seen.first.result) == "canceled" and state_of(seen.soon.result) != "canceled" and not gone:
         found = f"after a second cancel the task is {state_of(seen.soon.result) or seen.soon.describe()}"
         ctx.fail(found, seen.first, seen.second, seen.soon, expected="TASK_STATE_CANCELED as before")

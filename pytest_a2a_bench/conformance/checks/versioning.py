@@ -17,7 +17,7 @@ async def refused(ctx: Context) -> None:
     """Ask for an unknown task in versions that do not exist: whether the version or the task is refused shows."""
     for request in requests(ctx):
         reply = await ask(ctx, request)
-        if reply.error is None or reply.error.may_be("TaskNotFoundError"):
+        if reply.error is None or reply.may_be("TaskNotFoundError"):
             ctx.fail(f"{request['what']} was accepted: {reply.describe()}", reply)
         else:
             await _skip_if_usual(ctx, reply)
@@ -28,14 +28,14 @@ async def served(ctx: Context) -> None:
     """Ask for an unknown task in other spellings of the version."""
     for request in requests(ctx):
         reply = await ask(ctx, request)
-        if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
+        if not reply.may_be("TaskNotFoundError"):
             await _skip_if_usual(ctx, reply)
             ctx.fail(f"{request['what']}: {reply.describe()}", reply)
 
 
 async def _skip_if_usual(ctx: Context, reply: WireReply) -> None:
     """Skip where the right version is refused with the same error, unless that is about the version."""
-    if reply.error is not None and reply.error.may_be("VersionNotSupportedError"):
+    if reply.may_be("VersionNotSupportedError"):
         return
     usual = await ctx.get_task(ctx.unknown_id())
     if usual.error is not None and reply.error is not None and _kind(usual.error) == _kind(reply.error):
@@ -64,9 +64,9 @@ async def semantics_of_the_version(ctx: Context) -> None:
 async def version_in_query(ctx: Context) -> None:
     """Give the version in the query only, which agents may accept."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header=None, query={"A2A-Version": "1.0"})
-    if reply.problem or (reply.error is not None and reply.error.may_be("InternalError")):
+    if reply.problem or reply.may_be("InternalError"):
         ctx.fail(f"A2A-Version in the query: {reply.describe()}", reply)
-    elif reply.error is None or not reply.error.may_be("TaskNotFoundError"):
+    elif not reply.may_be("TaskNotFoundError"):
         ctx.skip("the agent does not take the version from the query, as it may")
 
 

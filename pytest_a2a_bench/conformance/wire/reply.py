@@ -196,6 +196,10 @@ class WireReply:
         """Whether it is a result, not an error and not noise."""
         return self.error is None and not self.problem and (self.result is not None or bool(self.events))
 
+    def may_be(self, *names: str) -> bool:
+        """Return whether it can be one of these errors of the specification's table."""
+        return self.error is not None and any(map(self.error.may_be, names))
+
     @property
     def is_null(self) -> bool:
         """Whether there is a result, and it is null."""
