@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
-from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
+from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement, rule_ids
+from pytest_a2a_bench.conformance.checks import asking as asking_module
+from pytest_a2a_bench.conformance.checks.binding import MISTAKES
+from pytest_a2a_bench.conformance.checks.errors import PROVOKED_BY
 from pytest_a2a_bench.conformance.finding import BINDINGS
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
+from pytest_a2a_bench.conformance.wire.reply import ERRORS
 from pytest_a2a_bench.errors import ConfigurationError
 
 
@@ -37,3 +45,26 @@ def test_an_unknown_id_names_its_neighbours() -> None:
         requirement("CARD-001", "0.3")
     with pytest.raises(ConfigurationError, match=r"version '2\.0'; use 1\.0 or 0\.3"):
         load_requirements("2.0")
+
+
+def test_requests_of_the_catalogue_are_well_formed() -> None:
+    rows = [r for version in ("1.0", "0.3") for r in load_requirements(version)]
+    asking = [r for r in rows if r.ask.requests]
+    assert len(asking) > 50
+    for row in asking:
+        for request in row.ask.requests:
+            assert request.get("operation", "SendMessage") in OPERATIONS, row.id
+            assert set(request.get("errors", row.ask.errors)) <= set(ERRORS), row.id
+            words = re.findall(r"\"(\{\w+\})\"", json.dumps([request.get("params"), request.get("message")]))
+            assert set(words) <= set(asking_module.GIVEN), row.id
+        if "asking." in f"{row.check} {row.stress}":
+            assert all(request["what"] for request in row.ask.requests), row.id
+    assert {r.id for r in rows if "asking." in r.check} <= {r.id for r in asking}
+    provoking = {*PROVOKED_BY.values(), *MISTAKES, "VAL-001"}
+    assert provoking <= {r.id for r in asking}
+
+
+def test_rules_of_a_card_have_one_id_in_each_version() -> None:
+    names = [[name for r in load_requirements(version) for name in r.rules] for version in ("1.0", "0.3")]
+    assert set(names[0]) == set(names[1]) == set(rule_ids("1.0"))
+    assert all(len(set(each)) == len(each) for each in names)

@@ -3,7 +3,7 @@
 A request has ``what`` it is, for findings, its ``operation`` (SendMessage where none is named) and ``params``; where it
 sends a message, ``message`` has the members that are not as in an ordinary one (null: left out; a null in place of all:
 no message is sent). ``headers``, ``version`` and ``body`` are those of :meth:`.Context.call`, ``bindings`` the only
-ones that it is sent on. Words in braces (:data:`_GIVEN`) stand for what is known only when an agent is asked.
+ones that it is sent on. Words in braces (:data:`GIVEN`) stand for what is known only when an agent is asked.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def _text(ctx: Context) -> str:
     return str(ctx.target.scenarios.get("task"))
 
 
-_GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
+GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
     "{task}": _task,
     "{context}": _context,
     "{waiting}": _waiting,
@@ -57,12 +57,13 @@ _GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
     "{unknown}": _unknown,
     "{text}": _text,
 }
+"""Word -> what makes the value that it stands for."""
 
 
 async def filled(ctx: Context, value: Any) -> Any:
     """Return a value of the catalogue with what its words in braces stand for."""
-    if isinstance(value, str) and value in _GIVEN:
-        return await _GIVEN[value](ctx)
+    if isinstance(value, str) and value in GIVEN:
+        return await GIVEN[value](ctx)
     if isinstance(value, Mapping):
         return {name: await filled(ctx, inner) for name, inner in value.items()}
     return [await filled(ctx, inner) for inner in value] if isinstance(value, list) else value
