@@ -24,16 +24,6 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import (
 from pytest_a2a_bench.benchmarks.crmarena.dialects import ACTION_HOW, OFFICIAL, OFFICIAL_TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
-    ANSWERED,
-    asked,
-    make_judge,
-    rescore,
-    score_submitted,
-    texts_of,
-    unanswered,
-    worth,
-)
 from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
     OfficialEpisode,
     OfficialToolEpisode,
@@ -51,7 +41,18 @@ from pytest_a2a_bench.benchmarks.crmarena.prompt import (
     with_colleagues,
     write_instructions,
 )
-from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score import (
+    ANSWERED,
+    Scoring,
+    asked,
+    make_judge,
+    rescore,
+    score,
+    score_submitted,
+    texts_of,
+    unanswered,
+    worth,
+)
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, Execute, read_action
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
+from pytest_a2a_bench.benchmarks.crmarena.score import last_answer
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, read_rot
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn

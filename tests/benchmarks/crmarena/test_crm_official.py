@@ -23,7 +23,6 @@ from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL, OFFICIAL_TOOLS, read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.episode import Observation
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore, worth
 from pytest_a2a_bench.benchmarks.crmarena.official import agents as official_tools
 from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
     PUBLISHED_CODE,
@@ -39,7 +38,7 @@ from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
-from pytest_a2a_bench.benchmarks.crmarena.score import score
+from pytest_a2a_bench.benchmarks.crmarena.score import rescore, score, worth
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
 from pytest_a2a_bench.benchmarks.crmarena.suite import check_options, find_problems, variant_of

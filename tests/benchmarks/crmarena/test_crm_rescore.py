@@ -16,7 +16,7 @@ from trials import RunTrials
 
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
-from pytest_a2a_bench.benchmarks.crmarena import evaluation
+from pytest_a2a_bench.benchmarks.crmarena import score as evaluation
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.cli.main import main

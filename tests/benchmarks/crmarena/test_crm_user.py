@@ -16,8 +16,8 @@ from trials import RunTrials, run_against
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import BrainError, Conversation, bench_task_key
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import asked
 from pytest_a2a_bench.benchmarks.crmarena.prompt import ScriptedUser, asks_back, split_query, write_instructions
+from pytest_a2a_bench.benchmarks.crmarena.score import asked
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.models import STOP, ModelUser
 from pytest_a2a_bench.config.settings import Settings
