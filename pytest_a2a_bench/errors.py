@@ -21,7 +21,7 @@
     │   ├── CassetteError         a recorded conversation does not answer what is asked now
     │   ├── PartyError            an agent beside the one under test gave up, or answers what nobody can use
     │   ├── LLMError              the user simulator's or judge's model did not answer
-    │   └── OwnFunctionError      a function of somebody's own that plays the user, or judges, raised
+    │   └── OwnFunctionError      a user's function that plays the user, or judges, raised
     ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
     ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
     ├── PrerequisiteMissingError  the trial needs a key, a package or a program that is not there: a skip

@@ -77,7 +77,7 @@ def hide_secrets(text: str, secrets: Iterable[str], *, least: int = _HEAD) -> st
     shortened text may end within one.
 
     :param least: how many characters of a beginning are hidden where the text was cut off. Where that is not 4,
-        beginnings that are words or numbers are left: whoever asks for less has texts of which each word counts.
+        beginnings that are words or numbers are left; ask for less where each word of a text counts.
     """
     plain: str | None = None
     for secret in secrets:

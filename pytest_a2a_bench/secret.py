@@ -1,7 +1,7 @@
 """What this process knows that nobody else may read, and a type for it that shows nothing.
 
-Whoever reads a secret tells :data:`KNOWN`; whoever writes a file or shows a text asks it to hide what it knows. What an
-agent is sent, what it answers and what is made of that stay as they are: only what leaves is changed.
+Code that reads a secret registers it in :data:`KNOWN`; code that writes a file or shows a text lets it hide them.
+Messages to and from agents stay as they are: only output is changed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Secret:
         return self
 
     def __reduce__(self) -> str:
-        raise TypeError("a Secret is not pickled by accident; send what reveal() returns to whoever needs it")
+        raise TypeError("a Secret is not pickled by accident; send the value of reveal() where it is needed")
 
 
 class SecretValues(dict[str, str]):
@@ -91,7 +91,7 @@ class KnownSecret(NamedTuple):
 
 
 class KnownSecrets:
-    """The secrets of a process, for as long as somebody uses them. Safe to use from many threads.
+    """The secrets of a process, for as long as they are in use. Safe to use from many threads.
 
     Those of which :func:`is_telling` says no are not kept.
     """
@@ -143,7 +143,7 @@ class KnownSecrets:
     def kinds_in(self, *texts: str, told: Iterable[str] = ()) -> tuple[str, ...]:
         """Return what the secrets are called that occur in texts.
 
-        :param told: what was said to whoever wrote them: secrets that it was told are not counted.
+        :param told: the text that its author was sent: secrets that stand in it are not counted.
         """
         found = [s for s in self._secrets if any(_holds(text, s.text) for text in texts if text)]
         return tuple(dict.fromkeys(s.kind for s in found if not any(_holds(text, s.text) for text in told if text)))
@@ -269,7 +269,7 @@ class _HidingFactory:
         record = self.make(*given, **named)
         try:
             message = record.getMessage()
-        except Exception:  # the arguments do not fit; whoever handles the record says so, and shows them
+        except Exception:  # the arguments do not fit; the handler of the record says so, and shows them
             record.args = tuple(KNOWN.hide(str(a)) for a in args) if isinstance(args := record.args, tuple) else ()
             return record
         hidden = KNOWN.hide(message)

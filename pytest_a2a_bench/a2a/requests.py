@@ -459,7 +459,7 @@ def uncertain(error: TransportError, *, answered: bool, status: str = "") -> Del
 def unasked(error: Exception, task_id: str) -> DeliveryUncertain:
     """Return the error of a message that was delivered, and whose task can no longer be queried."""
     return DeliveryUncertain(
-        f"{error}; the agent took the message as task {task_id}, and what came of it cannot be found out",
+        f"{error}; the agent took the message as task {task_id}, and its outcome cannot be found out",
         status_code=error.status_code if isinstance(error, TransportError) else None,
         retry_after=error.retry_after if isinstance(error, TransportError) else None,
         reason="task lost",

@@ -101,9 +101,7 @@ def _dialect(talk: Conversation, words: str, *, called: bool, told: bool) -> str
             "never calls a tool can do nothing in tau2's and CRMArena's tasks; docs/guides/agents.md has the forms"
         )
     name = talk.settled or talk.dialect
-    return f"{name}: it called the tool" + (
-        " and told what came of it" if told else "; what came of it, it did not tell"
-    )
+    return f"{name}: it called the tool" + (" and reported its result" if told else ", and did not report its result")
 
 
 def _estimates(turn: float, cost: float | None, turns: int, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:

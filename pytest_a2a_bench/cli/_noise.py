@@ -25,7 +25,7 @@ from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
 
 MOST = 10
-"""Conversations that are held at most to find the events."""
+"""Highest number of conversations to find the events."""
 
 
 def is_lost(results: Sequence[TrialResult]) -> TrialResult | None:
@@ -40,9 +40,7 @@ def run(result: TrialResult, found: Manifest, options: Mapping[str, Any]) -> int
     :param options: the settings of benchmarks.
     """
     events = {str(event["id"]): event for event in events_of(result)}
-    print(
-        f"\nwhich noise did it: the trial is held again, at most {MOST} times, with fewer of its {len(events)} events"
-    )
+    print(f"\nwhich noise did it: the trial runs again, at most {MOST} times, with fewer of its {len(events)} events")
     settings = dataclasses.replace(_settings_of(found, options), noise=result.provenance["noise"]["rates"])
     builtin = start_builtin(settings.builtin, settings) if settings.builtin else None
     try:
@@ -73,7 +71,7 @@ def _settings_of(found: Manifest, options: Mapping[str, Any]) -> Settings:
 def reduce(
     events: Sequence[str], loses: Callable[[Sequence[str]], bool], most: int = MOST
 ) -> tuple[list[str] | None, int]:
-    """Return the smallest set of events found that loses the trial, and how many conversations were held.
+    """Return the smallest set of events found that loses the trial, and the number of conversations.
 
     :param loses: holds a conversation with some events only, and returns whether it misses.
     :returns: None in place of the set where all of them do not lose it.

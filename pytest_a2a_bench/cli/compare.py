@@ -2,8 +2,8 @@
 
 ``--history PATH`` shows the runs of a history file over time instead: rates, tasks that went bad, flaky ones.
 
-Exit code 0 unless B regressed (1), or nothing can be told (with --strict, 1): the runs do not compare, there are too
-few trials, or those of B that could not be evaluated may hide a drop.
+Exit code 0 unless B regressed (1), or the comparison is inconclusive (with --strict, 1): the runs do not compare, there
+are too few trials, or those of B that could not be evaluated may hide a drop.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def configure(parser: ArgumentParser) -> None:
         "runs", nargs="*", type=results_directory, metavar="A B", help="results directories or baseline files"
     )
     parser.add_argument("--max-drop", metavar="RATE", default="0.05", help="Drop of the success rate to allow (0.05)")
-    parser.add_argument("--strict", action="store_true", help="Exit with 1 too where nothing can be told")
+    parser.add_argument("--strict", action="store_true", help="Exit with 1 also for an inconclusive comparison")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="Output (text)")
     over_time = parser.add_argument_group("over time")
     over_time.add_argument("--history", type=Path, metavar="PATH", help="file or directory of --a2a-history-file")

@@ -65,7 +65,7 @@ class Command(Protocol):
     def run(self, namespace: Namespace) -> int:
         """Do it, and return the exit code.
 
-        :raises A2ABenchError: for everything that the user has to be told in one line.
+        :raises A2ABenchError: for wrong input, with a line for each problem.
         """
         ...
 

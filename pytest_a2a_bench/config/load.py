@@ -142,7 +142,7 @@ def load(
 
 
 def misspelt(environ: Mapping[str, str], known: Mapping[str, Setting]) -> list[str]:
-    """Return a line for each variable whose name is nearly that of a setting; all other names are somebody else's."""
+    """Return a line for each variable whose name is nearly that of a setting; other names are other programs'."""
     valid = [setting.variable for setting in known.values()]
     # Other names that settings have as their defaults, such as A2A_OAUTH_CLIENT_ID.
     taken = {*valid, AUTH_ENV, "A2A_CONFIG", *(str(setting.default) for setting in known.values())}

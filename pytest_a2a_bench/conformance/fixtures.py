@@ -170,7 +170,7 @@ def _body(reply: WireReply) -> Mapping[str, Any]:
 
 
 async def stream_in(ctx: Context, state: str) -> WireReply:
-    """Return a stream of a task that comes to a state: of the message that makes it, or the rest of a working one's."""
+    """Return a stream of a task that reaches a state: of the message that makes it, or the rest of a working one's."""
     asking = ctx.plain()
     stream: WireReply = await ctx.shared(("stream in state", state), lambda: _stream(asking, state))
     return stream

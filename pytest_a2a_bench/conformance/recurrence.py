@@ -56,7 +56,7 @@ def is_known(result: CheckResult, silent: frozenset[tuple[str, str]]) -> bool:
 
 
 def conclude(first: CheckResult, second: CheckResult, asked: Sequence[Exchange]) -> CheckResult:
-    """Return what a check comes to that was made twice.
+    """Return the verdict of a check that was made twice.
 
     :param asked: the exchanges of the second time.
     """

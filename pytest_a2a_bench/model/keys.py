@@ -1,7 +1,7 @@
 """The names of tasks and trials, and the types and plain JSON of the fields of stored dataclasses.
 
-Limits are for files that somebody may have edited: pydantic asks each for its part of a schema, and nothing of pydantic
-is imported for that.
+Limits are for files that may have been edited by hand: pydantic asks each for its part of a schema, without being
+imported here.
 """
 
 from __future__ import annotations

@@ -415,7 +415,7 @@ class EarlyStop:
             yield f"--a2a-trials auto could decide nothing early: {self.problem}"
         elif self._left_out:
             why = "--a2a-max-cost: the money for" if self._is_spent else "decided:"
-            what = "was spent" if self._is_spent else "did not have to be held"
+            what = "was spent" if self._is_spent else "did not have to run"
             yield f"{why} {count(len(self._left_out), 'trial')} {what}, and are in no rate"
 
     def _begin(self) -> EarlyVerdict | None:

@@ -34,7 +34,7 @@ def pytest_a2a_bench_dialects() -> Mapping[str, str]:
 
     This and the following hooks return what an entry point of the group of that name (``pytest_a2a_bench.dialects``)
     says for an installed distribution: names, and ``module:OBJECT`` for each, imported when the name is used. Implement
-    them in a plugin or in the rootdir's conftest; built-in agents, which run in processes of their own, are told of it.
+    them in a plugin or in the rootdir's conftest; built-in agents, which run in processes of their own, get them, too.
 
     :return: objects with the methods of :class:`~pytest_a2a_bench.dialects.base.Dialect`. One that has
         ``recognises(parts)``, too, is what a built-in agent answers in that is addressed in it.

@@ -107,7 +107,7 @@ def _require_both(run: BenchRun) -> None:
 
 
 def _find_each(run: BenchRun) -> None:
-    """Find every agent that has a name; all that do not answer are told of together."""
+    """Find every agent that has a name; those that do not answer are reported together."""
     if run.plan.selection.conformance:
         raise ConfigurationError("the protocol is judged on one agent; give one endpoint for a2a/card and a2a/protocol")
     wrong = []

@@ -125,7 +125,7 @@ def is_below(nodeid: str, ancestor: str) -> bool:
 
 
 def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether ``-k`` and ``-m`` would select an item that does not exist yet; true where that cannot be told.
+    """Return whether ``-k`` and ``-m`` would select an item that does not exist yet; true where that is unknown.
 
     :param names: what ``-k`` would look at.
     :param marks: the item's markers with their keyword arguments.
@@ -164,7 +164,7 @@ def fixture_definition(node: Any, name: str) -> pytest.FixtureDef[Any] | None:
 
 
 def describe_fixture(definition: pytest.FixtureDef[Any] | None) -> str:
-    """Say where a fixture is defined: ``tests/conftest.py:12``, as far as it can be told."""
+    """Say where a fixture is defined: ``tests/conftest.py:12``, as far as it is known."""
     code = getattr(getattr(definition, "func", None), "__code__", None)
     if code is None:
         return "an unknown place"

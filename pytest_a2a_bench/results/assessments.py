@@ -115,7 +115,7 @@ def is_name(text: str) -> bool:
 class Kept:
     """The records of all assessments in a directory, cached: a file is read when it has changed.
 
-    Safe for threads. Of assessments that have ended, the message and the result are left out: whoever looks at all of
+    Safe for threads. Of assessments that have ended, the message and the result are left out: who lists all of
     them wants neither, and they would stay in memory.
     """
 

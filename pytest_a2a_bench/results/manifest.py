@@ -312,7 +312,7 @@ def members(names: Sequence[str], seconds: Mapping[str, float], shard: Shard) ->
     mine: set[str] = set()
     # Among equals a hash decides: neighbours in a list are often alike, and one part should not get all of them.
     for name in sorted(set(names), key=lambda n: (-seconds.get(n, usual), hashlib.sha256(n.encode()).hexdigest())):
-        # By number among equal loads, so that every machine comes to the same parts.
+        # By number among equal loads, so that every machine makes the same parts.
         part = min(range(shard.total), key=lambda i: (load[i], i))
         load[part] += seconds.get(name, usual)
         if part == shard.index - 1:

@@ -86,7 +86,7 @@ def chances(
 
 
 def quick_interval(pairs: Sequence[PairedTask]) -> Interval:
-    """Return what :func:`.inference.drop_interval` comes to, about: with the normal law in the bootstrap's place."""
+    """Return about the result of :func:`.inference.drop_interval`: by the normal law in place of the bootstrap."""
     step = 1 / min(min(t.before, t.after) for t in pairs)
     exact = [t.drop for t in pairs]
     drops = [*exact, step, -step]

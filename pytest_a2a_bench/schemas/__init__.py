@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of the files that this project writes, for whoever reads them with other tools.
+"""JSON Schemas (draft 2020-12) of the files that this project writes, for other tools that read them.
 
 Each file says ``schema_version``; a schema's file is named after that version. A version changes where a reader of the
 old form would misread the new one. Unknown members are allowed: they may be added without a new version.

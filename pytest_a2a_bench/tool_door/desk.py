@@ -181,7 +181,7 @@ class Desk:
             return found
 
     def end(self) -> None:
-        """Carry out nothing more: the conversation is over. What waits, and whoever comes later, is told so."""
+        """Refuse calls that wait and all later ones: the conversation is over."""
         with self._lock:
             self._is_over = True
         self._end_turn(OVER)

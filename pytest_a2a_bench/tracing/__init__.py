@@ -50,7 +50,7 @@ class Span:
 
 
 class PassedOn(Span):
-    """The span of whoever asked us, handed on to whom we ask, by a process that makes none of its own.
+    """The caller's span, passed on to the agents that we call, in a process without spans of its own.
 
     :param context: ``traceparent``, and ``tracestate`` if any.
     """
@@ -71,7 +71,7 @@ class Tracing:
         return NO_SPAN
 
     def asked(self, name: str, attributes: Mapping[str, Value | None], context: Mapping[str, str]) -> Span:
-        """Begin the span of what somebody else asked for.
+        """Begin the span of a caller's request.
 
         :param context: the W3C trace context of the request, as :func:`context_of` returns it; may be empty.
         """
@@ -82,7 +82,7 @@ class Tracing:
 
 
 class Within(Tracing):
-    """Spans that begin inside another one, which somebody else ends."""
+    """Spans that begin inside another one, which its owner ends."""
 
     def __init__(self, span: Span) -> None:
         self._span = span
@@ -209,12 +209,12 @@ def assessment_start(name: str, evaluation: str, domain: str, trials: int) -> At
 
 
 def assessment_end(state: str, score: float | None = None, most: float | None = None) -> Attributes:
-    """Return what came of an assessment."""
+    """Return the attributes of a finished assessment."""
     return {"a2a.state": state, "a2a.score": score, "a2a.max_score": most}
 
 
 def trial_end(result: TrialResult) -> Attributes:
-    """Return what came of a trial."""
+    """Return the attributes of a finished trial."""
     judged = result.status == "evaluated"
     return {
         "a2a.status": result.status,

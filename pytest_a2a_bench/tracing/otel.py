@@ -83,7 +83,7 @@ class OtelTracing(Tracing):
         return _start(self._tracer, f"trial {key}", "internal", attributes, self._parent)
 
     def asked(self, name: str, attributes: Mapping[str, Value | None], context: Mapping[str, str]) -> Span:
-        """Begin the span of what somebody else asked for, inside theirs."""
+        """Begin the span of a caller's request, inside the caller's span."""
         return _start(self._tracer, name, "server", attributes, _extract(context) if context else self._parent)
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ class _Job:
     :ivar thread: the one that runs it.
     :ivar patience: until when it is waited for, by ``time.monotonic()``; None while it waits, and for ever.
     :ivar is_doubted: whether it is being given up just now, so that its thread has to wait whether it still counts.
-    :ivar is_settled: whether its future has, or is about to have, what came of it.
+    :ivar is_settled: whether its future has, or is about to have, its outcome.
     :ivar is_given_up: whether another thread has taken its thread's place.
     """
 
@@ -158,7 +158,7 @@ class Pool:
     # -- trials that do not come back --
 
     def _keep_watch(self) -> None:
-        """See to it that somebody looks at the clock, and at this trial's time too."""
+        """Start the thread that watches time limits, and add this trial's."""
         if self._watch is None:
             self._watch = threading.Thread(target=self._watch_clock, name="a2a-trial-watch", daemon=True)
             self._watch.start()

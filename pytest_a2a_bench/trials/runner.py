@@ -282,7 +282,7 @@ class Runner:
             return {}
 
     def _fingerprint(self, trial: Trial, prompt: str) -> str:
-        # A benchmark of somebody else's may not know its data's version; then only the settings tell.
+        # A third party's benchmark may not know its data's version; then only the settings count.
         benchmark = get_benchmark(trial.key.suite)
         version = getattr(benchmark, "data_version", None)
         of_task = getattr(benchmark, "task_version", None)

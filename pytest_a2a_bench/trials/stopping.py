@@ -316,7 +316,7 @@ class Stopping(TrialObserver):
     def left_out(self, key: TrialKey) -> TrialResult | None:
         """Return what is to be stored of a trial that need not run; None where it must.
 
-        With a file: whoever reads the directory later knows that this trial is missing from nothing.
+        With a file, so that later readers of the directory miss nothing.
         """
         if self._settled is None or str(key) not in self._settled.keys:
             # Mostly there is no such file, and it grows with each gate that is decided.

@@ -103,7 +103,7 @@ class Abandoned:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A conversation that was evaluated and is run again for its user: the trial's, if the next comes to nothing.
+    """A conversation that was evaluated and is run again for its user: the trial's, if the next one fails.
 
     :param seed: of its user.
     :param tape: what it was recorded on.

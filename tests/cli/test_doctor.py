@@ -42,7 +42,7 @@ def test_an_agent_that_calls_tools_is_met(spec: str, capsys: pytest.CaptureFixtu
     assert code == 0
     assert told["agent"].startswith("pytest-a2a-bench noop")
     assert told["interface"].startswith("jsonrpc 1.0 at ")
-    assert "it called the tool and told what came of it" in told["dialect"]
+    assert "it called the tool and reported its result" in told["dialect"]
     assert told["a turn"].endswith(" s, of 2 turns")
     assert told["tokens"] == "240 for this conversation"
     # 2 turns cost two cents, and 50 tasks of 10 turns are 500.
@@ -56,7 +56,7 @@ def test_what_a_tool_returned_is_looked_for_in_what_it_tells(capsys: pytest.Capt
         code, told = doctor(capsys, agent.url)
 
     assert code == 0
-    assert "what came of it, it did not tell" in told["dialect"]
+    assert "and did not report its result" in told["dialect"]
 
 
 def test_an_agent_that_only_talks_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:

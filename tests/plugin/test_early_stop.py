@@ -54,7 +54,7 @@ def test_a_floor_that_is_decided_ends_the_run(
     assert f"decided after {gate['decided_after']} of 30 trials" in gate["sentence"]
     assert gate["numbers"]["trials"] == held, "what was not held is in no denominator"
     assert (data["trials"]["decided"], data["trials"]["skipped"], data["errors"]) == (30 - held, 30 - held, 0)
-    result.stdout.fnmatch_lines([f"*decided: {30 - held} trials did not have to be held, and are in no rate*"])
+    result.stdout.fnmatch_lines([f"*decided: {30 - held} trials did not have to run, and are in no rate*"])
     skipped = [c for c in junit_cases(pytester.path / "j.xml").values() for child in c if child.tag == "skipped"]
     reasons = [child.get("message") or "" for case in skipped for child in case]
     assert sum("decided: min_pass" in reason for reason in reasons) == 30 - held
@@ -151,7 +151,7 @@ def test_files_of_trials_that_were_left_out_say_so(
     kept = json.loads(Path("b.json").read_text())["tasks"]
     assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
     page = (pytester.path / "page.html").read_text()
-    assert "did not have to be held" in page
+    assert "did not have to run" in page
     assert "of 30 trials did not run: every gate was decided before" in page
     assert "they need a judge" not in page
 

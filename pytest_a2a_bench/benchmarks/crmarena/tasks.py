@@ -194,7 +194,7 @@ class Rot:
     """Distractor rows, none of which changes a right answer.
 
     :param shortcuts: names of the shortcuts that the rows are made for -> what such an agent does, behind "one who".
-    :param traps: by task and shortcut the wrong answer that a shortcut comes to.
+    :param traps: by task and shortcut the wrong answer that the shortcut gives.
     """
 
     rows: Rows

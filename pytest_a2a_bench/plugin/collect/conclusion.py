@@ -93,7 +93,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_transfers(found.trials, run),
     ]
     if found.users:
-        # What is wrong with the options only matters where somebody uses us.
+        # Wrong options only matter where a test uses the agent.
         problems += run.plan.problems
         if not run.settings.endpoint and not session.config.option.collectonly:
             problems.append(_no_endpoint(found.users))
@@ -154,7 +154,7 @@ def _no_endpoint(users: list[pytest.Item]) -> str:
 
 def _missing_ids(run: BenchRun) -> Iterator[str]:
     for wanted in run.plan.selection.ids:
-        # What keeps a module out has been told already.
+        # The reason that keeps a module out is a problem of its own.
         if wanted in run.collected.found_ids or run.collected.problems:
             continue
         if judge_protocol((wanted,)):
@@ -190,7 +190,7 @@ def _function_name(item: pytest.Item) -> str:
 
 def _leave_out_doubles(session: pytest.Session, run: BenchRun) -> None:
     """Drop built-in trials that only an expression chose where the user's own selected tests run the same ones."""
-    # Only where an expression chose: somebody who names a module means it.
+    # Only where an expression chose: a module that is named is meant.
     if not run.plan.selection.candidates:
         return
     trials = census(session.items).trials
@@ -261,7 +261,7 @@ def floor_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.I
     yield from _unknown(trials, run)
     # Quarantined trials count in no rate.
     wrong = list(_hopeless([i for i in part if quarantine_of(i.stash[TRIAL].key, run.plan.quarantine) is None], run))
-    # Each on a line of its own: all are told together.
+    # Each on a line of its own.
     yield from wrong
     if wrong and run.settings.shard:
         yield f"gates judge shard {run.settings.shard} alone; to judge the whole, join the parts with a2a-bench merge"
@@ -307,7 +307,7 @@ def _groups(item: pytest.Item) -> tuple[str, ...]:
 
 
 def decides_early(run: BenchRun) -> bool:
-    """Return whether this run may end before all of its trials had run; trials that somebody named all run."""
+    """Return whether this run may end before all of its trials had run; trials that the command line names all run."""
     return run.settings.auto and not run.plan.named
 
 
@@ -394,7 +394,7 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
     settings = dataclasses.asdict(run.settings)
     # Flat, as files of the first versions are.
     settings |= settings.pop("benchmark_options")
-    # Where they are is told apart from what they are, and two machines have other paths.
+    # Paths are left out: two machines have different ones.
     for name in ("endpoint", "agents", "agent", "results"):
         del settings[name]
     if settings["transfer"] is None:

@@ -36,7 +36,7 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
     """Decide which built-in modules join, and take their ids out of pytest's own arguments.
 
     Only ``config.args`` changes, never argv: xdist's workers parse argv again and come to the same. Where an id names
-    something inside a module, ``--a2a-suite`` adds nothing: whoever pastes the id of a trial wants that trial, and the
+    something inside a module, ``--a2a-suite`` adds nothing: the id of a trial means that trial alone, and the
     option may come from table or environment, where it means a whole and perhaps paid run.
 
     :param missed: trials that are to run again.
@@ -113,7 +113,7 @@ def _previously_failed(config: pytest.Config, missed: tuple[Missed, ...]) -> tup
 
 
 def is_named(config: pytest.Config, settings: Settings) -> bool:
-    """Return whether somebody named the trials to run, so that their success rate is not the agent's.
+    """Return whether the command line names the trials to run, so that their success rate is not the agent's.
 
     To be asked before :func:`take_arguments` takes ids out of pytest's arguments.
     """
@@ -235,7 +235,7 @@ def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bo
             by_itself = by_itself or _is_named_in_vain(suite, run)
         else:
             problem = f"{module.domain} {suite.absence(module.domain)}"
-    # What is not installed only matters to somebody who asked for it.
+    # What is not installed only matters where it was named.
     except MissingExtraError as error:
         problem, by_itself = str(error), by_itself or not run.plan.selection.candidates
     except ConfigurationError as error:

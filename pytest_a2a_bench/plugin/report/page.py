@@ -148,7 +148,7 @@ class LivePage:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Wait a little for those who look, unless somebody else waits for us."""
+        """Wait a little for browsers, unless another process waits for this one."""
         if self._server is None:
             return
         services = self.run.services

@@ -220,7 +220,7 @@ def _spent(latencies: list[float], usage: Usage) -> Mapping[str, Any]:
 
 def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> Iterator[str]:
     """Yield what gates can tell of these trials."""
-    # Trials that somebody named are judged one by one.
+    # Trials that the command line names are judged one by one.
     if run.plan.named or not keys:
         return
     counted = [key for key in keys if quarantine_of(key, run.plan.quarantine) is None]

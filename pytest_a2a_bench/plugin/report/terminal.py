@@ -276,7 +276,7 @@ class Reporting:
             self._write_summary(terminalreporter)
         elif exitstatus != pytest.ExitCode.INTERRUPTED and (text := self._why_nothing(exitstatus)):
             say(terminalreporter, f"a2a: {text}")
-        # A skip of somebody else's, before there was a trial: pytest is content with it.
+        # Another plugin skipped the items before their trials: pytest reports success.
         elif self.run.collected.used and self.total and exitstatus == pytest.ExitCode.OK:
             say(terminalreporter, f"a2a: {summary.NOTHING_MEASURED}", red=True)
 
@@ -286,7 +286,7 @@ class Reporting:
         if run.collected.used or run.plan.selection.ids or run.plan.selection.modules:
             return ""
         if settings.endpoint_source == "cli":
-            # What was left out because something is not installed may be what was meant, and has been told.
+            # What was left out because something is not installed may be what was meant, and has a note.
             advice = "; name a suite (--a2a-suite airline) or choose from all (-k airline)"
             return f"no test used the agent{advice if not run.collected.notes else ''}"
         if settings.endpoint:
@@ -317,7 +317,7 @@ class Reporting:
                 say(terminal, line)
             for line in self._advice(results):
                 say(terminal, line)
-        # How the numbers came about is told with -q too, where it may have made them better or worse.
+        # Caveats about the numbers are shown with -q, too.
         quiet = self.config.get_verbosity() < 0
         for line in summary.caveats(results) if quiet else self._notes(results, lost):
             say(terminal, line, red=line.startswith(summary.NOTHING_MEASURED))

@@ -140,7 +140,7 @@ class Warnings:
         if clean == text:
             return
         if isinstance(message, Warning):
-            with contextlib.suppress(Exception):  # a class of somebody's own may have its own ideas of arguments
+            with contextlib.suppress(Exception):  # a user's class may take other arguments
                 message.args = (clean,)
                 if str(message) == clean:
                     return

@@ -196,7 +196,7 @@ def _output_problems(settings: Settings) -> Iterator[str]:
             continue
         path = Path(value)
         try:
-            # Directories are made by the run; only what stands in the way is told.
+            # Directories are made by the run; only obstacles are reported.
             above = next((p for p in path.absolute().parents if p.exists()), path)
             is_folder = option == "--a2a-html" and value.endswith("/")
             if is_folder and path.exists() and not path.is_dir():

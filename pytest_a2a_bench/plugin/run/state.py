@@ -128,7 +128,7 @@ class Plan:
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param order: what the order of the trials is drawn from; empty where they keep theirs.
-    :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
+    :param named: whether the command line names the trials to run, so that their rate says nothing about the agent.
     """
 
     settings: Settings
@@ -214,7 +214,7 @@ class Collected:
 
 @dataclass(slots=True)
 class Services:
-    """What runs in this process beside pytest, and what was read for it; None until somebody needs it.
+    """Services and files of this process, beside pytest; each is None until it is needed.
 
     :param agent_processes: the built-in agents; only the controller has them, as it has ``baseline``.
     :param schedule: conversations that run ahead of their items.
@@ -249,7 +249,7 @@ class Services:
 class BenchRun:
     """The run in one process.
 
-    :param worker: what a worker was told about its part; None on the controller, and without workers.
+    :param worker: the worker's part of the run; None on the controller, and without workers.
     """
 
     plan: Plan
@@ -270,7 +270,7 @@ class BenchRun:
     @property
     def takes_part(self) -> bool:
         """Whether anything of ours may happen: without options, table and endpoint no trial and no check can run."""
-        # A note or a used agent also counts: then somebody asked for something.
+        # A note or a used agent counts as a request, too.
         return bool(self.plan.asked or self.settings.endpoint or self.collected.notes or self.collected.used)
 
     def decide(self, **changes: Any) -> None:

@@ -1,1 +1,1 @@
-"""A trial in pytest: run ahead of its item, received by it, told by its reports."""
+"""Trials in pytest: started ahead of their items, received by fixtures, shown in reports."""

@@ -84,7 +84,7 @@ class Schedule:
         """Wait for a trial.
 
         Asked again (a rerun of the item), a trial is run again only if the infrastructure failed it, and trials may
-        still be held: anything else would come to the same, a function of somebody's own that raised as well.
+        still be held: anything else would come to the same, a user's function that raised as well.
 
         :raises TrialCancelledError: if the run is stopping.
         """

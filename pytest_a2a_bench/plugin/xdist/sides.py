@@ -25,7 +25,7 @@ from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 
-# For files that are being written when the controller has died, or was told to end.
+# For files that are being written when the controller has died, or was terminated.
 _GRACE = 2.0
 # After SIGTERM, for workers that judge or still start: what they clear away takes a second at most.
 _STOPPING = 1.2

@@ -106,7 +106,7 @@ class GateResult:
     :param numbers: what the verdict was made from, as JSON.
     :param sentence: the verdict in words.
     :param refused: whether the question itself has no answer, which nothing lets pass.
-    :param settled: whether a failure stays one whatever comes of trials that did not run.
+    :param settled: whether a failure stays one, whatever the outcome of trials that did not run.
     :param details: what the sentence cannot hold, a line each; shown where the gate is a failed test case.
     :param word: the verdict as people say it: ``below the floor``, ``signs of a drop``, ``improved``.
     :param tier: how much it weighs.
