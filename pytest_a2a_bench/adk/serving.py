@@ -20,8 +20,8 @@ from starlette.types import ASGIApp
 
 from pytest_a2a_bench.adk.folder import card_of
 from pytest_a2a_bench.adk.runs import Runs
+from pytest_a2a_bench.agents.gateway import bounded, called_by_name, guarded
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, guarded
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import QuietServer
@@ -74,7 +74,7 @@ def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = No
         lifespan=live,
     )
     whole = bounded(app)
-    return called_by_name(whole, url) if callers is None else guarded(whole, callers)
+    return called_by_name(whole, url) if callers is None else guarded(whole, callers.who)
 
 
 def serve(

@@ -14,7 +14,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.adk import credentials
 from pytest_a2a_bench.adk.results import read_results
 from pytest_a2a_bench.adk.runs import Look, Runs
-from pytest_a2a_bench.assessor.request import url_problems
+from pytest_a2a_bench.assessor.request import url_problem
 from pytest_a2a_bench.assessor.terms import BUILTIN, known_domains
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Suite
@@ -126,9 +126,8 @@ class Tools:
     def _register(self, endpoint: str, name: str) -> dict[str, Any]:
         if endpoint.startswith(BUILTIN_PREFIX):
             return _builtin(endpoint)
-        problems = list(url_problems(endpoint))
-        if problems:
-            raise ConfigurationError("; ".join(problems))
+        if problem := url_problem(endpoint):
+            raise ConfigurationError(problem)
         runs = self.runs
         chosen = credentials.choose(name, endpoint, runs.options.credentials, runs.environ)
         settings = Settings(endpoint=endpoint, auth_env=chosen, timeout=min(runs.terms.timeout, 30.0))

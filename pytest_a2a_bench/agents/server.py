@@ -7,29 +7,26 @@ import contextlib
 import hmac
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import uvicorn
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import (
-    create_agent_card_routes,
-    create_jsonrpc_routes,
-    create_rest_routes,
-)
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types import AgentCard
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.agents.brain import Brain
 from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card
 from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
+from pytest_a2a_bench.agents.gateway import bounded, guarded
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.strict import StrictContextBuilder, StrictRequestHandler, read_body_first
+from pytest_a2a_bench.agents.strict import StrictContextBuilder, StrictRequestHandler
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import QuietServer
@@ -37,10 +34,7 @@ from pytest_a2a_bench.quiet_server import QuietServer
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.grpc_server import GrpcServer
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+_MAX_BODY = 64 * 1024 * 1024
 
 
 class Served(NamedTuple):
@@ -95,7 +89,7 @@ async def running(options: AgentOptions, brain: Brain | None = None) -> AsyncIte
 
 
 class _Prepared(NamedTuple):
-    app: App
+    app: ASGIApp
     listener: socket.socket
     url: str
     grpc_server: GrpcServer | None
@@ -114,7 +108,7 @@ async def _prepare(options: AgentOptions, brain: Brain | None = None) -> _Prepar
 
 async def start_brain(
     brain: Brain, options: AgentOptions, where: Addresses, token: str | None, grpc_server: GrpcServer | None
-) -> App:
+) -> ASGIApp:
     """Start the gRPC binding, where there is one, and return the application of the HTTP bindings."""
     card = build_card(options, brain.description, where)
     handler = make_handler(brain, options, card)
@@ -129,17 +123,20 @@ def make_handler(brain: Brain, options: AgentOptions, card: AgentCard) -> Defaul
         agent_executor=BrainExecutor(brain, options),
         task_store=BoundedTaskStore(options.contexts),
         agent_card=card,
+        validate_input_modes=True,
     )
 
 
-def make_app(handler: DefaultRequestHandler, options: AgentOptions, card: AgentCard, token: str | None = None) -> App:
+def make_app(
+    handler: DefaultRequestHandler, options: AgentOptions, card: AgentCard, token: str | None = None
+) -> ASGIApp:
     """Return the ASGI application: the card, and the HTTP bindings that the options ask for."""
     routes: list[BaseRoute] = [*create_agent_card_routes(card)]
     if "jsonrpc" in options.transports:
         routes += _jsonrpc_routes(handler, options)
     if "rest" in options.transports:
         routes += _rest_routes(handler, options)
-    app = Starlette(routes=routes)
+    app = bounded(Starlette(routes=routes), _MAX_BODY)
     return _require_token(app, token) if token else app
 
 
@@ -151,41 +148,29 @@ class _OnlyV03Dispatcher(JsonRpcDispatcher):
         self.METHOD_TO_MODEL = {}
 
 
-def _jsonrpc_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[BaseRoute]:
+def _jsonrpc_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[Route]:
     if "1.0" in options.protocols:
-        compatible = "0.3" in options.protocols
-        routes = create_jsonrpc_routes(handler, "/", StrictContextBuilder(), enable_v0_3_compat=compatible)
-        return [read_body_first(route) for route in routes]
-    dispatcher = _OnlyV03Dispatcher(handler)
-    return [read_body_first(Route("/", dispatcher.handle_requests, methods=["POST"]))]
+        is_both = "0.3" in options.protocols
+        return create_jsonrpc_routes(handler, "/", StrictContextBuilder(), enable_v0_3_compat=is_both)
+    return [Route("/", _OnlyV03Dispatcher(handler).handle_requests, methods=["POST"])]
 
 
-def _rest_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[BaseRoute]:
+def _rest_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[Route]:
     """Return the REST routes without the SDK's catch-all for tenants, which these agents do not have."""
     compatible = "0.3" in options.protocols
     made = create_rest_routes(handler, StrictContextBuilder(), enable_v0_3_compat=compatible, path_prefix=REST_PREFIX)
-    routes = [route for route in made if isinstance(route, Route)]
-    if "1.0" not in options.protocols:
-        routes = [route for route in routes if route.path.startswith(f"{REST_PREFIX}/v1/")]
-    return [read_body_first(route) for route in routes]
+    prefix = REST_PREFIX if "1.0" in options.protocols else f"{REST_PREFIX}/v1/"
+    return [route for route in made if isinstance(route, Route) and route.path.startswith(prefix)]
 
 
-def _require_token(app: App, token: str) -> App:
+def _require_token(app: ASGIApp, token: str) -> ASGIApp:
     expected = f"Bearer {token}".encode()
 
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        # The card is public: it is where a caller learns which credentials are wanted (§8.2, 7.4).
-        if scope["type"] != "http" or scope["path"] == CARD_PATH:
-            await app(scope, receive, send)
-            return
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        if hmac.compare_digest(given, expected):
-            await app(scope, receive, send)
-            return
-        refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": "Bearer"})
-        await refusal(scope, receive, send)
+    def find_caller(authorization: str) -> str | None:
+        return "" if hmac.compare_digest(authorization.encode("utf-8", "surrogatepass"), expected) else None
 
-    return guarded
+    # The card is public: it is where a caller learns which credentials are wanted (§8.2, 7.4).
+    return guarded(app, find_caller)
 
 
 def _read_token(options: AgentOptions) -> str | None:
@@ -215,7 +200,7 @@ def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
     return GrpcServer(options.host, options.grpc_port, token)
 
 
-def _http_config(app: App) -> uvicorn.Config:
+def _http_config(app: ASGIApp) -> uvicorn.Config:
     # Nothing here needs startup or shutdown events; a stream that is open at Ctrl-C gets a moment, not for ever.
     return uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
 

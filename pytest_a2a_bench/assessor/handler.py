@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import difflib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
-from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_rest_routes
-from a2a.server.routes.common import DefaultServerCallContextBuilder
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types import (
     AgentCapabilities,
@@ -27,7 +23,7 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils.error_handlers import rest_error_handler
-from a2a.utils.errors import InvalidParamsError, UnsupportedOperationError, VersionNotSupportedError
+from a2a.utils.errors import UnsupportedOperationError
 from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.requests import Request
@@ -36,7 +32,8 @@ from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.agents.card import write_card
-from pytest_a2a_bench.assessor.gateway import BODY
+from pytest_a2a_bench.agents.gateway import BODY
+from pytest_a2a_bench.agents.strict import AGENTS_ROLE, StrictContextBuilder, StrictRequestHandler, wrong_fields
 from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.webhooks import VERSION, KnownUser
 from pytest_a2a_bench.model.keys import json_object
@@ -51,8 +48,6 @@ _REQUEST = '{"participants": {"agent": "http://127.0.0.1:9019/"}, "config": {"do
 _UNDER_WAY = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
 _PING = 3
 """Seconds between comments in a stream: httpx, with which most clients are made, gives a silent one up after five."""
-
-_CONTENTS = ("text", "raw", "url", "data")
 
 
 def build_card(base: str, *, needs_token: bool) -> AgentCard:
@@ -90,7 +85,7 @@ def build_card(base: str, *, needs_token: bool) -> AgentCard:
     )
 
 
-class AssessorHandler(DefaultRequestHandler):
+class AssessorHandler(StrictRequestHandler):
     """Refuses further messages to an assessment.
 
     The SDK would begin another execution of the same task for them, on whichever process they reach. Only what was
@@ -98,15 +93,14 @@ class AssessorHandler(DefaultRequestHandler):
     """
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Message | Task:
-        """Take a request in."""
+        """Accept a request."""
         await self._refuse_more(params, context)
-        found: Message | Task = await super().on_message_send(params, context)
-        return found
+        return await super().on_message_send(params, context)
 
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        """Take a request in, and stream its progress."""
+        """Accept a request, and stream its progress."""
         await self._refuse_more(params, context)
         async for event in super().on_message_send_stream(params, context):
             yield event
@@ -121,7 +115,7 @@ class AssessorHandler(DefaultRequestHandler):
 
 def a2a_routes(handler: AssessorHandler, card: AgentCard) -> list[BaseRoute]:
     """Return the routes of A2A: the card, also where older clients look for it, JSON-RPC and REST."""
-    contexts = StrictContextBuilder()
+    contexts = _ContextBuilder()
     dispatcher = _Dispatcher(handler, contexts, enable_v0_3_compat=True)
     rest = create_rest_routes(handler, contexts, enable_v0_3_compat=True, path_prefix=_REST)
 
@@ -156,73 +150,15 @@ def a2a_routes(handler: AssessorHandler, card: AgentCard) -> list[BaseRoute]:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-class StrictContextBuilder(DefaultServerCallContextBuilder):
-    """Makes the context of a call, or refuses what the SDK's lenient reader takes, in the way of the call's binding."""
-
+class _ContextBuilder(StrictContextBuilder):
     def build(self, request: Request) -> ServerCallContext:
-        """Make the context.
-
-        :raises VersionNotSupportedError: for a version that is not served.
-        :raises InvalidParamsError: naming each field that is wrong.
-        """
-        version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
-        if version and ".".join(version.strip().split(".")[:2]) not in VERSIONS:
-            raise VersionNotSupportedError(
-                message=f"A2A version {version[:20]!r} is not supported; supported are {', '.join(VERSIONS)}"
-            )
-        body = json_object(request.scope.get(BODY, b""))
-        if wrong := dict(_wrong_fields(request, body)):
-            message = "; ".join(f"{field} {problem}" for field, problem in wrong.items())
-            raise InvalidParamsError(message=message, data={"errors": _errors(wrong)})
         context = super().build(request)
-        method = body.get("method")
+        method = json_object(request.scope.get(BODY, b"")).get("method")
         is_old = isinstance(method, str) and "/" in method
         context.state[VERSION] = "0.3" if is_old or request.url.path.startswith(f"{_REST}/v1/") else "1.0"
         # What handles the call from here on has no use for the token.
         context.state["headers"] = {k: v for k, v in context.state["headers"].items() if k != "authorization"}
         return context
-
-
-def _errors(wrong: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return fields and what is wrong with them in the form that the SDK gives its own."""
-    return [{"field": field, "message": problem} for field, problem in wrong.items()]
-
-
-def _wrong_fields(request: Request, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield fields of a request and what is wrong with them: unknown states and roles, parts without content."""
-    params = body.get("params") if "jsonrpc" in body else body
-    message = params.get("message") if isinstance(params, Mapping) else None
-    if isinstance(message, Mapping):
-        if message.get("role") in ("agent", "ROLE_AGENT"):
-            yield "message.role", f"is {message['role']!r}; a request comes from a user ('ROLE_USER', in 0.3 'user')"
-        parts = message.get("parts")
-        # 0.3 tells the kinds of parts apart by a member of that name, and the SDK's models of it are exact.
-        if isinstance(parts, list) and not any(isinstance(part, Mapping) and "kind" in part for part in parts):
-            yield from _wrong_parts(parts)
-    status = request.query_params.get("status")
-    if body.get("method") == "ListTasks" and isinstance(params, Mapping):
-        status = params.get("status")
-    if isinstance(status, str) and status not in TaskState.keys():
-        yield "status", f"is {status[:40]!r}, which is no state of a task"
-
-
-def _wrong_parts(parts: list[Any]) -> Iterator[tuple[str, str]]:
-    for number, part in enumerate(parts):
-        if not isinstance(part, Mapping):
-            continue
-        if not any(name in part for name in _CONTENTS):
-            yield f"message.parts[{number}]", f"has none of {', '.join(_CONTENTS)}"
-        raw = part.get("raw")
-        if isinstance(raw, str) and not _is_base64(raw):
-            yield f"message.parts[{number}].raw", "is not base64"
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
 
 
 class _Dispatcher(JsonRpcDispatcher):
@@ -246,15 +182,19 @@ class _Dispatcher(JsonRpcDispatcher):
 
 
 def _params_error(model: Any, call: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the error for parameters that the SDK's model of 0.3 refuses; None where it takes them."""
+    """Return the error for parameters that 0.3 does not allow; None for others."""
+    wrong = {}
     try:
-        model.model_validate(call)
+        message = getattr(model.model_validate(call).params, "message", None)
+        if message is not None and message.role == "agent":  # else the answer of message/stream would be a stream
+            wrong["message.role"] = AGENTS_ROLE
     except ValidationError as error:
-        wrong = {".".join(map(str, one["loc"][1:])): one["msg"] for one in error.errors() if one["loc"][0] == "params"}
-        if wrong:
-            problems = "; ".join(f"{field or 'params'}: {problem}" for field, problem in list(wrong.items())[:5])
-            return {"code": -32602, "message": f"Invalid parameters: {problems}", "data": {"errors": _errors(wrong)}}
-    return None
+        found = [(one["loc"], one["msg"]) for one in error.errors() if one["loc"][0] == "params"]
+        wrong = {".".join(map(str, place[1:])) or "params": f"is wrong: {problem}" for place, problem in found[:5]}
+    if not wrong:
+        return None
+    refusal = wrong_fields(wrong)
+    return {"code": -32602, "message": refusal.message, "data": refusal.data}
 
 
 def _unknown_method(method: str, of_1_0: Iterable[str], of_0_3: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
@@ -102,6 +102,12 @@ _Number = Annotated[float, Strict(), Ge(-_MOST), Le(_MOST)]
 _TaskId = Annotated[str, Len(1, 500), BeforeValidator(_task_id)]
 
 
+def _checked_url(url: str) -> str:
+    if problem := url_problem(url):
+        raise ValueError(problem)
+    return url
+
+
 class ModelArguments(TypedDict, total=False):
     """Arguments of the user's model that a caller may set; with ``api_base`` the operator's key would go elsewhere."""
 
@@ -114,8 +120,9 @@ class ModelArguments(TypedDict, total=False):
 
 
 class Config(BaseModel):
-    """The configuration in a request; None is what the caller leaves to us.
+    """The members of a request; None is what the caller leaves to us.
 
+    :param agent: URL of the agent under test, or ``builtin:NAME``.
     :param domain: the benchmark's; ``conformance`` has none.
     :param num_tasks: how many of the tasks, from the first.
     :param shard_index: counted from 0, of ``num_shards``.
@@ -129,6 +136,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    agent: Annotated[str, Strict(), AfterValidator(_checked_url)] = ""
     evaluation: Annotated[str, _one_of(*EVALUATIONS)] | None = None
     domain: _Text | None = None
     num_tasks: _Count | None = None
@@ -171,7 +179,6 @@ class Config(BaseModel):
 class Request(Config):
     """A request that is valid by itself; what the operator offers is another question.
 
-    :param agent: URL of the agent under test, or ``builtin:NAME``.
     :param form: which of the three forms it came in.
     """
 
@@ -207,7 +214,7 @@ _SPELLINGS = {
 }
 """Other platforms' names of members -> ours."""
 
-MEMBERS = (*Config.model_fields, *_SPELLINGS)
+MEMBERS = (*(name for name in Config.model_fields if name != "agent"), *_SPELLINGS)
 """Every member that a configuration may have."""
 
 _ONLY_TAU2 = {"split", "task_split", "max_steps", "edition", "retrieval", "retrieval_config", "max_errors"}
@@ -224,37 +231,44 @@ def _has_no_meaning(name: str, evaluation: Evaluation) -> bool:
     return name == "strict" or name in (_ONLY_CRMARENA if evaluation == "tau2" else _ONLY_TAU2)
 
 
-def _read_config(config: Mapping[str, Any]) -> tuple[Config, dict[str, str], list[str]]:
-    """Return the members that are valid, how the caller spells each, and what is wrong with the others."""
-    values: dict[str, Any] = {}
-    spelt: dict[str, str] = {}
-    problems = []
-    for name, value in config.items():
+class _Read(NamedTuple):
+    """A request whose members were looked at one by one.
+
+    :param agent: the agent under test, as it is given; ``place`` is the name of the member that gives it.
+    :param config: valid members; ``spelt`` has each one's name as the caller spells it.
+    :param problems: what is wrong with the others.
+    """
+
+    form: Form
+    config: Config
+    spelt: Mapping[str, str]
+    problems: list[str]
+
+
+def _read_members(form: Form, agent: Any, place: str, given: Mapping[str, Any], problems: Sequence[str] = ()) -> _Read:
+    found = list(problems)
+    values: dict[str, Any] = {"agent": agent} if place else {}
+    spelt = {"agent": place} if place else {}
+    for name, value in given.items():
         if name not in MEMBERS:
-            problems.append(f"{shown(name)} is not known; known are {', '.join(MEMBERS)}")
+            found.append(f"{shown(name)} is not known; known are {', '.join(MEMBERS)}")
             continue
         if value is None:  # as AgentBeats writes what it leaves open
             continue
         member = _SPELLINGS.get(name, name)
         if member in values and values[member] != value:
-            problems.append(f"{name} contradicts {spelt[member]}; give one of them")
+            found.append(f"{name} contradicts {spelt[member]}; give one of them")
         values[member], spelt[member] = value, name
     try:
-        return Config.model_validate(values), spelt, problems
+        config = Config.model_validate(values)
     except ValidationError as error:
         wrong = {str(one["loc"][0]) for one in error.errors()}
-        problems += [_explain(one, spelt) for one in error.errors()]
-        return Config.model_validate({k: v for k, v in values.items() if k not in wrong}), spelt, problems
+        found += [_explain(one, spelt) for one in error.errors()]
+        config = Config.model_validate({k: v for k, v in values.items() if k not in wrong})
+    return _Read(form, config, spelt, found)
 
 
 # --- the three forms --------------------------------------------------------------------------------------------------
-
-
-class _Found(NamedTuple):
-    form: Form
-    agent: str
-    problems: Sequence[str]
-    config: Mapping[str, Any]
 
 
 _SHAPE = (
@@ -266,20 +280,26 @@ _TAGGED_CONFIG = re.compile(r"<env_config>(.*?)</env_config>", re.DOTALL)
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", re.DOTALL)
 
 
-def _find(parts: Sequence[Part]) -> _Found:
+def _read(parts: Sequence[Part]) -> _Read:
     texts = [part.text for part in parts if part.kind == "text" and part.text and part.text.strip()]
     data = [part.data for part in parts if part.kind == "data"]
     if sum(map(len, texts)) > MAX_CHARACTERS:
         raise BadRequest([f"the request has {sum(map(len, texts))} characters; at most {MAX_CHARACTERS} are read"])
     if any(_TAGGED_URL.search(text) for text in texts) and not data:
-        return _find_tagged("\n".join(texts))
+        return _read_tagged("\n".join(texts))
     objects = [value for value in (*data, *map(_read_json, texts)) if isinstance(value, Mapping)]
     if not objects:
         given = f"{one_line(texts[0], 80)!r}" if texts else "no text and no data"
         raise BadRequest([f"this is no request for an assessment ({given}); {_SHAPE}"])
     if len(objects) > 1:
         raise BadRequest([f"the message has {len(objects)} JSON objects; send one request in each message"])
-    return _find_json(objects[0])
+    [asked] = objects
+    if "participants" in asked:
+        return _read_agentbeats(asked)
+    if "white_agent_url" not in asked:
+        raise BadRequest([f"the request names no agent under test; {_SHAPE}"])
+    config = {name: value for name, value in asked.items() if name != "white_agent_url"}
+    return _read_members("flat", asked["white_agent_url"], "white_agent_url", config)
 
 
 def _read_json(text: str) -> Any:
@@ -290,12 +310,7 @@ def _read_json(text: str) -> Any:
         return None
 
 
-def _find_json(asked: Mapping[str, Any]) -> _Found:
-    if "participants" not in asked:
-        if "white_agent_url" not in asked:
-            raise BadRequest([f"the request names no agent under test; {_SHAPE}"])
-        config = {name: value for name, value in asked.items() if name != "white_agent_url"}
-        return _Found("flat", *_read_agent(asked["white_agent_url"], "white_agent_url"), config)
+def _read_agentbeats(asked: Mapping[str, Any]) -> _Read:
     unknown = [name for name in asked if name not in ("participants", "config")]
     problems = [f"{shown(name)} is not known; known are participants and config" for name in unknown]
     participants, config = asked["participants"], asked.get("config") or {}
@@ -304,22 +319,15 @@ def _find_json(asked: Mapping[str, Any]) -> _Found:
         config = {}
     if not isinstance(participants, Mapping) or not participants:
         problems.append(f'participants is {kind_of(participants)}; expected {{"agent": URL}}')
-        return _Found("agentbeats", "", problems, config)
+        return _read_members("agentbeats", "", "", config, problems)
     [role, *others] = sorted(participants, key=lambda name: name not in ROLES)
     if role not in ROLES or others:
         roles = ", ".join(map(shown, [*others, role][:5]))
         problems.append(f"participants has the roles {roles}; an assessment has one, called agent")
-    agent, wrong = _read_agent(participants[role], f"participants.{one_line(role, 80)}")
-    return _Found("agentbeats", agent, [*problems, *wrong], config)
+    return _read_members("agentbeats", participants[role], f"participants.{one_line(role, 80)}", config, problems)
 
 
-def _read_agent(value: Any, name: str) -> tuple[str, list[str]]:
-    if isinstance(value, str):
-        return value, []
-    return "", [f"{name} is {kind_of(value)}; expected a URL in a text"]
-
-
-def _find_tagged(text: str) -> _Found:
+def _read_tagged(text: str) -> _Read:
     urls, configs = _TAGGED_URL.findall(text), _TAGGED_CONFIG.findall(text)
     problems = []
     if len(urls) > 1 or len(configs) > 1:
@@ -328,7 +336,7 @@ def _find_tagged(text: str) -> _Found:
     if not isinstance(config, Mapping):
         problems.append("what stands in <env_config> is not a JSON object")
         config = {}
-    return _Found("tagged", urls[0].strip(), problems, _without_old_names(config))
+    return _read_members("tagged", urls[0].strip(), "white_agent_url", _without_old_names(config), problems)
 
 
 def _without_old_names(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -356,15 +364,11 @@ def parse(parts: Sequence[Part], domains: Mapping[str, Evaluation]) -> Request:
     :param domains: every domain there is -> its benchmark.
     :raises BadRequest: naming everything that is wrong.
     """
-    found = _find(parts)
-    problems = [*found.problems]
-    if found.agent or not problems:
-        problems += url_problems(found.agent)
-    config, spelt, wrong = _read_config(found.config)
-    problems += wrong
-    evaluation, domain = _choose_domain(config, spelt, found, domains, problems)
+    found = _read(parts)
+    config, spelt, problems = found.config, found.spelt, found.problems
+    evaluation, domain = _choose_domain(found, domains)
     if evaluation is not None:
-        unfit = [name for name in spelt.values() if _has_no_meaning(name, evaluation)]
+        unfit = [name for member, name in spelt.items() if member != "agent" and _has_no_meaning(name, evaluation)]
         problems += [f"{name} means nothing to {evaluation}; leave it out" for name in unfit]
     if config.shard_index >= config.num_shards:
         problems.append(f"shard_index is {config.shard_index} of {config.num_shards} shards; it counts from 0")
@@ -374,18 +378,13 @@ def parse(parts: Sequence[Part], domains: Mapping[str, Evaluation]) -> Request:
     # Agents that call tools by themselves were made for no dialect.
     if evaluation == "tau2" and found.form in _DIALECTS and config.tools != "mcp":
         values.setdefault("dialect", _DIALECTS[found.form])
-    values |= {"agent": found.agent, "form": found.form, "evaluation": evaluation, "domain": domain}
+    values |= {"form": found.form, "evaluation": evaluation, "domain": domain}
     return Request.model_validate(values)
 
 
-def _choose_domain(
-    config: Config,
-    spelt: Mapping[str, str],
-    found: _Found,
-    domains: Mapping[str, Evaluation],
-    problems: list[str],
-) -> tuple[Evaluation | None, str]:
+def _choose_domain(found: _Read, domains: Mapping[str, Evaluation]) -> tuple[Evaluation | None, str]:
     """Return the evaluation, None where it is unclear, and the domain's whole name."""
+    config, spelt, problems = found.config, found.spelt, found.problems
     known = ", ".join((*domains, "conformance"))
     named, domain = config.evaluation, config.domain
     if domain in ("conformance", None) and (named or domain) == "conformance":
@@ -406,23 +405,20 @@ def _choose_domain(
     return evaluation, domain
 
 
-def url_problems(url: str) -> Iterator[str]:
-    """Say what is wrong with the URL of an agent, by its text alone."""
+def url_problem(url: str) -> str:
+    """Return what is wrong with the URL of an agent, by its text alone; empty for a good one."""
     if url.startswith(BUILTIN_PREFIX):
-        return
+        return ""
     if not url or len(url) > _LONGEST_URL:
-        yield "the agent under test has no URL" if not url else f"the agent's URL is longer than {_LONGEST_URL}"
-        return
+        return f"the agent's URL is longer than {_LONGEST_URL}" if url else "the agent under test has no URL"
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        yield f"the agent's URL {shown(url)} cannot be read ({error})"
-        return
+        return f"the agent's URL {shown(url)} cannot be read ({error})"
     if parts.scheme not in ("http", "https") or not host or any(c <= " " for c in url):
-        yield f"the agent's URL is {shown(url)}; expected http://HOST:PORT/ or https://..."
-    elif parts.username or parts.password:
-        yield "the agent's URL holds credentials, which do not belong there"
+        return f"the agent's URL is {shown(url)}; expected http://HOST:PORT/ or https://..."
+    return "the agent's URL holds credentials, which do not belong there" if parts.username or parts.password else ""
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -444,10 +440,14 @@ def _explain(error: ErrorDetails, spelt: Mapping[str, str]) -> str:
     """Return one of pydantic's errors as a sentence, with the member as the caller spells it."""
     first, *rest = map(str, error["loc"])
     name = one_line(".".join([spelt.get(first, first), *rest]), 80)
+    if first == "agent" and error["type"] == "value_error":
+        return str(error["ctx"]["error"])
     if error["type"] == "extra_forbidden":
         return f"{name} is not known; known are {', '.join(ModelArguments.__annotations__)}"
     # A caller may have written the token itself by mistake.
-    value = kind_of(error["input"]) if first == "agent_token" else quoted(error["input"])
+    given = error["input"]
+    is_shown = first != "agent_token" and not isinstance(given, Mapping | list | tuple | None)
+    value = shown(given) if is_shown else kind_of(given)
     # Of a bound pydantic says "Input should be less than or equal to 100".
     reason = error.get("ctx", {}).get("error") or error["msg"].replace("Input should be", "a number")
     return one_line(f"{name} is {value}; expected {_EXPECTED.get(error['type'], reason)}", 400)
@@ -456,11 +456,6 @@ def _explain(error: ErrorDetails, spelt: Mapping[str, str]) -> str:
 def shown(value: object) -> str:
     """Return a value as a message shows it."""
     return one_line(repr(value), 80)
-
-
-def quoted(value: Any) -> str:
-    """Return a value, or its kind where that is not short."""
-    return kind_of(value) if value is None or isinstance(value, Mapping | list | tuple) else shown(value)
 
 
 def kind_of(value: Any) -> str:

@@ -22,9 +22,9 @@ from starlette.types import ASGIApp
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.a2a.network import Network, read_variable
 from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.agents.gateway import bounded, called_by_name, counted, guarded
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.executor import ENDED, AssessmentExecutor, Look
-from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, counted, guarded
 from pytest_a2a_bench.assessor.handler import AssessorHandler, a2a_routes, build_card
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.result import whole_numbers
@@ -140,8 +140,8 @@ async def assessor(
         beside.append(asyncio.create_task(keep_removing(terms.results, stores.engine, terms.keep)))
     forget = KNOWN.remember(tokens)
     try:
-        let_in = called_by_name(app, base) if callers is None else guarded(app, callers)
-        yield counted(let_in, monitor)
+        let_in = called_by_name(app, base) if callers is None else guarded(app, callers.who)
+        yield counted(let_in, monitor.note_request)
     finally:
         executor.close()
         for task in beside:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import httpx
 import uvicorn
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -25,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.a2a.proxying import rewrite_card
+from pytest_a2a_bench.agents.gateway import called_by_name, guarded
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.platforms import proxy
@@ -243,33 +243,24 @@ def _application(agent: ControlledAgent, shown_command: str, forwarding: Proxy) 
 
 
 def _guarded(app: ASGIApp, options: ControllerOptions, public: str) -> ASGIApp:
-    """Require the token; without one, refuse requests that call this machine by another name (DNS rebinding)."""
-    shown = urllib.parse.urlsplit(public).hostname or ""
+    """Require the token, where there is one; else refuse requests that call this machine by another name."""
+    token = options.token
+    if token is None:
+        return called_by_name(app, public, lambda scope: bool(scope["path"] == "/healthz"))
+    expected = f"Bearer {token.reveal()}".encode()
 
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = None
-        if scope["type"] == "http" and scope["path"] != "/healthz":
-            refusal = _refusal(scope, options, shown)
-        await (refusal or app)(scope, receive, send)
+    def find_caller(authorization: str) -> str | None:
+        return "" if hmac.compare_digest(authorization.encode("latin-1"), expected) else None
 
-    return guarded
+    def is_open(scope: Scope) -> bool:
+        # A card says what callers have to show.
+        is_card = scope["method"] == "GET" and scope["path"].endswith((CARD_PATH, LEGACY_CARD_PATH))
+        is_agents = scope["path"].startswith("/to_agent/") and (options.open_agent or is_card)
+        return bool(is_agents or scope["path"] == "/healthz")
 
+    async def without_token(scope: Scope, receive: Receive, send: Send) -> None:
+        if "user" in scope:  # the controller's token is not for the agent
+            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+        await app(scope, receive, send)
 
-def _refusal(scope: Scope, options: ControllerOptions, shown: str) -> Response | None:
-    headers, path = Headers(scope=scope), scope["path"]
-    if options.token is None:
-        parts = urllib.parse.urlsplit(f"//{headers.get('host', '')}")
-        if proxy.is_loopback(parts) or parts.hostname == shown:
-            return None
-        detail = f"this controller is not called {parts.hostname!r}; start it with --public-url"
-        return JSONResponse({"detail": detail}, 421)
-    # A card says what callers have to show.
-    is_card = scope["method"] == "GET" and path.endswith((CARD_PATH, LEGACY_CARD_PATH))
-    if path.startswith("/to_agent/") and (options.open_agent or is_card):
-        return None
-    given, expected = headers.get("authorization", ""), f"Bearer {options.token.reveal()}"
-    if not hmac.compare_digest(given.encode("latin-1"), expected.encode()):
-        return JSONResponse({"detail": "a bearer token is required"}, 401, {"WWW-Authenticate": "Bearer"})
-    # The controller's token is not for the agent.
-    scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
-    return None
+    return guarded(without_token, find_caller, is_open)

@@ -369,6 +369,7 @@ def test_a_method_that_is_none_is_answered_with_the_one_that_is_meant(url: str, 
         ("message/send", old(parts=None), "message.parts"),
         ("SendMessage", new(role="ROLE_AGENT"), "message.role"),
         ("SendStreamingMessage", new(role="ROLE_AGENT"), "message.role"),
+        ("SendMessage", new(role=2), "message.role"),
         ("SendMessage", new(messageId=None), "message.message_id"),
         ("SendMessage", new(parts=[{"raw": "%"}]), "message.parts[0].raw"),
     ],
@@ -383,8 +384,11 @@ def test_a_callers_mistake_names_its_field(
 
 
 def test_rest_names_it_too(url: str) -> None:
-    for path, message in (("rest/message:send", new(role="ROLE_AGENT")), ("rest/v1/message:send", old(role="agent"))):
-        answer = httpx.post(f"{url}{path}", json={"message": message}, headers={"A2A-Version": "1.0"})
+    for version, path, message in (
+        ("1.0", "rest/message:send", new(role="ROLE_AGENT")),
+        ("0.3", "rest/v1/message:send", old(role="agent")),
+    ):
+        answer = httpx.post(f"{url}{path}", json={"message": message}, headers={"A2A-Version": version})
         assert (answer.status_code, "message.role is" in answer.text) == (400, True), answer.text
 
 

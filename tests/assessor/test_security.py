@@ -19,9 +19,9 @@ from raw_agent import Request, raw_agent, response, rpc
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.agents.gateway import MAX_BODY, called_by_name
 from pytest_a2a_bench.assessor import callers
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.gateway import MAX_BODY, called_by_name
 from pytest_a2a_bench.assessor.request import BadRequest, parse
 from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
