@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_a2a_bench import own_models
@@ -36,6 +37,22 @@ def import_litellm(who: str) -> Any:
     litellm.suppress_debug_info = True
     litellm.drop_params = True
     return litellm
+
+
+def limit_rate(
+    rate: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Let at most so many requests a second leave this process for models."""
+    lock, slots = threading.Lock(), [0.0]
+
+    def wait(call: Any) -> None:
+        with lock:
+            mine = max(clock(), slots[0])
+            slots[0] = mine + 1 / rate
+        if (left := mine - clock()) > 0:
+            sleep(left)
+
+    import_litellm("a rate of requests to models").input_callback.append(wait)  # called in the thread of a request
 
 
 def cost_of(litellm: Any, response: Any) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.dataclasses import dataclass
@@ -56,6 +56,9 @@ class AdkOptions:
     user_llm: str | None = _setting(None, "MODEL", "Model of tau2's simulated user (none: it is scripted)")
     judge_llm: str | None = _setting(None, "MODEL", "Model that judges what a benchmark leaves to a judge")
     crm_data: str | None = _setting(None, "DIR", "CRMArena's own tasks and rows, as --a2a-crm-data takes them")
+    crm_org: Literal["local", "salesforce"] = _setting(
+        "local", "ORG", "Org that answers queries: local, the files of crm-data, or salesforce (SALESFORCE_* variables)"
+    )
     concurrency: int = _setting(4, "N", "Conversations in flight in one evaluation (4)", gt=0)
     timeout: float = _setting(300.0, "SECONDS", "Most seconds for one turn of an agent (300)", gt=0)
     wait: float = _setting(5.0, "SECONDS", "Most seconds that get_evaluation_status waits for the end (5)", gt=0)
@@ -89,6 +92,7 @@ class AdkOptions:
             guard=Guard.of([*_LOOPBACK, *self.allow_cidr]),
             builtin=True,
             crm_data=self.crm_data,
+            crm_org=self.crm_org,
         )
 
 

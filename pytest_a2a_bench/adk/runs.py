@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import json
 import logging
 import os
 import threading
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.adk import credentials
 from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.results import results_of
 from pytest_a2a_bench.assessor import result
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Stopped
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
@@ -35,14 +37,17 @@ from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Record, State
 from pytest_a2a_bench.results.lock import InUseError, Lock
-from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.results.store import Store, StoreError, save
+from pytest_a2a_bench.secret import KNOWN, dump_json
 
 log = logging.getLogger(__name__)
 
 OWNER = "the ADK agent"
 _STOP_SECONDS = 10.0
 """Seconds that evaluations may take to stop."""
+
+RESULTS = "results.json"
+"""The file of an evaluation's numbers."""
 
 CALLER: ContextVar[str] = ContextVar("a2a_adk_caller", default="")
 """The caller, where each sees its own evaluations only (:attr:`Runs.by_caller`)."""
@@ -63,6 +68,13 @@ class Look(NamedTuple):
     def is_over(self) -> bool:
         """Whether it has ended."""
         return self.record.state not in records.UNFINISHED
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What all answers about it have: ``results_path`` is a file once it is completed."""
+        domain = self.record.request.get("domain") or self.record.request.get("evaluation") or ""
+        path = str(self.directory / RESULTS)
+        return {"run_id": self.record.name, "status": self.record.state, "domain": domain, "results_path": path}
 
 
 @dataclass
@@ -150,6 +162,28 @@ class Runs:
             return Look(record, directory, count or progress.total, progress.text)
         done = sum(1 for _ in Store(directory).trials.glob("*.json"))
         return Look(record, directory, count, f"{done} trials done" if not record.summary else "")
+
+    def results(self, run_id: str) -> dict[str, Any]:
+        """Return the content of the ``results.json`` of an evaluation.
+
+        :raises ConfigurationError: if it has no result, with advice.
+        """
+        look = self.look(run_id)
+        record = look.record
+        if not look.is_over:
+            raise ConfigurationError(
+                f"the evaluation {run_id} is {record.state}; ask get_evaluation_status until it is completed"
+            )
+        if record.state != "completed":
+            how = "failed" if record.state == "failed" else "was canceled"
+            raise ConfigurationError(f"the evaluation {run_id} has no results, it {how}: {record.summary}")
+        try:
+            found: dict[str, Any] = json.loads((look.directory / RESULTS).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"{look.directory / RESULTS} cannot be read ({error}); evaluate the agent again"
+            ) from error
+        return found
 
     def wait(self, run_id: str, seconds: float) -> Look:
         """Return the state of an evaluation once it is over, or so many seconds later."""
@@ -273,10 +307,14 @@ class Runs:
         except Stopped:
             pass  # canceled, or to be resumed later
         else:
-            self._end(live, "completed", result.summary(found), KNOWN.hide_in(result.data(found)))
+            record = live.record.concluded("completed", KNOWN.hide(result.summary(found)), result.data(found))
+            about = Look(record, self.terms.directory(record.name), 0).about
+            told = {**about, "summary": record.summary, **results_of(found)}
+            save(self.terms.directory(record.name) / RESULTS, dump_json(KNOWN.hide_in(told)))
+            self._store(live, dataclasses.replace(record, result=KNOWN.hide_in(dict(record.result))))
 
-    def _end(self, live: _Live, state: State, summary: str, numbers: Mapping[str, Any] | None = None) -> None:
-        self._store(live, live.record.concluded(state, KNOWN.hide(summary), numbers))
+    def _end(self, live: _Live, state: State, summary: str) -> None:
+        self._store(live, live.record.concluded(state, KNOWN.hide(summary)))
 
     def _store(self, live: _Live, record: Record) -> None:
         live.record = record
@@ -297,7 +335,9 @@ class Runs:
 def _config(domain: str, task_ids: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an assessor's configuration, without members that the benchmark does not have."""
     of_tau2 = known_domains().get(domain) == "tau2"
-    config = {name: value for name, value in given.items() if of_tau2 or name not in ("max_steps", "split")}
+    foreign = {"num_trials"} if domain == "conformance" else set()
+    foreign |= set() if of_tau2 else {"max_steps", "split"}
+    config = {name: value for name, value in given.items() if name not in foreign}
     if of_tau2 and task_ids and not config.get("split"):
         config["split"] = _split_of(domain, task_ids)
     return {"domain": domain, "task_ids": task_ids or None, **config}

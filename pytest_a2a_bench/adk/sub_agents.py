@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from google.adk.agents import LlmAgent
@@ -17,9 +17,8 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, computed_field
 
-from pytest_a2a_bench.adk.results import read_results
 from pytest_a2a_bench.adk.tools import Tools
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.language_models import describe_failure
@@ -52,12 +51,26 @@ class InterpretationRequest(BaseModel):
 
 
 class Interpretation(BaseModel):
-    """The answer of results_interpreter: Numbers, Summary, Key Findings, Recommendations."""
+    """The answer of results_interpreter; ``report`` is all of it in Markdown."""
 
     numbers: str = Field(default="", description="Leave this empty: it is filled in from the files")
+    overview: list[str] = Field(default=[], description="Leave this empty, too")
     summary: str = Field(description="Summary, in two or three sentences")
     key_findings: list[str] = Field(description="Key Findings, a sentence each")
     recommendations: list[str] = Field(description="Recommendations, a sentence each")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def report(self) -> str:
+        """The interpretation in Markdown."""
+        paragraphs = ["## Summary", _listed(self.overview), self.summary]
+        paragraphs += ["## Key Findings", _listed(self.key_findings)]
+        paragraphs += ["## Recommendations", _listed(self.recommendations)]
+        return "\n\n".join(filter(None, paragraphs))
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 _SELECT = """\
@@ -73,23 +86,24 @@ The numbers are shown beside your words: say what they mean.
 Answer with one JSON object: {"summary": "...", "key_findings": ["..."], "recommendations": ["..."]}.
 """
 
-_NUMBERS = "temp:numbers"
-"""Member of the session's state, for one invocation: what the answer's ``numbers`` become."""
+_FACTS = "temp:facts"
+"""Member of the session's state, for one invocation: members of the answer that are filled in from the files."""
 
 Asked = TypeVar("Asked", bound=BaseModel)
-Material = Callable[[Asked], Awaitable[tuple[str, str]]]
-"""Returns what the model is given beside a question, and the numbers in it."""
+Facts = dict[str, Any]
+Material = Callable[[Asked], Awaitable[tuple[str, Facts]]]
+"""Returns what the model is given beside a question, and members of the answer that no model writes."""
 
 
 def make_selector(model: BaseLlm, tools: Tools) -> LlmAgent:
     """Return the sub-agent that chooses tasks. An id that is not listed is refused by run_evaluation."""
 
-    async def material(question: SelectionRequest) -> tuple[str, str]:
+    async def material(question: SelectionRequest) -> tuple[str, Facts]:
         tasks = await tools.list_tasks(question.domain, question.split)
         lines = "\n".join(f"{task['id']} : {task['description']}" for task in tasks)
-        return f"The {len(tasks)} tasks of {question.domain}, id : description:\n{lines}", ""
+        return f"The {len(tasks)} tasks of {question.domain}, id : description:\n{lines}", {}
 
-    def refuse(why: str, numbers: str) -> TaskSelection:
+    def refuse(why: str) -> TaskSelection:
         return TaskSelection(task_ids=[], reasoning=f"Nothing is chosen: {why}")
 
     description = "Chooses tasks of a domain that fit a description. Returns task_ids and reasoning."
@@ -99,16 +113,22 @@ def make_selector(model: BaseLlm, tools: Tools) -> LlmAgent:
 def make_interpreter(model: BaseLlm, tools: Tools) -> LlmAgent:
     """Return the sub-agent that puts results into words."""
 
-    async def material(question: InterpretationRequest) -> tuple[str, str]:
-        look = await asyncio.to_thread(tools.runs.look, question.run_id)
-        results = await asyncio.to_thread(read_results, look)
-        return f"The results:\n{json.dumps(results, ensure_ascii=False, default=str)}", look.record.summary
+    async def material(question: InterpretationRequest) -> tuple[str, Facts]:
+        results = await asyncio.to_thread(tools.runs.results, question.run_id)
+        counts, metrics = results["counts"], results.get("metrics", {})
+        overview = [
+            f"Overall Score: {results['pass_rate']:.1f} %",
+            f"Tasks Passed: {counts['passed']}/{counts.get('trials', counts.get('checks'))}",
+            f"Domains: {results['domain']}",
+            *(f"{name}: {metrics[name]:.3f}" for name in metrics if name.startswith("pass^") and name != "pass^1"),
+        ]
+        facts = {"numbers": results["summary"], "overview": overview}
+        return f"The results:\n{json.dumps(results, ensure_ascii=False, default=str)}", facts
 
-    def refuse(why: str, numbers: str) -> Interpretation:
-        summary = f"Nothing is interpreted: {why}"
-        return Interpretation(numbers=numbers, summary=summary, key_findings=[], recommendations=[])
+    def refuse(why: str) -> Interpretation:
+        return Interpretation(summary=f"Nothing is interpreted: {why}", key_findings=[], recommendations=[])
 
-    description = "Interprets a completed evaluation. Returns numbers, summary, key_findings and recommendations."
+    description = "Interprets a completed evaluation. Returns its report in Markdown, and the parts of that."
     return _make(
         "results_interpreter", description, _INTERPRET, model, InterpretationRequest, Interpretation, material, refuse
     )
@@ -122,41 +142,40 @@ def _make(
     asked: type[Asked],
     answered: type[BaseModel],
     material: Material[Asked],
-    refuse: Callable[[str, str], BaseModel],
+    refuse: Callable[[str], BaseModel],
 ) -> LlmAgent:
     """Return a sub-agent whose answer has its schema whatever the model does: ``refuse`` makes one with the reason."""
 
     async def add_material(callback_context: Any, llm_request: LlmRequest) -> LlmResponse | None:
         try:
-            text, numbers = await material(_question(asked, llm_request))
+            text, callback_context.state[_FACTS] = await material(_question(asked, llm_request))
         except A2ABenchError as error:
-            return _response(refuse(KNOWN.hide(str(error)), ""))
-        callback_context.state[_NUMBERS] = numbers
+            return _response(refuse(KNOWN.hide(str(error))))
         llm_request.contents.append(types.Content(role="user", parts=[types.Part(text=text)]))
         return None
 
     async def check(callback_context: Any, llm_response: LlmResponse) -> LlmResponse | None:
         if llm_response.partial:
             return None
-        numbers = callback_context.state.get(_NUMBERS, "")
         parts = llm_response.content.parts if llm_response.content is not None else None
         text = "".join(part.text for part in parts or () if part.text and not part.thought)
         begin, end = text.find("{"), text.rfind("}")
         try:
             answer = answered.model_validate_json(text[begin : end + 1])
-            answer = answer.model_copy(update={"numbers": numbers}) if numbers else answer
         except ValidationError:
             why = "the model's answer is not the JSON object that was asked for"
             if llm_response.error_message or llm_response.error_code:
                 error = KNOWN.hide(f"{llm_response.error_code}: {llm_response.error_message}")
                 why = f"the model did not answer ({error})"
-            answer = refuse(why, numbers)
-        return _response(answer, llm_response.usage_metadata)
+            answer = refuse(why)
+        return filled(callback_context, answer, llm_response.usage_metadata)
 
     async def explain(callback_context: Any, llm_request: LlmRequest, error: Exception) -> LlmResponse:
         log.warning("the model did not answer", exc_info=error)
-        reason = f"the model did not answer ({KNOWN.hide(describe_failure(error))})"
-        return _response(refuse(reason, callback_context.state.get(_NUMBERS, "")))
+        return filled(callback_context, refuse(f"the model did not answer ({KNOWN.hide(describe_failure(error))})"))
+
+    def filled(callback_context: Any, answer: BaseModel, usage: Any = None) -> LlmResponse:
+        return _response(answer.model_copy(update=callback_context.state.get(_FACTS) or {}), usage)
 
     return LlmAgent(
         name=name,

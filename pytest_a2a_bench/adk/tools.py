@@ -12,7 +12,6 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.adk import credentials
-from pytest_a2a_bench.adk.results import read_results
 from pytest_a2a_bench.adk.runs import Look, Runs
 from pytest_a2a_bench.assessor.request import url_problem
 from pytest_a2a_bench.assessor.terms import BUILTIN, known_domains
@@ -24,7 +23,6 @@ from pytest_a2a_bench.conformance.report import judge
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.redact import one_line, sanitise
-from pytest_a2a_bench.secret import KNOWN
 
 PROTOCOL = "conformance"
 _LONGEST = 300
@@ -70,6 +68,7 @@ class Tools:
         task_ids: list[str] | None = None,
         auth_token: str = "",
         max_steps: int = 30,
+        trials: int = 1,
     ) -> dict[str, str]:
         """Begin an evaluation in the background; it goes on when this conversation ends.
 
@@ -79,12 +78,15 @@ class Tools:
             task_ids: ids of list_tasks; empty for every task of the base split. Empty for conformance.
             auth_token: NAME of the credential that the operator set up for this agent, never a token. Usually empty.
             max_steps: most steps of one tau2 conversation.
+            trials: attempts at each task; with several the results have pass^k. 1 for conformance.
 
         Returns:
-            run_id, status (waiting or running) and results_path. Ask get_evaluation_status for its end.
+            run_id, status (waiting or running) and results_path, the file of its results once it is completed. Ask
+            get_evaluation_status for its end.
         """
-        look = await asyncio.to_thread(self.runs.start, domain, a2a_endpoint, task_ids, auth_token, max_steps=max_steps)
-        return {"run_id": look.record.name, "status": look.record.state, "results_path": str(look.directory)}
+        config = {"max_steps": max_steps, "num_trials": trials}
+        look = await asyncio.to_thread(self.runs.start, domain, a2a_endpoint, task_ids, auth_token, **config)
+        return {name: look.about[name] for name in ("run_id", "status", "results_path")}
 
     async def get_evaluation_status(self, run_id: str) -> dict[str, Any]:
         """Say how far an evaluation is; waits a few seconds for its end.
@@ -108,7 +110,7 @@ class Tools:
             run_id, status, domain, results_path, a summary, score, max_score, pass_rate with its interval, metrics,
             errors, and the outcome of each task.
         """
-        return await asyncio.to_thread(self._results, run_id)
+        return await asyncio.to_thread(self.runs.results, run_id)
 
     async def cancel_evaluation(self, run_id: str) -> dict[str, Any]:
         """End an evaluation that is not over. What it finished stays in its results.
@@ -171,42 +173,22 @@ class Tools:
         if domain not in domains:
             raise ConfigurationError(f"there is no domain {domain[:80]!r}; there are {', '.join((*domains, PROTOCOL))}")
         options = {option.name: option.default for suite in registry.known() for option in suite.options}
-        if self.runs.terms.crm_data:
-            options["crm_data"] = self.runs.terms.crm_data
+        options |= {"crm_data": self.runs.terms.crm_data, "crm_org": self.runs.terms.crm_org}
         suite = registry.load(domains[domain], Settings(benchmark_options=options))
         if domain not in suite.available():
             raise ConfigurationError(f"the domain {domain} {suite.absence(domain)}")
         return suite
-
-    def _results(self, run_id: str) -> dict[str, Any]:
-        look = self.runs.look(run_id)
-        about = {
-            "run_id": run_id,
-            "status": look.record.state,
-            "domain": _domain(look),
-            "results_path": str(look.directory),
-            "summary": look.record.summary,
-        }
-        hidden: dict[str, Any] = KNOWN.hide_in({**about, **read_results(look)})
-        return hidden
 
 
 def _status(look: Look) -> dict[str, Any]:
     record = look.record
     failed = record.state == "failed"
     return {
-        "run_id": record.name,
-        "status": record.state,
-        "domain": _domain(look),
+        **look.about,
         "task_count": look.task_count,
-        "results_path": str(look.directory),
         "error": record.summary if failed else None,
         "progress": look.progress or (record.summary.split("\n")[0] if look.is_over and not failed else ""),
     }
-
-
-def _domain(look: Look) -> str:
-    return str(look.record.request.get("domain") or look.record.request.get("evaluation") or "")
 
 
 def _task(task_id: str, description: str, domain: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from starlette.requests import Request
 
 from pytest_a2a_bench.agents.gateway import BODY
-from pytest_a2a_bench.model.json_object import json_object
+from pytest_a2a_bench.model.keys import json_object
 
 AGENTS_ROLE = "is the agent's; a request comes from a user ('ROLE_USER', in 0.3 'user')"
 

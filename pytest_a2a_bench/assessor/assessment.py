@@ -11,10 +11,11 @@ import contextlib
 import dataclasses
 import importlib.util
 import itertools
+import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,16 +36,17 @@ from pytest_a2a_bench.results.gates.judge import judge
 from pytest_a2a_bench.results.gates.terms import Thresholds, Trials, find_missed
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 from pytest_a2a_bench.trials import stopping
-from pytest_a2a_bench.trials.observers import Traced, asked_for
+from pytest_a2a_bench.trials.observers import asked_for
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Breaker, Limits, Stopping
-from pytest_a2a_bench.trials.trial import Client
+from pytest_a2a_bench.trials.trial import Client, TrialObserver
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
+
+log = logging.getLogger(__name__)
 
 _LOOK = 0.2
 _WAIT = 10.0
@@ -122,6 +124,7 @@ class Assessment:
 
     :param name: of the assessment and of its run; its directory's, too.
     :param note: called with each trial's result, in the assessment's thread.
+    :param observers: of its trials, beside those that its settings ask for.
     """
 
     def __init__(
@@ -131,7 +134,7 @@ class Assessment:
         terms: Terms,
         environ: Mapping[str, str] = os.environ,
         note: Callable[[TrialResult], None] = lambda trial: None,
-        tracing: Tracing = NO_TRACING,
+        observers: Sequence[TrialObserver] = (),
     ) -> None:
         self.name = name
         self.plan = plan
@@ -141,7 +144,7 @@ class Assessment:
         token = plan.settings.auth_env
         self._environ = {k: v for k, v in environ.items() if k.lower() in _NETWORK_VARIABLES or k == token}
         self._note = note
-        self._tracing = tracing
+        self._observers = observers
         self._stop = Stop()
         self._pool: Pool | None = None
         self._agent = ""
@@ -212,6 +215,7 @@ class Assessment:
         with AgentConnection(self._config(target)) as connection:
             agent, interface = _read_card(connection, self._stop)
             self._agent = f"{agent}, {interface}"
+            log.info("assessment begun", extra={"assessment": self.name, "agent": agent, "interface": interface})
             self._write_manifest(self._agent)
             self._forget_interrupted(store)
             limits = Limits(target.trial_timeout, target.run_timeout, self._deadline)
@@ -219,10 +223,10 @@ class Assessment:
                 Breaker(target.breaker), limits, self._directory, self.name, lambda: _probe(connection.config)
             )
             client = Client(connection, identity=self._agent)
-            traced = Traced(self._tracing, self.name)
             # Results name a built-in agent by its name, not by the port that it happened to get.
             settings = dataclasses.replace(target, endpoint=self.plan.settings.endpoint)
-            runner = Runner(settings, client, store, self.name, (halting, traced, *asked_for(settings)), limits)
+            observers = (halting, *self._observers, *asked_for(settings))
+            runner = Runner(settings, client, store, self.name, observers, limits)
             results = self._wait_for(runner, target.concurrency)
             self._raise_if_stopped()
             self._write_verdict(results, agent, interface)

@@ -25,11 +25,11 @@ from pytest_a2a_bench import tracing
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.assessor import result
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
-from pytest_a2a_bench.assessor.monitoring import LoggedTracing, Monitor
+from pytest_a2a_bench.assessor.monitoring import Logged, Monitor
 from pytest_a2a_bench.assessor.queue import SILENCE, Queue
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
-from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.redact import redact_url, sanitise
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Kept, Record
@@ -37,6 +37,7 @@ from pytest_a2a_bench.results.lock import Lock
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of
+from pytest_a2a_bench.trials.observers import Traced
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +188,8 @@ class AssessmentExecutor(AgentExecutor):
         except asyncio.CancelledError:
             self._end_canceled(record)
             raise
-        about = {"assessment": record.name, "caller": record.caller, "domain": request.domain}
+        agent = redact_url(request.agent, query=False)
+        about = {"assessment": record.name, "caller": record.caller, "domain": request.domain, "agent": agent}
         log.info("assessment accepted" if is_new else "assessment taken up again", extra=about)
         attributes = tracing.assessment_start(record.name, request.evaluation, request.domain, len(planned.keys))
         span = self._tracing.asked(f"assess {request.domain or request.evaluation}", attributes, record.trace)
@@ -213,9 +215,13 @@ class AssessmentExecutor(AgentExecutor):
 
     async def _assess(self, record: Record, planned: Plan, updater: _Updater, span: Span) -> None:
         name = record.name
-        logged = LoggedTracing(Within(span), name)
         assessment = Assessment(
-            name, planned, self.terms, self._environ, lambda trial: self._monitor.note_trial(name, trial), logged
+            name,
+            planned,
+            self.terms,
+            self._environ,
+            lambda trial: self._monitor.note_trial(name, trial),
+            (Traced(Within(span), name), Logged(assessment=name)),
         )
         self.running[name] = assessment
         ended: asyncio.Future[Concluded] | None = None

@@ -6,16 +6,16 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolReturned, TrialResult
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.tracing import Kind, Span, Tracing, Value
+from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,7 @@ class Monitor:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)  # CPU and memory of this process, where there is /proc
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"a2a_assessor_{name}", text, labels, registry=registry)
@@ -112,69 +113,60 @@ class Monitor:
 
 # --- inside an assessment ---------------------------------------------------------------------------------------------
 
-_OF_TURNS = {
-    "gen_ai.usage.input_tokens": "input_tokens",
-    "gen_ai.usage.output_tokens": "output_tokens",
-    "a2a.task.state": "state",
-}
-"""Attributes of a turn's span -> members of its log line."""
+
+class _At(NamedTuple):
+    """How far a conversation is: turns of the agent so far, and when it last went on (``time.monotonic``)."""
+
+    turns: int
+    since: float
 
 
-class LoggedTracing(Tracing):
-    """The spans of one assessment's trials, which are logged too: numbers and names only, as spans have them."""
+class Logged(TrialObserver):
+    """Logs each trial of an assessment, turn of its agent and action in its environment: names and numbers only.
 
-    def __init__(self, inner: Tracing, assessment: str) -> None:
-        self._inner = inner
-        self._assessment = assessment
-
-    def trial(self, key: str, attributes: Mapping[str, Value | None]) -> Span:
-        """Begin a trial's span."""
-        about = {"assessment": self._assessment, "trial": key}
-        log.info("trial begun", extra=about)
-        return _LoggedSpan(self._inner.trial(key, attributes), about)
-
-
-class _LoggedSpan(Span):
-    """The span of a trial, whose children are its turns, or that of a turn.
-
-    :param about: members of its log lines; those of a turn have its number.
+    :param about: members of every line.
     """
 
-    def __init__(self, inner: Span, about: Mapping[str, Any]) -> None:
-        self._inner, self._about = inner, dict(about)
-        self._began, self._turns = time.monotonic(), 0
+    def __init__(self, **about: str) -> None:
+        self._about = about
+        self._at: dict[Trial, _At] = {}
 
-    def child(self, name: str, kind: Kind = "internal", attributes: Mapping[str, Value | None] | None = None) -> Span:
-        made = self._inner.child(name, kind, attributes)
-        if "turn" in self._about:
-            return made
-        self._turns += 1
-        return _LoggedSpan(made, {**self._about, "turn": self._turns})
+    def before_conversation(self, trial: Trial) -> None:
+        """Log that a trial begins."""
+        self._log("trial begun", trial)
+        self._at.pop(trial, None)
 
-    def set(self, attributes: Mapping[str, Value | None]) -> None:
-        self._inner.set(attributes)
-        if "turn" in self._about:
-            self._about |= {name: attributes[key] for key, name in _OF_TURNS.items() if key in attributes}
+    def on_turn(self, trial: Trial, briefing: Briefing, events: Sequence[Event], party: str | None = None) -> None:
+        """Log the turn of the agent that ended, or the actions that its calls were."""
+        if party is not None:
+            return
+        now, at = time.monotonic(), self._at.get(trial)
+        turns = at.turns if at is not None else 0
+        for event in events if at is not None else ():  # a task may begin with a history
+            seconds = round(now - at.since, 3) if at is not None else 0.0
+            if isinstance(event, AgentSaid):
+                turns += 1
+                metrics = trial.session.metrics[-1:] if trial.session is not None else []
+                tokens = {f"{way}_tokens": getattr(m, f"{way}_tokens") for m in metrics for way in ("input", "output")}
+                self._log("turn ended", trial, turn=turns, seconds=seconds, calls=len(event.calls), **tokens)
+            elif isinstance(event, ToolReturned):
+                outcome = "error" if event.error else "ok"
+                name = one_line(event.name, 80)
+                self._log("action ended", trial, turn=turns, action=name, outcome=outcome, seconds=seconds)
+        self._at[trial] = _At(turns, time.monotonic())
 
-    def event(self, name: str, attributes: Mapping[str, Value | None]) -> None:
-        self._inner.event(name, attributes)
-        if name == "gen_ai.evaluation.result":
-            reward = attributes.get("gen_ai.evaluation.score.value")
-            outcome = attributes.get("gen_ai.evaluation.score.label")
-            log.info("trial evaluated", extra={**self._about, "reward": reward, "outcome": outcome})
+    def after_trial(self, trial: Trial, result: TrialResult | None) -> None:
+        """Log the reward; a turn that did not end has the error of the trial."""
+        at = self._at.pop(trial, None)
+        if result is not None and result.status == "evaluated":
+            outcome = "pass" if result.success else "fail"
+            self._log("trial evaluated", trial, reward=result.reward, outcome=outcome)
+        elif result is not None and result.status == "infrastructure_error" and at is not None:
+            seconds = round(time.monotonic() - at.since, 3)
+            self._log("turn ended", trial, turn=at.turns + 1, seconds=seconds, error=result.error_type)
 
-    def fail(self, error_type: str, description: str = "") -> None:
-        self._inner.fail(error_type, description)
-        # Its description may quote the agent.
-        self._about["error"] = error_type
-
-    def end(self) -> None:
-        self._inner.end()
-        if "turn" in self._about:
-            log.info("turn ended", extra={**self._about, "seconds": round(time.monotonic() - self._began, 3)})
-
-    def headers(self) -> dict[str, str]:
-        return self._inner.headers()
+    def _log(self, message: str, trial: Trial, **about: object) -> None:
+        log.info(message, extra={**self._about, "trial": str(trial.key), **about})
 
 
 # --- logs as JSON -----------------------------------------------------------------------------------------------------

@@ -254,7 +254,8 @@ def _shortened(text: str) -> str:
 
 
 def _number(value: float) -> float:
-    return round(float(value), 6)
+    rounded = round(float(value), 6)
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 # --- the protocol -----------------------------------------------------------------------------------------------------

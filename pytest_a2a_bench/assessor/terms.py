@@ -49,7 +49,7 @@ class Terms:
     :param judge_llm: what judges, where a benchmark leaves something to a judge.
     :param guard: which addresses agents and webhooks may have; None for all.
     :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
-    :param crm_data: where CRMArena's own data are (``--a2a-crm-data``).
+    :param crm_data: where CRMArena's own data are (``--a2a-crm-data``); ``crm_org`` answers their queries.
     :param mcp_bind: ``HOST:PORT`` where trials' tools are served over MCP, which agents call ``mcp_url``; None for this
         machine's agents only.
     :param operators: callers who see everybody's assessments, and reports, which show what tasks expected.
@@ -75,6 +75,7 @@ class Terms:
     guard: Guard | None = field(default_factory=Guard)
     builtin: bool = False
     crm_data: str | None = None
+    crm_org: str = "local"
     keep: float | None = None
     mcp_bind: str | None = None
     mcp_url: str | None = None
@@ -182,6 +183,7 @@ def _options(request: Request, terms: Terms) -> dict[str, Any]:
         options[name] = asked or min(options[name], terms.max_steps)
     given = {
         "crm_data": terms.crm_data,
+        "crm_org": terms.crm_org,
         "crm_scoring": request.scoring,
         "crm_aided": request.aided,
         "crm_drift": None if request.drift == "none" else request.drift,
@@ -304,7 +306,8 @@ def _choose(suite: Suite, request: Request, problems: list[str]) -> list[TrialKe
 
 
 def _span(tasks: Sequence[BenchTask]) -> str:
-    return f"{tasks[0].task_id} to {tasks[-1].task_id}" if tasks else "none"
+    ids = sorted((task.task_id for task in tasks), key=lambda name: (int(name) if name.isdecimal() else -1, name))
+    return f"{ids[0]} to {ids[-1]}" if ids else "none"
 
 
 def _part_of(whole: Sequence[TrialKey], request: Request) -> tuple[TrialKey, ...]:

@@ -19,12 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_bind_address, read_variable
+from pytest_a2a_bench.benchmarks.crmarena.options import ORGS
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
 from pytest_a2a_bench.benchmarks.tau2.options import locate_data
 from pytest_a2a_bench.config.settings import SWITCHES, TAGGED_AGENTS
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
+from pytest_a2a_bench.language_models import limit_rate
 from pytest_a2a_bench.results.store import save
 from pytest_a2a_bench.secret import Secret, dump_json
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted, without_sdk_spans
@@ -147,6 +151,24 @@ def _add_serving(parser: ArgumentParser) -> None:
     what.add_argument("--mcp-url", metavar="URL", help="URL by which agents reach it (http://HOST:PORT)")
     what.add_argument("--judge-llm", metavar="MODEL", help="Model that judges what a benchmark leaves to a judge")
     what.add_argument("--crm-data", metavar="DIR", help="CRMArena's own tasks and rows, as --a2a-crm-data takes them")
+    what.add_argument(
+        "--crm-org",
+        choices=ORGS,
+        default="local",
+        help="Org that answers queries: the files of --crm-data, or your Salesforce org (SALESFORCE_* variables)",
+    )
+    what.add_argument(
+        "--model-rate",
+        metavar="N",
+        type=float,
+        help="Requests a second to models of user and judge (no limit)",
+    )
+    where.add_argument(
+        "--env-file",
+        metavar="FILE",
+        type=Path,
+        help="Environment variables, NAME=VALUE on each line; set ones stay",
+    )
     where.add_argument(
         "--otel",
         choices=SWITCHES,
@@ -178,6 +200,8 @@ def run(namespace: Namespace) -> int:
     for module in _NEEDED:
         if find_spec(module) is None:
             raise MissingExtraError(module, "assessor", detail="the assessor needs it")
+    if namespace.env_file is not None:
+        env_file.lend(env_file.read(namespace.env_file), os.environ)
     return _serve(namespace) if namespace.once is None and namespace.scenario is None else _run_once(namespace)
 
 
@@ -192,6 +216,7 @@ def _serve(namespace: Namespace) -> int:
         lambda: read_bind_address(namespace.mcp_bind, namespace.mcp_url, "the tools' server", any_port=True),
         lambda: _editions(namespace),
         lambda: _agent_tokens(namespace),
+        lambda: namespace.crm_org == "local" or read_credentials(os.environ),
     )
     without_sdk_spans()
     from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
@@ -206,6 +231,8 @@ def _serve(namespace: Namespace) -> int:
     os.umask(0o077)
     log_as_json()
     tracing = _tracing(namespace.otel)
+    if namespace.model_rate is not None:
+        limit_rate(namespace.model_rate)
     port = DEFAULT_PORT if namespace.port is None else namespace.port
     options = ServerOptions(namespace.host, port, namespace.card_url, database)
     try:
@@ -253,6 +280,7 @@ def _terms(namespace: Namespace) -> Terms:
         guard=_guard(namespace),
         builtin=namespace.allow_builtin,
         crm_data=namespace.crm_data,
+        crm_org=namespace.crm_org,
         keep=namespace.keep_days,
         mcp_bind=namespace.mcp_bind,
         mcp_url=namespace.mcp_url,
@@ -312,7 +340,7 @@ def _agent_tokens(namespace: Namespace) -> dict[str, str]:
 
 def _check_numbers(namespace: Namespace) -> None:
     wrong = []
-    for name, _, _, _ in _LIMITS:
+    for name in ("model-rate", *(name for name, _, _, _ in _LIMITS)):
         value = getattr(namespace, name.replace("-", "_"))
         if value is not None and not (math.isfinite(value) and value > 0):
             wrong.append(f"--{name} is {value:g}; give a number above 0")

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,16 @@ import pytest
 from builtin_server import served
 from hypothesis import given
 from hypothesis import strategies as st
+from mini_org.org import build
+from raw_agent import Request, raw_agent, rpc
+from salesforce_server import serve
 
 from pytest_a2a_bench.adk.credentials import choose, origin_of, read_credentials
 from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions
 from pytest_a2a_bench.adk.runs import CALLER, Runs
 from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.benchmarks.crmarena import domains
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
@@ -96,7 +103,64 @@ def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle: str) 
     assert (found["score"], found["max_score"], found["pass_rate"]) == (2, 2, 100)
     assert [one["task_id"] for one in found["trials"]] == TASKS
     assert found["counts"]["errors"] == 0
-    json.dumps(found)
+    written = Path(begun["results_path"])
+    assert (written.parent.name, written.name) == (begun["run_id"], "results.json")
+    assert json.loads(written.read_text()) == found
+    assert '"score": 2,' in written.read_text()
+
+
+def test_several_trials_of_a_task_have_pass_hat_k(tools: Tools, oracle: str) -> None:
+    run_id = begin(tools, "mock", oracle, TASKS, trials=2)
+    assert finish(tools, run_id)["task_count"] == 4
+    found = asyncio.run(tools.get_evaluation_results(run_id))
+    assert (found["metrics"]["pass^1"], found["metrics"]["pass^2"]) == (1, 1)
+    assert [(one["task_id"], one["trial"]) for one in found["trials"]] == [(task, n) for task in TASKS for n in (0, 1)]
+
+
+def test_a_task_that_is_not_there_is_named_with_the_span_of_those_that_are(tools: Tools) -> None:
+    with pytest.raises(ConfigurationError, match=r"has no task 'flight' \(its 50 are 0 to 49\)"):
+        asyncio.run(tools.run_evaluation("airline", GONE, ["flight"]))
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """CRMArena's tasks in the form in which they are published, whose rows are in a live org only."""
+    org = build(seed=3, tasks_per_category=2)
+    rows = [{**task.to_json(), "idx": n} for n, task in enumerate(org.tasks) if task.category == "handle_time"]
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "b2b_tasks.json").write_text(json.dumps(rows))
+    (data / "b2b_schema.json").write_text(json.dumps(org.schema.to_json()))
+    return data
+
+
+@pytest.mark.slow
+def test_a_live_org_answers_the_queries(
+    new_runs: Callable[..., Runs], options: AdkOptions, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
+
+    def asks(request: Request) -> bytes:
+        query = {"action": "execute", "query": "SELECT Id FROM Case LIMIT 1"}
+        message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": json.dumps(query)}]}
+        return rpc({"message": message}, request)
+
+    org = build(seed=3, tasks_per_category=2)
+    monkeypatch.setattr(domains, "_OPEN", {})
+    with (
+        closing(LocalOrg.from_rows(org.rows, org.schema, name="mini", today=org.today)) as local,
+        serve(local) as salesforce,
+        raw_agent(asks) as agent,
+    ):
+        for name, value in salesforce.environ.items():
+            monkeypatch.setenv(name, value)
+        live = dataclasses.replace(options, crm_data=str(published), crm_org="salesforce")
+        tools = Tools(new_runs(live, dict(os.environ)))
+        for _ in range(2):
+            status = finish(tools, begin(tools, "b2b", agent.url))
+            assert (status["status"], status["task_count"]) == ("completed", 2), status
+    queries = [line for line in salesforce.requests if "SELECT Id FROM Case" in line]
+    assert len(queries) == 2 * 2 * 20
 
 
 @pytest.mark.slow

@@ -141,6 +141,10 @@ def test_the_numbers_are_those_of_the_files_whatever_a_model_says(
     events = run(talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?"))
     first, second = answers(events, "results_interpreter")
     assert first["summary"] == "97 % passed"
+    overview = "- Overall Score: 100.0 %\n- Tasks Passed: 2/2\n- Domains: mock"
+    assert first["report"].startswith(f"## Summary\n\n{overview}\n\n97 % passed\n\n## Key Findings")
+    assert "## Recommendations" in first["report"]
+    assert overview in second["report"]
     assert all(found["numbers"].startswith("mock: 2 of 2 trials passed (100.0 %)") for found in (first, second))
     assert "not the JSON object that was asked for" in second["summary"]
     assert '"passed": 2' in json.loads(model.requests[1])["contents"][-1]["parts"][0]["text"]

@@ -45,6 +45,7 @@ class TestQueue:
         terms = Terms(tmp_path, at_once=8, per_caller=2)
         running: Counter[str] = Counter()
         most: Counter[str] = Counter()
+        ended: Counter[str] = Counter()
 
         async def hold(here: Queue, name: str, caller: str) -> None:
             record = kept_of(tmp_path, name, caller)
@@ -52,8 +53,10 @@ class TestQueue:
             held = await here.wait(record, heard)
             running[caller] += 1
             most[caller] = max(most[caller], running[caller])
-            await asyncio.sleep(0.03)
+            while running[caller] < 2 and ended[caller] < 8:  # the last one runs alone
+                await asyncio.sleep(0.01)
             running[caller] -= 1
+            ended[caller] += 1
             held.concluded("completed", "").write(tmp_path / name)
             here.leave(record)
 

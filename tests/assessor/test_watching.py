@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from assessor_server import LOCAL, Caller, ask_raw, gen3, served, wait_for_end
 from builtin_server import served as agent_served
@@ -118,6 +119,8 @@ def test_logs_tell_of_each_step_and_of_no_word(
         return [pick(line) for line in lines if line["message"] == message]
 
     assert len(of("assessment accepted")) == len(of("assessment ended")) == 1
+    assert of("assessment accepted", lambda line: line["agent"]) == [agent.url]
+    assert of("assessment begun", lambda line: line["agent"].split(" 0.")[0]) == ["pytest-a2a-bench noop"]
     assert len(of("trial begun")) == len(of("trial evaluated")) == len(of("trial ended")) == 20
     assert {line["trial"] for line in of("turn ended")} == set(of("trial begun", lambda line: line["trial"]))
     assert all(line["seconds"] >= 0 and line["turn"] >= 1 for line in of("turn ended"))
@@ -129,6 +132,28 @@ def test_logs_tell_of_each_step_and_of_no_word(
     for secret in (canary, *golds):
         assert secret not in caplog.text
         assert not [name for name in numbers if secret in name]
+
+
+def test_actions_are_logged_without_what_was_asked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.setFormatter(JsonFormatter())
+    config = {"domain": "mini", "task_category": "handle_time", "num_tasks": 1, "max_turns": 2}
+    with (
+        caplog.at_level(logging.INFO, "pytest_a2a_bench"),
+        raw_agent(ask_org) as agent,
+        served(Terms(tmp_path / "r", guard=LOCAL)) as url,
+    ):
+        wait_for_end(tmp_path / "r", Caller(url).ask(gen3(agent.url, **config)))
+        process = httpx.get(f"{url}metrics").text
+    lines = [json.loads(line) for line in caplog.text.splitlines() if '"pytest_a2a_bench.assessor.' in line]
+    actions = [line for line in lines if line["message"] == "action ended"]
+    told = [(line["trial"].split("/")[1], line["turn"], line["action"], line["outcome"]) for line in actions]
+    assert ("mini", 1, "execute", "ok") in told
+    assert all(line["seconds"] >= 0 for line in actions)
+    turns = [line for line in lines if line["message"] == "turn ended"]
+    assert [(line["turn"], line["input_tokens"]) for line in turns] == [(1, 7), (2, 7)]
+    assert "SELECT" not in caplog.text
+    for name in ("process_cpu_seconds_total", "process_resident_memory_bytes"):
+        assert name in process
 
 
 def ask_org(request: Request) -> bytes:
