@@ -15,7 +15,6 @@ same for every agent that makes this call, in whichever order and process.
 
 from __future__ import annotations
 
-import ast
 import copy
 import hashlib
 import json
@@ -26,6 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, UserSaid
+from pytest_a2a_bench.syntax import literal
 
 FAILURES: Final[Mapping[str, str]] = {
     "tool-error": "Error: the service is temporarily unavailable (503). The request was not processed.",
@@ -263,7 +263,7 @@ class Written(NamedTuple):
         except ValueError:
             pass
         try:
-            return cls(label, ast.literal_eval(data), is_json=False)
+            return cls(label, literal(data), is_json=False)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
 

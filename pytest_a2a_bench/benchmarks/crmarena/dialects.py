@@ -10,7 +10,6 @@ do: the first pair of tags with something in it counts, a query before an answer
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -52,6 +51,7 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.syntax import literal
 
 _QUESTION = "\n\n# Question\n"
 _UNREADABLE = "Your last reply could not be read as a query or an answer; nothing was done with it.\n\n"
@@ -403,7 +403,7 @@ def _read_value(text: str) -> Any:
         # Python's parser takes a hundred times the text in memory.
         if len(text) > _LONGEST_LITERAL:
             raise
-        return ast.literal_eval(text)
+        return literal(text)
 
 
 class OfficialToolsDialect(OfficialDialect):
