@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.asking import ask, provoked
@@ -60,17 +61,21 @@ async def rpc_methods(ctx: Context) -> None:
 
 
 async def rpc_version(ctx: Context) -> None:
-    """Look at jsonrpc in results, errors and events."""
+    """Look at jsonrpc, result and error in results, errors and events."""
     for reply in (*await fixtures.samples(ctx), *await ordinary_errors(ctx)):
-        for document in reply.documents or (reply.document,):
-            if isinstance(document, Mapping) and document.get("jsonrpc") != "2.0":
+        for document in map(as_object, reply.documents or (reply.document,)):
+            if document and document.get("jsonrpc") != "2.0":
                 ctx.fail(f"jsonrpc is {document.get('jsonrpc')!r}", reply, pointer="/jsonrpc")
                 return
-            # JSON-RPC 2.0, section 5: the other one must not be there, not even as null.
-            if isinstance(document, Mapping) and "result" in document and "error" in document:
+            # JSON-RPC 2.0, section 5: the other one must not be there, not even as null, which 0.3 does not repeat.
+            both = "result" in document and "error" in document
+            if both and not (ctx.version == "0.3" and document["result"] is None):
                 null = "error" if document["error"] is None else "result"
                 found = f"result and error are both there, {null} is {document[null]!r:.80}"
                 ctx.fail(found, reply, pointer=f"/{null}", expected="one of result and error")
+                return
+            if document and not ("result" in document or "error" in document):
+                ctx.fail(f"the answer has {sorted(document)}", reply, expected="one of result and error")
                 return
 
 

@@ -142,26 +142,6 @@ async def data_is_an_object(ctx: Context) -> None:
 # -- on the wire: envelopes and error codes --
 
 
-async def envelopes_are_right(ctx: Context) -> None:
-    """An answer has jsonrpc 2.0, the request's id, and a result or an error."""
-    for rpc_id in ("a-text", 7):
-        reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, rpc_id=rpc_id)
-        document = as_object(reply.document)
-        both = ("result" in document) == ("error" in document)
-        null_result = document.get("result", 0) is None and "error" in document
-        if document.get("jsonrpc") != "2.0" or document.get("id") != rpc_id or (both and not null_result):
-            found = f"jsonrpc {document.get('jsonrpc')!r}, id {document.get('id')!r}, members {sorted(document)}"
-            ctx.fail(found, reply, expected=f"jsonrpc '2.0', id {rpc_id!r}, and result or error")
-    broken = await ctx.call("GetTask", body='{"jsonrpc": "2.0", "id": 5, ')
-    document = as_object(broken.document)
-    if "id" not in document:
-        found = "to a request that is no JSON the answer has no id"
-        ctx.warn(found, broken, pointer="/id", expected="id null, as JSON-RPC wants")
-    elif document["id"] is not None:
-        found = f"to a request that is no JSON the id is {document['id']!r}"
-        ctx.fail(found, broken, pointer="/id", expected="id null")
-
-
 async def paths_start_with_v1(ctx: Context) -> None:
     """The paths start with /v1."""
     for name, params in (("SendMessage", ctx.send_params()), ("GetTask", {"id": ctx.unknown_id()})):
