@@ -250,7 +250,7 @@ def start_schedule(
             reached=_differences(run.plan.target_of(name), connection.config),
             further=(*further, *_further(run, connections)),
             metadata=metadata,
-            prepare=lambda key, told: prepare(key=key, metadata=told),
+            prepare=(lambda key, told: prepare(key=key, metadata=told)) if prepare.get_hookimpls() else None,
         )
         taped = Taped.of(run.settings, connection.config.secrets)
         observers = (stoppings[name], *shared, *([taped] if taped else []), *asked_for(settings))
