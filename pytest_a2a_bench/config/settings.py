@@ -226,6 +226,10 @@ class Settings:
         bool,
         About("Where a model or agent as the user ended a trial that failed: ask the agent once more, for the blame"),
     ] = True
+    user_guard: Annotated[
+        bool,
+        About("Ask the user's model again for a defective message, and hold back a stop that is glued to words"),
+    ] = False
     colleague: Annotated[
         dict[str, str],
         text(values.read_colleagues),

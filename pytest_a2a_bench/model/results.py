@@ -118,6 +118,8 @@ USER_FAULTS: Mapping[str, str] = {
     "misspelt_stop": "it misspelt the token that ends the conversation",
     "empty": "its model returned nothing and was asked again",
     "refusal": "its model refused to answer",
+    "asked_again": "the guard asked its model for another message",
+    "stop_held_back": "the guard held its stop back one turn",
 }
 """What a simulated user may have done wrong, in the words of reports."""
 

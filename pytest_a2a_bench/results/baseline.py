@@ -37,6 +37,7 @@ SCHEMA_VERSION = 1
 NO_CONDITIONS = frozenset(
     {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
     | {"rescored", "rescored_from", "replaced", "edition", "corrected", "defects", "other_data"}
+    | {"imported_from", "imported_agent"}
     # Of a task, or of the machine that it ran on; what was chosen in the end is a condition.
     | {"user_judgement", "given_messages", "retrieval_why"}
 )
@@ -44,7 +45,7 @@ NO_CONDITIONS = frozenset(
 one that only its benchmark knows: forgetting to name one here costs a comparison, never a wrong one. Tasks are paired
 by name, so the split is not among the conditions."""
 
-BY_TASK = ("dialect", "evaluation_type", "judge", "extractor")
+BY_TASK = ("dialect", "evaluation_type", "judge", "judge_times", "extractor")
 """Likewise, but a task or the agent decides which of several values a trial has, so that runs may share only some."""
 
 _NO_VALUE = {"dialect": ("auto",), "extractor": ("literal",)}

@@ -257,7 +257,7 @@ WITHOUT_EFFECT = frozenset(
 a conversation, never a wrong number."""
 
 WITHOUT_EFFECT_BY_DEFAULT = frozenset(
-    {"colleague_turns", "judge_times", "reply_limits", "tools", "transfer", "user_retry"}
+    {"colleague_turns", "judge_times", "reply_limits", "tools", "transfer", "user_guard", "user_retry"}
 )
 """Settings whose default is how it always was: results from before there was the option stay good."""
 

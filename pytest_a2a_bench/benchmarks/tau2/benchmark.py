@@ -235,6 +235,7 @@ class _Simulation:
             return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
         args = llm.user_arguments(settings)
         noise = self.context.noise
+        both = (*tool_specs(tools or ()), *self.conversation.briefing.tools)
         return llm.make_llm_user(
             self.tau2,
             self.task,
@@ -243,6 +244,7 @@ class _Simulation:
             args,
             self.context.checkpoint,
             noise.instruction if noise is not None else "",
+            facts.Guard(both) if settings.user_guard else None,
         )
 
     def run(self) -> Outcome:
@@ -336,6 +338,8 @@ class _Simulation:
         if self.context.settings.user_kind != "scripted":
             yield from facts.of_model(self.calls["user"].calls, getattr(self.user, "empty", 0))
             own = tool_specs(user_tools(self.environment, self.task) or ())
+            guard: facts.Guard | None = getattr(self.user, "guard", None)
+            yield from guard.facts() if guard is not None else ()
             yield from facts.find(turns, str(self.task.user_scenario), own, self.conversation.briefing.tools)
 
     def _fault(self, simulation: Any, outcome: Outcome) -> UserFault | None:
@@ -413,6 +417,7 @@ class _Simulation:
             # Only where it is asked for: it makes two runs incomparable.
             **({"transfer": settings.transfer} if settings.transfer else {}),
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
+            **({"user_guard": True} if settings.user_guard else {}),
             "judge": settings.judge_llm if judged else None,
             **({"judge_times": settings.judge_times} if judged and settings.judge_times > 1 else {}),
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),

@@ -17,6 +17,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.models import Answer, ask_until_read, by_majority, reach_of, read_results
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.benchmarks.tau2.user.facts import Guard
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
 from pytest_a2a_bench.language_models import failed
@@ -37,14 +38,18 @@ def make_llm_user(
     args: Mapping[str, Any],
     before_turn: Callable[[], Any],
     style: str = "",
+    guard: Guard | None = None,
 ) -> Any:
     """Make tau2's own user simulator with the user's model.
 
     :param before_turn: called before each request; raises to stop the trial.
     :param style: added to its instructions.
+    :param guard: looks at its messages before they are said.
     """
     return _user_class(tau2.user_simulator)(
         before_turn,
+        guard,
+        lambda text: tau2.messages.SystemMessage(role="system", content=text),
         tools=tools,
         instructions=f"{task.user_scenario}{style}",
         llm=model,
@@ -57,12 +62,30 @@ def _user_class(base: Any) -> Any:
     class LLMUser(base):  # type: ignore[misc]
         """tau2's user simulator, with its model's errors kept apart from all others."""
 
-        def __init__(self, before_turn: Callable[[], Any], **kwargs: Any) -> None:
+        def __init__(self, before_turn: Callable[[], Any], guard: Guard | None, told: Any, **kwargs: Any) -> None:
             super().__init__(**kwargs)
             self._before_turn = before_turn
             self.empty = 0
+            self.guard = guard
+            self._told = told
 
         def generate_next_message(self, message: Any, state: Any) -> Any:
+            if self.guard is None:
+                return self._answer(message, state)
+            before = len(state.messages)
+            answer, state = self._answer(message, state)
+            heard = [m.content for m in state.messages if m.role == "assistant" and m.content]
+            if not answer.is_tool_call() and self.guard.refuses(answer.content, answer.raw_data or {}, heard):
+                del state.messages[before:]
+                state.system_messages.append(self._told(Guard.REMINDER))
+                answer, state = self._answer(message, state)
+                state.system_messages.pop()
+            if not answer.is_tool_call() and (words := self.guard.without_stop(answer.content)):
+                # In its memory, too: it has not stopped.
+                answer = state.messages[-1] = answer.model_copy(update={"content": words})
+            return answer, state
+
+        def _answer(self, message: Any, state: Any) -> Any:
             before, asked = len(state.messages), len(kept().calls)
             for _ in range(_ATTEMPTS):
                 self._before_turn()

@@ -265,3 +265,22 @@ def test_a_user_that_never_stops_is_at_fault_once_all_is_done(tmp_path: Path) ->
     assert result.user_fault.kind == "never_stopped"
     result, _ = hold(tmp_path, asker, [OPENING, "Yes, please."], max_steps=14)
     assert (result.reward, result.termination_reason, result.user_fault) == (0.0, "max_steps", None)
+
+
+def test_a_guard_asks_again_and_holds_a_glued_stop_back(tmp_path: Path) -> None:
+    lines = [OPENING, "Agent: I have created it.", "Yes, please. ###STOP###", "Thank you! ###STOP###"]
+    said = iter(lines)
+    brain = Speaker(finisher)
+    with FakeLLM(lambda request: say(next(said))) as llm, served(brain, AgentOptions("noop")) as url:
+        args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
+        settings = Settings(user="llm:openai/fake", user_llm_args=args, user_guard=True)
+        [result] = run_against(url, settings, [KEY], tmp_path)
+    assert (result.reward, result.termination_reason, result.provenance["user_guard"]) == (1.0, "user_stop", True)
+    assert [turn.text for turn in result.transcript if turn.role == "user"] == [OPENING, "Yes, please.", lines[-1]]
+    assert {(fact.kind, fact.detail) for fact in result.user_facts} == {
+        ("asked_again", "1 times"), ("stop_held_back", "1 times"),
+    }  # fmt: skip
+    # The model is told why, once, and does not read that it has stopped.
+    last = llm.requests[-1]["messages"]
+    assert [sum("cannot be used" in str(m["content"]) for m in r["messages"]) for r in llm.requests] == [0, 0, 1, 0]
+    assert not any("###STOP###" in str(m["content"]) for m in last if m["role"] == "assistant")

@@ -100,7 +100,11 @@ def test_the_pages_of_a_viewer(some: list[TrialResult], tmp_path: Path) -> None:
 def test_every_command_reads_it(some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(whole(tmp_path, written(tmp_path / "run", some)))
     assert main(["gate", path, "--min-pass", "0.1"]) == 0
-    assert main(["compare", path, path]) == 0
+    (tmp_path / "later").mkdir()
+    later = str(whole(tmp_path / "later", json.loads(Path(path).read_text())))
+    Path(later).rename(tmp_path / "later" / "other.json")
+    assert main(["compare", path, str(tmp_path / "later" / "other.json"), "--strict"]) in (0, 1)
+    assert "not comparable" not in capsys.readouterr().out
     assert main(["gate", path, "--rescore"]) == 0
     assert "0 rewards changed, 6 are the same" in capsys.readouterr().out
     main(["show", "--results", path])

@@ -73,6 +73,47 @@ def find(
     return found
 
 
+class Guard:
+    """Asks the user's model again for a defective message, and holds a stop that is glued to words back one turn.
+
+    :param tools: the tools of both sides.
+    :ivar again: messages that were asked for again; ``held`` stops that were held back.
+    """
+
+    REMINDER = (
+        "You are the customer. Your last answer cannot be used: it spoke as the agent, refused, wrote a tool call as "
+        "text or misspelt the stop token. Answer again as the customer, in plain words."
+    )
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        self.again = self.held = 0
+        self._tools = tools
+        self._has_just_held = False
+
+    def refuses(self, text: str, raw: Mapping[str, Any], heard: Sequence[str]) -> bool:
+        """Return whether a message is to be asked for again.
+
+        :param raw: the model's answer.
+        :param heard: what the agent has said.
+        """
+        defective = any(defects(text, self._tools, heard)) or any(of_model([{"answer": raw}], 0))
+        self.again += defective
+        return defective
+
+    def without_stop(self, text: str) -> str:
+        """Return the words that are delivered in the place of a message whose stop is held back; empty for none."""
+        words = TOKENS.sub(" ", text).strip() if TOKENS.search(text) and not self._has_just_held else ""
+        self._has_just_held = bool(words)
+        self.held += bool(words)
+        return words
+
+    def facts(self) -> Iterator[UserFault]:
+        """Yield what it did."""
+        for kind, many in (("asked_again", self.again), ("stop_held_back", self.held)):
+            if many:
+                yield UserFault(kind, f"{many} times")
+
+
 def _is_id(kind: str, value: str) -> bool:
     # Words in capital letters look like reservations.
     return kind not in _SPOKEN_FREELY and any(map(str.isdigit, value))
