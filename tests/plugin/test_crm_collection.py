@@ -120,7 +120,7 @@ def test_published_domains_join_where_their_data_is(bench: Bench, data: Path) ->
         (("--a2a-set", "crm-drift=much"), "*--a2a-set crm-drift: 'much' is not one of none, low, medium, high"),
         (
             ("--a2a-set=crm-scoring=x", "--a2a-set=crm-max-turns=0", "--a2a-set=crm-threshold=2"),
-            "*set crm-scoring: *; *set crm-max-turns: *; *set crm-threshold: '2': input should be less than or equal*",
+            "*--a2a-set crm-threshold: '2' is not a number above 0 and up to 1",
         ),
         (("--a2a-set=crm-org=salesforce",), "*crm-org=salesforce has rows and no tasks: add --a2a-crm-data*"),
         (

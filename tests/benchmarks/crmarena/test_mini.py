@@ -78,7 +78,7 @@ def test_another_process_builds_the_same(hash_seed: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[4],
+        cwd=Path(__file__).parents[3],
         env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."},
     )
     assert found.stdout.split() == [ROWS_HASH, TASKS_HASH]
