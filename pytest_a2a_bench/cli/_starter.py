@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import distribution
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.registry import Suite
@@ -208,7 +210,18 @@ def _install(wish: Wish) -> str:
     extras = ["agents"] if wish.endpoint.startswith(BUILTIN_PREFIX) else []
     if isinstance(wish, TasksWish):
         extras += ["tau2", "xdist"] if wish.suite.name == "tau2" else ["xdist"]
-    return f"pip install 'pytest-a2a-bench[{','.join(extras)}]'" if extras else "pip install pytest-a2a-bench"
+    name = f"pytest-a2a-bench[{','.join(extras)}]" if extras else "pytest-a2a-bench"
+    source = _source()
+    return (
+        f"pip install '{name} @ {source}'" if source else f"pip install '{name}'" if extras else f"pip install {name}"
+    )
+
+
+def _source() -> str:
+    """Return the git URL and commit that this copy was installed from (PEP 610); empty for an index or a directory."""
+    found = json.loads(distribution("pytest-a2a-bench").read_text("direct_url.json") or "{}")
+    vcs = found.get("vcs_info", {})
+    return f"{vcs['vcs']}+{found['url']}@{vcs['commit_id']}" if vcs else ""
 
 
 def _github(wish: Wish) -> str:
@@ -219,6 +232,8 @@ name: a2a
 on:
   pull_request:
   workflow_dispatch:
+permissions:
+  contents: read
 jobs:
   gate:
     runs-on: ubuntu-latest
@@ -227,6 +242,8 @@ jobs:
 {endpoint}      {token}: ${{{{ secrets.{token} }}}}
     steps:
       - uses: actions/checkout@v4
+        with:
+          persist-credentials: false
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"

@@ -27,7 +27,8 @@ def read_rates(text: str) -> dict[str, float]:
         value, mark = _marked(value)
         rate = _number(value, example)
         if not 0 <= rate <= 1:
-            raise ValueError(f"{value!r} is not a rate between 0 and 1")
+            percent = f"; write {rate / 100:g} for {rate:g} %" if 1 < rate <= 100 else ""
+            raise ValueError(f"{value!r} is not a rate between 0 and 1{percent}")
         _once(rates, name, rate)
         marks[name] = mark
     # With the name, as it is the floor's and not the number's; settings hold plain JSON.

@@ -140,11 +140,23 @@ def dialect_of(result: TrialResult) -> str | None:
     return "no call seen" if result.dialect == "auto" else result.dialect
 
 
+_SILENT = 3
+"""Fewest conversations without a call that show that an agent calls no tools."""
+
+
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what is unusual about these trials: replayed, reused, retried, estimated, with other agents.
 
     The terminal, the page and the files for merge requests all show this.
     """
+    # Benchmarks with tools store how these were described; a scenario may have none.
+    judged = [r for r in results if r.status == "evaluated" and "dialect_option" in r.provenance]
+    if len(judged) >= _SILENT and not any(r.tool_calls or r.provenance.get("native_calls") for r in judged):
+        succeeded = sum(r.success for r in judged)
+        yield (
+            f"the agent called no tool in any of {len(judged)} conversations, so that only tasks succeed that need no "
+            f"call ({succeeded}); a2a-bench doctor URL shows what it answers"
+        )
     replayed = sum(bool(r.provenance.get("replayed")) for r in results)
     if replayed:
         yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import os
 import subprocess
 import sys
@@ -220,3 +221,25 @@ def test_the_gate_of_the_protocol_works(project: Path, monkeypatch: pytest.Monke
         assert (project / "a2a-results" / "report.html").is_file()
         assert code(*cli, "check", agent.url, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
         assert code("sh", "a2a-gate.sh") == 0
+
+
+def test_the_workflow_installs_this_copy_where_it_is_of_a_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Installed:
+        def __init__(self, text: str | None) -> None:
+            self.text = text
+
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return self.text
+
+    url = {"url": "https://git.example/bench", "vcs_info": {"vcs": "git", "commit_id": "abc123"}}
+    wish = _starter.Wish(endpoint="http://127.0.0.1:1", domain="conformance")
+    for text, install in (
+        (None, "pip install pytest-a2a-bench"),
+        (json.dumps({"url": "file:///x", "dir_info": {"editable": True}}), "pip install pytest-a2a-bench"),
+        (json.dumps(url), "pip install 'pytest-a2a-bench @ git+https://git.example/bench@abc123'"),
+    ):
+        monkeypatch.setattr(_starter, "distribution", lambda name, text=text: Installed(text))
+        workflow = _starter.files(wish, "github")[_starter.WORKFLOWS["github"]]
+        assert f"- run: {install}\n" in workflow
+        assert "permissions:\n  contents: read\n" in workflow

@@ -517,12 +517,12 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
     )
     assert result.ret == 4
     text = result.stderr.str()
-    assert len([line for line in text.splitlines() if "--a2a-" in line]) == 1
+    assert text.count("ERROR: ") == 11
     for word in (
         "--a2a-min-pass: '1.5' is not a rate between 0 and 1",
         "--a2a-min-pass-k: ",
         "--a2a-max-drop: ",
-        "--a2a-set inconclusive: 'maybe': input should be 'signs', 'fail' or 'pass'",
+        "--a2a-set inconclusive: 'maybe' is not one of signs, fail, pass",
         "--a2a-max-cost: ",
         "--a2a-max-latency: 95=3 is not a percentile",
         "--a2a-max-infra-errors: '2.5' is not",

@@ -9,6 +9,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_trials import made_trial
 
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
@@ -229,3 +230,14 @@ def test_a_call_that_failed_or_that_the_other_side_made_was_not_taken() -> None:
     lines = explain(result).splitlines()
     assert "1 of 2 expected actions were taken (not part of the reward); missing:" in lines
     assert "  user: reseat()" in lines
+
+
+def test_an_agent_that_calls_no_tool_is_named() -> None:
+    said = {"provenance": {"dialect_option": "auto"}}
+    silent = [made_trial(f"tau2/airline/{n}#0", success=n == 1, transcript=(), **said) for n in range(3)]
+    (line,) = (line for line in summary.caveats(silent) if "called no tool" in line)
+    assert line.startswith(
+        "the agent called no tool in any of 3 conversations, so that only tasks succeed that need no"
+    )
+    talking = [*silent, made_trial("tau2/airline/9#0", **said)]
+    assert not any("called no tool" in line for line in summary.caveats(talking))
