@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.a2a.proxying import rewrite_card
-from pytest_a2a_bench.agents.gateway import called_by_name, guarded
+from pytest_a2a_bench.agents.gateway import bounded, called_by_name, guarded
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.platforms import proxy
@@ -187,7 +187,8 @@ async def running(options: ControllerOptions, command: Command) -> AsyncIterator
     public = (options.public or local).rstrip("/")
     agent = ControlledAgent(command, public, options.report)
     forwarding = Proxy(f"/to_agent/{agent.id}", agent.url)
-    app = _guarded(_application(agent, options.shown_command, forwarding), options, public)
+    app = bounded(_application(agent, options.shown_command, forwarding), proxy.MAX_BODY)
+    app = _guarded(app, options, public)
     config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
     server = QuietServer(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))

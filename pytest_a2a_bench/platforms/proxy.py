@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from pytest_a2a_bench.a2a import network
 from pytest_a2a_bench.a2a.proxying import CARD_METHODS, CARD_PATHS, NOT_FORWARDED, NOT_REQUESTED, Parts, rewrite_card
+from pytest_a2a_bench.agents.gateway import BODY
 from pytest_a2a_bench.platforms.process import HOST
 
 MAX_BODY = 16 * 1024 * 1024
@@ -43,14 +44,10 @@ class Proxy:
         await self._transport.aclose()
 
     async def forward(self, request: Request, port: int) -> Response:
-        """Return the agent's response; 413 for a body that is too long, 502 to 504 where the agent does not answer."""
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                return PlainTextResponse(f"a body of more than {MAX_BODY} bytes is not forwarded\n", 413)
+        """Return the agent's response, or 502 to 504 where it does not answer; ``gateway.bounded`` read the body."""
+        body: bytes = request.scope[BODY]
         try:
-            response = await self._transport.handle_async_request(self._outgoing(request, bytes(body), port))
+            response = await self._transport.handle_async_request(self._outgoing(request, body, port))
         except httpx.HTTPError as error:
             reason = f"{type(error).__name__}: {error}".rstrip(": ")
             if isinstance(error, httpx.ConnectError):
@@ -101,7 +98,7 @@ def is_loopback(parts: Parts) -> bool:
         return False
 
 
-def _asks_for_card(request: Request, body: bytes | bytearray) -> bool:
+def _asks_for_card(request: Request, body: bytes) -> bool:
     if request.method == "POST":
         return any(name.encode() in body for name in CARD_METHODS)
     return request.method == "GET" and request.url.path.endswith(CARD_PATHS)

@@ -94,8 +94,8 @@ def test_missing_trials_are_refused_or_counted(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["leaderboard"], "--id is how a leaderboard knows the agent"),
-        (["tau2", "--id", "x"], "--id is how a leaderboard knows the agent; give it with leaderboard only"),
+        (["leaderboard"], "a leaderboard knows an agent by an id: add --id ID"),
+        (["tau2", "--id", "x"], "--id is for leaderboard; leave it out"),
         (
             ["leaderboard", "--id", "x", "--domain", "mock"],
             "no trials of the domain 'mock'; there are: airline, retail",
