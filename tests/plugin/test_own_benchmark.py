@@ -59,7 +59,7 @@ def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, worke
 def test_its_setting_is_one_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     result = shop("--a2a-set=shop-patience=none")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --a2a-set shop-patience: 'none': input should be a valid integer*"])
+    result.stderr.fnmatch_lines(["ERROR: --a2a-set shop-patience: 'none' is not a whole number*"])
     monkeypatch.setenv("A2A_SHOP_PATIENCE", "1")
     result = shop("-k", "status")
     result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet

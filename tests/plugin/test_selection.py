@@ -88,9 +88,9 @@ def test_a_suite_from_an_installed_package(pytester: pytest.Pytester, bench: Ben
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: desk\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[pytest_a2a_bench.suites]\ndesk = desk:SUITE\n")
     pytester.makepyfile(test_mine=DESK_TEST)
-    result = bench("--a2a-endpoint", noop_url, "test_mine.py")
+    result = bench.apart("--a2a-endpoint", noop_url, "test_mine.py")
     result.assert_outcomes(passed=1)
-    assert bench("--a2a-suite", "desks").ret == 4
+    assert bench.apart("--a2a-suite", "desks").ret == 4
 
 
 @WORKERS
