@@ -233,7 +233,7 @@ def test_a_call_that_failed_or_that_the_other_side_made_was_not_taken() -> None:
 
 
 def test_an_agent_that_calls_no_tool_is_named() -> None:
-    said = {"provenance": {"dialect_option": "auto"}}
+    said: dict[str, Any] = {"provenance": {"dialect_option": "auto"}}
     silent = [made_trial(f"tau2/airline/{n}#0", success=n == 1, transcript=(), **said) for n in range(3)]
     (line,) = (line for line in summary.caveats(silent) if "called no tool" in line)
     assert line.startswith(

@@ -27,7 +27,6 @@ _SHOWN = {
     "gate": ("gate", r"^=+ a2a verdict.*"),
     "promote": ("promote", r".*\n"),
     "red": ("red", r"^=+ a2a verdict.*?(?=tasks that)"),
-    "why": ("red", r"^why \d+.*?\n(?=user)"),
     "show": ("show", r"^tau2/airline/12#0.*?\n|^why: .*?(?=gold|hold)"),
     "green": ("green", r"^=+ a2a verdict.*?(?=domain)"),
 }
