@@ -42,6 +42,7 @@ class Session:
     context_id = "c"
     metrics: tuple[Any, ...] = ()
     tainted: Any = None
+    noise: Any = None
 
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
