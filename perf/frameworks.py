@@ -202,8 +202,9 @@ def section(framework: Framework, there: dict[str, str], report: dict[str, Any])
         sentence = words[0].upper() + words[1:].removesuffix(".")
         warned = " (warned)" if result["level"] == "MUST" and result["status"] == "warned" else ""
         listed.append(f"- {result['id']}{warned}: {sentence}.")
-    if listed:
-        lines += [*listed, ""]
+    if not listed:
+        return []
+    lines += [*listed, ""]
     for origin, ids in elsewhere.items():
         lines += [f"As {origin}: {', '.join(ids)}.", ""]
     return lines

@@ -78,7 +78,6 @@ STEPS = (
 _SHOWN = {
     "main": ("main", r"^=+ a2a verdict.*?\n(?==)"),
     "promote": ("promote", r".*\n"),
-    "outlook": ("red", r"^a2a: \d+ (tasks|trials).*?\n"),
     "red": ("red", r"^=+ a2a verdict.*?\n(?=tasks that)"),
     "diagnose": ("diagnose", r".*\n"),
     # Not the dots: where the machine is busy a line of progress comes between them.
