@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
 import os
-import signal
 import sys
-import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
@@ -29,27 +22,21 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
-from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
+from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports.conformance import render, summary_lines
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.secret import KNOWN
 
-# What a shell reports of a process that SIGTERM ended: 128 + 15.
-TERMINATED = 143
-
 _REASONS = 400
 
 
 def run(namespace: Namespace) -> int:
     """Judge the agent and print the report."""
-    try:
-        with _terminable(), served(namespace.url) as namespace.url:
-            _check_arguments(namespace)
-            report = judge_agent(namespace)
-    except Terminated:
-        return TERMINATED
+    with served(namespace.url) as namespace.url:
+        _check_arguments(namespace)
+        report = judge_agent(namespace)
     text = in_words_of(namespace.options, render(report, namespace.format))
     if namespace.output:
         _write(Path(namespace.output), text)
@@ -86,26 +73,6 @@ def _accept(namespace: Namespace, report: Report) -> list[Judgement]:
         f"a2a-bench: {path}: {count(len(new), 'waiver')} added; a run with it fails for anything else", file=sys.stderr
     )
     return new
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does, so that what was made on the agent is cleared away."""
-
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        # What is garbage now is the system's: the interpreter would look through all of it at its end.
-        gc.freeze()
-        raise Terminated
-
-    # Python lets only the main thread set handlers, and tests run this in others.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def judge_agent(namespace: Namespace) -> Report:

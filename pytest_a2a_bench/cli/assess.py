@@ -397,12 +397,14 @@ _ONCE_ONLY = ("request", "assessor", "assessor_auth_env", "controller_auth_env",
 
 
 def _run_once(namespace: Namespace) -> int:
+    from pytest_a2a_bench.cli._served import terminable
     from pytest_a2a_bench.platforms.leaderboard import make_file
     from pytest_a2a_bench.platforms.once import assess
 
     wanted = _wanted(namespace)
     try:
-        outcome = asyncio.run(assess(wanted))
+        with terminable():
+            outcome = asyncio.run(assess(wanted))
     except KeyboardInterrupt:
         _say("interrupted; everything that was started is stopped")
         raise

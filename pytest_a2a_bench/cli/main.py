@@ -17,14 +17,15 @@ from typing import NoReturn, Protocol, cast
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.cli import _outlet
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, Terminated
 from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.secret import KNOWN, in_environment, in_url
 
 # As argparse itself exits for arguments that it refuses.
 USAGE_ERROR = 2
-# What a shell reports of a process that Ctrl-C ended, 128 + SIGINT, and of one whose output was closed, 128 + SIGPIPE.
+# What a shell reports of a process that a signal ended (128 + its number): SIGINT, SIGTERM, SIGPIPE.
 INTERRUPTED = 130
+TERMINATED = 143
 CLOSED = 141
 
 GROUPS = {
@@ -101,8 +102,8 @@ def _run(argv: Sequence[str]) -> int:
         for line in error.args if isinstance(error, ConfigurationError) else [str(error)]:
             print(f"a2a-bench: {in_words_of(parser.options, ' '.join(str(line).split()))}", file=sys.stderr)
         return USAGE_ERROR
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except BrokenPipeError:  # `a2a-bench compare A B | head`: nobody would read a message
         # What is left in the buffer cannot be written when the process ends. The verdict may not be known: no success.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -106,7 +106,8 @@ def test_an_assessment_that_takes_too_long_is_canceled(capsys: Printed) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_cancels_the_assessment_and_stops_everything(number: int, expected: int, tmp_path: Path) -> None:
     port = free_port()
     with (
         subprocess.Popen(
@@ -138,12 +139,12 @@ def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> N
             white = next(line for line in process.stderr if line.startswith("listening on ")).split()[2]
             assert json.loads(at.stdout.readline())["participants"] == {"agent": f"http://127.0.0.1:{white}"}
             wait_for(lambda: "working" in (process.stderr.readline() if process.stderr else ""))
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             code = process.wait(60)
         # It runs on, hosted as it is, and has been told.
         assert at.stdout.readline() == "canceled\n"
 
-    assert code == 130
+    assert code == expected
 
 
 def test_a_scenario_file_is_read_as_agentbeats_reads_it(tmp_path: Path, capsys: Printed) -> None:
