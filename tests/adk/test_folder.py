@@ -16,8 +16,7 @@ from pytest_a2a_bench.conformance.card import check_card
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["adk", *arguments]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("a2a-bench: ")
-    assert told.count("\n") == 1
+    assert all(line.startswith("a2a-bench: ") for line in told.splitlines())
     return told
 
 

@@ -202,7 +202,7 @@ def test_a_spec_may_have_options() -> None:
 @in_one_test(
     ("spec", "complaint"),
     [
-        ("oracel", "name='oracel': valid names are oracle, noop, readonly, llm"),
+        ("oracel", "name='oracel': valid names are oracle, noop, readonly, careful, llm"),
         ("", "name='': valid names are oracle"),
         ("oracle?colour=red", "no option 'colour'; valid options are host, port"),
         ("oracle?name=noop", "no option 'name'"),

@@ -243,7 +243,7 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
     [
         (["--a2a-ray=auto"], "add -n N"),
         (["--a2a-ray=auto", "-n2", "--a2a-set=ray-runtime-env=no.json"], "no.json: cannot be read"),
-        (["--a2a-ray=auto", "-n2", "--a2a-set=ray-cpus=0"], "'0': input should be greater than 0"),
+        (["--a2a-ray=auto", "-n2", "--a2a-set=ray-cpus=0"], "'0' is not a number above 0"),
         (["--a2a-ray=auto", "-n2", "--a2a-endpoint=builtin:noop"], "listens on this machine only"),
     ],
 )

@@ -69,7 +69,9 @@ def test_every_report_that_cannot_be_is_told_before_the_run(desk: Bench, pyteste
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result = desk("--a2a-html=file/page.html", "--a2a-markdown=file/deep/report.md")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--a2a-html=*file/page.html: *file is no directory*--a2a-markdown=*is no directory*"])
+    result.stderr.fnmatch_lines(
+        ["*--a2a-html=*file/page.html: *file is no directory", "*--a2a-markdown=*is no directory"]
+    )
 
 
 def test_a_pipe_is_written_to_and_a_link_is_followed(pytester: pytest.Pytester, desk: Bench) -> None:

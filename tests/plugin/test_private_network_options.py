@@ -57,7 +57,7 @@ def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, pytester: py
     assert line.index("--a2a-ca") < line.index("--a2a-set verify-ssl=off")
 
 
-def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester) -> None:
+def test_each_wrong_option_is_one_line(bench: Bench, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TEST)
     result = bench(
         "--a2a-endpoint=https://127.0.0.1:9",
@@ -68,7 +68,8 @@ def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester)
         "--a2a-proxy=ftp://proxy",
     )
     assert result.ret == 4
-    (line,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    lines = [line for line in result.errlines if line.startswith("ERROR:")]
+    assert len(lines) == 5
     for part in (
         "--a2a-auth-env names NOT_SET_HERE, which is not set",
         "nowhere.pem: cannot be read",
@@ -76,7 +77,7 @@ def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester)
         "'0' is not a whole number",
         "'ftp://proxy' is not a URL",
     ):
-        assert part in line
+        assert any(part in line for line in lines)
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
@@ -141,7 +142,7 @@ def test_doctor_says_how_requests_travel(
     monkeypatch.setenv("A2A_CA", str(place.ca))
     assert main.main(["doctor"]) == 0
     told = capsys.readouterr().out
-    assert "and 1 of --a2a-ca" in told
+    assert "and 1 of the setting ca" in told
     assert "http://proxy.internal:3128 for " in told
     assert "pass-word-1" not in told
     assert main.main(["doctor", "--set", "ca=nowhere.pem"]) == 0

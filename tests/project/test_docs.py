@@ -17,7 +17,7 @@ from one_test import in_one_test
 
 import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli import _protocol, main
+from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.plugin import fixtures, options
 from pytest_a2a_bench.plugin.collect import items
 
@@ -55,7 +55,7 @@ def test_every_marker_and_fixture_is_in_the_reference() -> None:
 def test_exit_codes_of_the_commands_are_in_the_reference() -> None:
     text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
     (told,) = re.findall(r"^Exit codes: [^.]*\.", text, re.MULTILINE)
-    codes = {"0", "1", str(main.USAGE_ERROR), str(main.INTERRUPTED), str(_protocol.TERMINATED)}
+    codes = {"0", "1", str(main.USAGE_ERROR), str(main.INTERRUPTED), str(main.TERMINATED)}
     assert set(re.findall(r"\d+", told)) == codes
 
 

@@ -78,7 +78,7 @@ def _files(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
 
 

@@ -203,7 +203,11 @@ def _complete_judge(generate: Callable[..., Any], times: Callable[[], int]) -> C
             kinds = {message.role: type(message) for message in (*messages, said) if message is not None}
             again = [kinds[message["role"]](**message) for message in asked[len(messages) :]]
             # Where an answer is empty, tau2 asks again in the same words; the judge is asked again with what was wrong.
-            said = generate(model=model, messages=[*messages, *again], **{**args, "num_retries": 0})
+            _IN_THREAD.retries_are_ours = "num_retries" not in args
+            try:
+                said = generate(model=model, messages=[*messages, *again], **{"num_retries": 0, **args})
+            finally:
+                _IN_THREAD.retries_are_ours = False
             spent: list[Usage] | None = getattr(_COUNTER, "spent", None)
             if spent is not None:
                 used = said.usage or {}
@@ -309,9 +313,9 @@ def _listen() -> None:
 def _listening(completion: Any) -> Any:
     @functools.wraps(completion, updated=())
     def listening(*args: Any, **request: Any) -> Any:
-        if request.get("num_retries") == 0:
+        if getattr(_IN_THREAD, "retries_are_ours", False):
             # That is for tau2 alone: what got no answer is asked again all the same.
-            del request["num_retries"]
+            request.pop("num_retries", None)
         # Before the call: lists in it grow when the conversation goes on.
         asked = json.loads(json.dumps(request, default=str))
         response = completion(*args, **request)

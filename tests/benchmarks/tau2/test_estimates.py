@@ -271,6 +271,6 @@ def test_following_ends_with_the_run_whatever_it_has_left_undone(run: Path) -> N
 def test_contradictory_options_are_told_together(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "leaderboard", str(run), "-o", "-", "--follow"]) == 2
     told = capsys.readouterr().err
-    assert "--id is how a leaderboard knows the agent" in told
+    assert "a leaderboard knows an agent by an id: add --id ID" in told
     assert "are for metrics" in told
     assert "add --jsonl" in told

@@ -274,7 +274,7 @@ def test_header_summary_failure_and_page_say_it() -> None:
     known_defects("airline", "inaction-passes")
     [line] = notes.announce_defects(["airline", "telecom"], Settings())
     assert line == (
-        "airline: 27 of 50 tasks have known_defects defects "
+        "airline: 27 of 50 tasks have known defects "
         "(inaction passes 19, gold contradicts policy 5, short expected text 2, order is forced 2)"
     )
     raises = {"gold-raises": "action 2, get_order_details: Order not found"}
@@ -284,7 +284,7 @@ def test_header_summary_failure_and_page_say_it() -> None:
         made_trial("tau2/retail/0#0", provenance={"defects": None}),
         made_trial("tau2/retail/2#0", status="skipped", provenance={"defects": raises}),
     ]
-    expected = "defects: 1 of 2 tasks has known_defects defects (gold raises 1); 1 of their 2 trials succeeded"
+    expected = "defects: 1 of 2 tasks has known defects (gold raises 1); 1 of their 2 trials succeeded"
     assert [line for line in provenance_lines(results) if line.startswith("defects:")] == [expected]
     remark = "known defect: gold raises (action 2, get_order_details: Order not found)"
     assert remark in explain(results[0]).splitlines()
