@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from broken_rpc import broken_rpc, make_card
@@ -157,7 +157,7 @@ def test_every_tenant_that_the_card_names_is_served(served: tuple[str, ...], wro
 def test_a_list_that_shows_the_tasks_of_another_tenant_fails_in_the_default_profile() -> None:
     apart = _apart("one", "two")
 
-    def answer(request: Request) -> bytes:
+    def answer(request: Request) -> bytes | Iterable[bytes] | None:
         listed = request.json["method"] == "ListTasks"
         return rpc({"tasks": [TASK], "nextPageToken": ""}, request) if listed else apart(request)
 
