@@ -49,7 +49,9 @@ def main() -> None:
 
     before = dict(os.environ)
     session: Any = Agent()
-    llm = Settings(user="llm:gpt-4o", user_llm_args={"mock_response": "Thanks. ###STOP###"}, max_steps=5)
+    llm = Settings(
+        user="llm:gpt-4o", user_llm_args={"mock_response": "Thanks. ###STOP###"}, max_steps=5, extra_turn=False
+    )
     for settings, key in (
         (Settings(max_steps=5), TrialKey("tau2", "telecom", sys.argv[1], 0)),
         (llm, TrialKey("tau2", "mock", "create_task_1", 0)),

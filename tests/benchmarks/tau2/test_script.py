@@ -72,6 +72,8 @@ def asked(golds: Golds, text: str) -> str:
             "Order #W5918442:\n- item 1586641416 becomes item 5925362855\n- item 7751905257 remains unchanged\n"
             "The difference is charged to credit_card_9991484. Shall I make this exchange?",
         ),
+        (EXCHANGE, "You'd like me to set up an exchange on order #W5918442, where you send back 1586641416 and get "
+         "5925362855 instead, using credit_card_9991484 for any difference, right?"),
         (SEND, "I found that address in your order #W4860251. Shall I send order #W5918442 to 667 Highland Drive, "
          "Suite 129, Charlotte, NC 28202?"),
         (MOVE, "Shall I set your default address to the one from order #W4860251: 667 Highland Drive, Suite 129, "
@@ -114,6 +116,11 @@ def test_a_right_offer_is_taken_and_nothing_is_said_beside_it(golds: Golds, text
         (CANCEL, "NQNU5R cannot be cancelled. Shall I cancel IFOYYZ instead?"),
         (EXCHANGE, "Shall I exchange item 7751905257 of order #W5918442 for 5925362855?"),
         (SEND, "Shall I send order #W4860251 to 667 Highland Drive, Charlotte, NC 28202?"),
+        (
+            MOVE,
+            "**Shipping address change**\n- **Order:** #W4860251\n- **New address:** 667 Highland Drive, Suite 129, "
+            "Charlotte, NC 28202\n\nWould you like me to proceed?",
+        ),
         (CANCEL, "You have NQNU5R and XEHM4B. Shall I cancel XEHM4B?"),
         (SEND + EXCHANGE_OTHER, "I'll change the shipping address of order #W4860251 to 1 Main Street, Charlotte. OK?"),
         (SEND + CANCEL_ORDER_OTHER, "667 Highland Drive, Charlotte, NC 28202 it is. Shall I cancel order #W5918442?"),

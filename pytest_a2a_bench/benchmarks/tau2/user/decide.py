@@ -107,7 +107,7 @@ _AMOUNTS = {
     "gb_amount": r"(\d+(?:\.\d+)?) ?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
     "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)",
 }
-_OWN_RECORD = re.compile(rf"\b(?:{_OWN_ADDRESS}|default|profile|account|on file)\b", re.I)
+_OWN_RECORD = re.compile(r"\b(?:address (?:on|in) your|(?:home|own) address|default|profile|account|on file)\b", re.I)
 """What an address is changed of, where it is not an order."""
 _ITEMS = re.compile(rf"\b(?:item|product|option)|{IDENTIFIERS['item']}", re.I)
 _NOT_OFFERED = re.compile(
@@ -210,9 +210,11 @@ def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
     # Where what is asked about is named, others of its kind are spoken of only.
     asked_about = {kind: values for kind, values in mentioned(question).items() if kind in _MAIN}
     named |= asked_about
-    asked = tuple(kind for kind in kinds(question) if kind[0].startswith(_STRONG))
-    if asked and sum(map(len, asked_about.values())) == 1:
-        # "... Shall I cancel order #W1?" proposes just that, whatever was said before.
+    asked = kinds(question)
+    one = sum(map(len, asked_about.values())) == 1
+    if one and asked and all(tool.startswith(_STRONG) for tool, _ in asked):
+        # "... Shall I cancel order #W1?" proposes just that, whatever was said before. What is sent back may be a part
+        # of an exchange.
         spoken = asked
     alike = _alike(question if spoken is asked else text, spoken, wanted)
     if not alike and not any(tool.startswith(_STRONG) for tool, _ in spoken):
