@@ -157,7 +157,7 @@ def _trouble(result: TrialResult) -> Diagnosis | None:
         return Diagnosis("user", result.user_fault.kind, one_line(result.user_fault.detail))
     if kinds := {str(event["kind"]) for event in (result.provenance.get("noise") or {}).get("events") or ()}:
         # Its calls are not those of the transcript alone, which has only what was carried out.
-        return Diagnosis("noise", ", ".join(sorted(kinds)))
+        return Diagnosis("noise", ", ".join(sorted(kinds - {"user"} or kinds)))
     return _unfinished(result)
 
 

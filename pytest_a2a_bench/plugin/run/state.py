@@ -165,6 +165,8 @@ class Plan:
     @property
     def agent_identity(self) -> str:
         """What the agents' cards say they are, and how they are spoken to."""
+        if self.agents and self.settings.is_noise_pair:
+            return next(iter(self.agents.values())).identity
         if self.agents:
             return "; ".join(f"{name}: {found.identity}" for name, found in self.agents.items())
         return self.endpoint.identity if self.endpoint else ""
@@ -176,7 +178,9 @@ class Plan:
         if self.agents:
             each = self.agents.items()
             interfaces = dict.fromkeys(agent.interface for _, agent in each)
-            names = (f"{name}: {agent.agent}" for name, agent in each)
+            names = [f"{name}: {agent.agent}" for name, agent in each]
+            if self.settings.is_noise_pair:
+                names = [agent.agent for _, agent in each][:1]
             return {**found, "name": "; ".join(names), "interface": "; ".join(interfaces)}
         return {**found, **(self.endpoint.of_card if self.endpoint else {})}
 
