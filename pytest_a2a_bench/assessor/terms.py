@@ -220,7 +220,7 @@ def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
     if request.dialect != "auto":
         yield "dialect says how calls are written in answers, and with tools 'mcp' the agent makes them: leave it out"
     if terms.mcp_bind is None and not is_builtin and not is_loopback(urlsplit(request.agent).hostname or ""):
-        yield "tools is 'mcp', which this assessor offers to agents on its own machine only (--mcp-bind)"
+        yield "tools is 'mcp', which this assessor offers to agents on its own machine only (setting mcp-bind)"
 
 
 def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:

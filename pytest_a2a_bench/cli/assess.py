@@ -14,6 +14,7 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,11 @@ from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_bind_address, read_variable
-from pytest_a2a_bench.benchmarks.crmarena.options import ORGS
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
 from pytest_a2a_bench.benchmarks.tau2.options import locate_data
-from pytest_a2a_bench.config.settings import SWITCHES, TAGGED_AGENTS
+from pytest_a2a_bench.cli import _settings
+from pytest_a2a_bench.config.load import Loaded
+from pytest_a2a_bench.config.settings import TAGGED_AGENTS, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.language_models import limit_rate
 from pytest_a2a_bench.results.store import save
@@ -50,149 +52,63 @@ def configure(parser: ArgumentParser) -> None:
     _add_serving(parser)
     once = parser.add_argument_group("one assessment", "Ask for one assessment, print its result, and stop.")
     add = once.add_argument
-    add(
-        "--once",
-        metavar="AGENT",
-        help="Agent to evaluate: builtin:NAME, a URL, controller:URL, or a command ({port}, $AGENT_PORT)",
-    )
-    add(
-        "request",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="Member of the request's config, such as domain=retail max_tasks=5",
-    )
-    add("--assessor", metavar="ASSESSOR", help="Another assessor, given as the agent is (this one, on a free port)")
-    add("--scenario", type=Path, metavar="FILE", help="A scenario.toml in place of --once and --assessor")
-    add("--assessor-auth-env", metavar="NAME", help="Environment variable with the token that the assessor requires")
-    add("--controller-auth-env", metavar="NAME", help="Environment variable with the token that controllers require")
-    add(
-        "--start-timeout",
-        type=float,
-        metavar="SECONDS",
-        help="For each to answer (120 if started here, one try otherwise)",
-    )
-    add("--show-logs", action="store_true", help="Show the output of what is started")
-    add("-o", "--output", type=Path, metavar="FILE", help="Write the result as a leaderboard's file, too")
+    add("--once", metavar="AGENT", help="builtin:NAME, a URL, controller:URL, or a command ({port})")
+    add("request", nargs="*", metavar="KEY=VALUE", help="Member of the request, such as domain=retail")
+    add("--assessor", metavar="ASSESSOR", help="Another assessor, given as the agent is")
+    add("--scenario", type=Path, metavar="FILE", help="scenario.toml for --once and --assessor")
+    add("--assessor-auth-env", metavar="NAME", help="Variable with the assessor's token")
+    add("--controller-auth-env", metavar="NAME", help="Variable with the controllers' token")
+    add("--start-timeout", type=float, metavar="SECONDS", help="Timeout of each start (120)")
+    add("--show-logs", action="store_true", help="Show the output of started programs")
+    add("-o", "--output", type=Path, metavar="FILE", help="Write a leaderboard's file, too")
     add("--id", metavar="ID", help="The agent's id on the leaderboard")
 
 
 def _add_serving(parser: ArgumentParser) -> None:
-    where = parser.add_argument_group("where")
-    where.add_argument("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1)")
-    where.add_argument("--port", type=int, help=f"Port to listen on; 0 for any free one ({DEFAULT_PORT})")
-    where.add_argument("--card-url", metavar="URL", help="URL by which callers reach it, where that is another one")
+    several: dict[str, Any] = {"action": "append", "default": []}
+    where = parser.add_argument_group("serving")
+    where.add_argument("--host", default="127.0.0.1", help="Bind address (127.0.0.1)")
+    where.add_argument("--port", type=int, help=f"Port; 0 for any free one ({DEFAULT_PORT})")
+    where.add_argument("--card-url", metavar="URL", help="Public URL, behind a proxy")
     where.add_argument(
-        "--results",
-        metavar="DIR",
-        type=Path,
-        default=Path("a2a-assessments"),
-        help="Directory of results (a2a-assessments)",
+        "--results", metavar="DIR", type=Path, default=Path("a2a-assessments"), help="Directory (a2a-assessments)"
     )
-    where.add_argument(
-        "--database-env",
-        metavar="NAME",
-        help="Variable with the SQLAlchemy URL of a database that several assessors share (SQLite in --results)",
-    )
+    where.add_argument("--database-env", metavar="NAME", help="Variable with an SQLAlchemy URL (else SQLite)")
     who = parser.add_argument_group("who may call")
-    who.add_argument(
-        "--auth-file", metavar="FILE", type=Path, help="Tokens, NAME=TOKEN on each line; read anew if changed"
-    )
-    who.add_argument("--auth-env", metavar="NAME", help="Environment variable with tokens, NAME=TOKEN, commas between")
-    who.add_argument("--no-auth", action="store_true", help="Accept every caller, also from other machines")
-    who.add_argument(
-        "--operator",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="Caller who sees all assessments and reports on the page at / (repeatable)",
-    )
-    what = parser.add_argument_group("what requests may name")
-    what.add_argument(
-        "--allow-cidr",
-        metavar="RANGE",
-        action="append",
-        default=[],
-        help="Addresses of agents and webhooks beside public ones, such as 172.16.0.0/12 (repeatable)",
-    )
-    what.add_argument(
-        "--allow-model",
-        metavar="MODEL",
-        action="append",
-        default=[],
-        help="Model of the user; the first is the default (repeatable; without any the user is scripted)",
-    )
-    what.add_argument(
-        "--allow-edition",
-        metavar="NAME=SOURCE",
-        action="append",
-        default=[],
-        help="Edition of tau2's data by NAME; SOURCE as --a2a-tau2-data takes it (repeatable)",
-    )
-    what.add_argument(
-        "--allow-retrieval",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="Retrieval configuration of banking_knowledge; the first is the default (repeatable)",
-    )
-    what.add_argument(
-        "--agent-token",
-        metavar="NAME=ORIGIN",
-        action="append",
-        default=[],
-        help="Variable with a token for agents, and the only origin (https://HOST:PORT) that gets it (repeatable)",
-    )
-    what.add_argument("--allow-builtin", action="store_true", help="Let builtin:NAME be an agent, started here")
-    what.add_argument(
-        "--mcp-bind",
-        metavar="HOST:PORT",
-        help="Where the MCP server of trials' tools listens (this machine's agents only)",
-    )
-    what.add_argument("--mcp-url", metavar="URL", help="URL by which agents reach it (http://HOST:PORT)")
-    what.add_argument("--judge-llm", metavar="MODEL", help="Model that judges what a benchmark leaves to a judge")
-    what.add_argument("--crm-data", metavar="DIR", help="CRMArena's own tasks and rows, as --a2a-crm-data takes them")
-    what.add_argument(
-        "--crm-org",
-        choices=ORGS,
-        default="local",
-        help="Org that answers queries: the files of --crm-data, or your Salesforce org (SALESFORCE_* variables)",
-    )
-    what.add_argument(
-        "--model-rate",
-        metavar="N",
-        type=float,
-        help="Requests a second to models of user and judge (no limit)",
-    )
-    where.add_argument(
-        "--env-file",
-        metavar="FILE",
-        type=Path,
-        help="Environment variables, NAME=VALUE on each line; set ones stay",
-    )
-    where.add_argument(
-        "--otel",
-        choices=SWITCHES,
-        default="auto",
-        help="Spans for OpenTelemetry (auto: where its variables are set)",
-    )
+    who.add_argument("--auth-file", metavar="FILE", type=Path, help="Tokens, a line NAME=TOKEN for each caller")
+    who.add_argument("--auth-env", metavar="NAME", help="Variable with the same, separated by commas")
+    who.add_argument("--no-auth", action="store_true", help="Accept all, also from other machines")
+    who.add_argument("--operator", metavar="NAME", help="Caller who sees all assessments (repeatable)", **several)
+    what = parser.add_argument_group("what requests may name (repeatable)")
+    what.add_argument("--allow-cidr", metavar="RANGE", help="Private addresses, such as 172.16.0.0/12", **several)
+    what.add_argument("--allow-model", metavar="MODEL", help="User's model; default: the first", **several)
+    what.add_argument("--allow-edition", metavar="NAME=SOURCE", help="Edition of tau2's data", **several)
+    what.add_argument("--allow-retrieval", metavar="NAME", help="For banking_knowledge; default: the first", **several)
+    what.add_argument("--agent-token", metavar="NAME=ORIGIN", help="Token, for https://HOST:PORT only", **several)
+    what.add_argument("--allow-builtin", action="store_true", help="builtin:NAME as the agent")
     limits = parser.add_argument_group("limits")
     for name, kind, default, help in _LIMITS:
-        shown = f" ({default:g})" if default is not None else " (none)"
+        shown = f" ({default:g})" if default is not None else ""
         limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{help}{shown}")
+    _settings.add_arguments(
+        parser,
+        about="As in pytest, A2A_* variables and [tool.a2a-bench]: judge-llm, crm-data, crm-org, mcp-bind, mcp-url, "
+        "concurrency (4), timeout, max-steps, env-file, otel",
+    )
 
 
 _LIMITS: tuple[tuple[str, Callable[[str], Any], float | None, str], ...] = (
-    ("max-assessments", int, 4, "Assessments that run at once; others wait"),
-    ("max-per-caller", int, 2, "Assessments of one caller that run at once"),
-    ("max-waiting", int, 100, "Assessments of one caller that may wait"),
-    ("max-trials", int, 500, "Trials of one assessment"),
-    ("max-steps", int, 200, "Steps of a conversation"),
-    ("max-seconds", float, 6 * 3600.0, "Seconds of one assessment"),
-    ("max-cost", float, None, "Dollars of one assessment, as far as agents and models tell"),
-    ("concurrency", int, 4, "Conversations in flight in one assessment"),
-    ("timeout", float, 300.0, "Seconds for one turn of an agent"),
-    ("keep-days", float, None, "Days after which what is stored of an assessment is removed"),
+    ("max-assessments", int, 4, "Assessments at once; others wait"),
+    ("max-per-caller", int, 2, "Assessments of one caller at once"),
+    ("max-waiting", int, 100, "Waiting assessments of one caller"),
+    ("max-trials", int, 500, "Trials of an assessment"),
+    ("max-seconds", float, 6 * 3600.0, "Seconds of an assessment"),
+    ("max-cost", float, None, "Reported dollars of an assessment"),
+    ("model-rate", float, None, "Requests a second to users' and judges' models"),
+    ("keep-days", float, None, "Days after which an assessment is deleted"),
 )
+_CONCURRENCY = 4
+"""Conversations in flight of one assessment, unless the setting ``concurrency`` says otherwise."""
 
 
 def run(namespace: Namespace) -> int:
@@ -200,23 +116,28 @@ def run(namespace: Namespace) -> int:
     for module in _NEEDED:
         if find_spec(module) is None:
             raise MissingExtraError(module, "assessor", detail="the assessor needs it")
-    if namespace.env_file is not None:
-        env_file.lend(env_file.read(namespace.env_file), os.environ)
-    return _serve(namespace) if namespace.once is None and namespace.scenario is None else _run_once(namespace)
+    loaded = _settings.load_settings(namespace)
+    if loaded.settings.env_file is not None:
+        env_file.lend(env_file.read(Path(loaded.settings.env_file)), os.environ)
+    return _serve(namespace, loaded) if namespace.once is None and namespace.scenario is None else _run_once(namespace)
 
 
-def _serve(namespace: Namespace) -> int:
+def _serve(namespace: Namespace, loaded: Loaded) -> int:
+    settings = loaded.settings
+    if "concurrency" not in loaded.sources:
+        settings = replace(settings, concurrency=_CONCURRENCY)
     if alone := [name for name in _ONCE_ONLY if getattr(namespace, name)]:
         raise ConfigurationError(f"assess: {_option(alone[0])} goes with --once AGENT or --scenario FILE only")
     raise_errors(
+        lambda: _settings.checked(loaded),
         lambda: _check_numbers(namespace),
         lambda: check_port(namespace.port),
         lambda: check_address(namespace),
         lambda: _guard(namespace),
-        lambda: read_bind_address(namespace.mcp_bind, namespace.mcp_url, "the tools' server", any_port=True),
+        lambda: read_bind_address(settings.mcp_bind, settings.mcp_url, "the tools' server", any_port=True),
         lambda: _editions(namespace),
         lambda: _agent_tokens(namespace),
-        lambda: namespace.crm_org == "local" or read_credentials(os.environ),
+        lambda: settings.benchmark_options["crm_org"] == "local" or read_credentials(os.environ),
     )
     without_sdk_spans()
     from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
@@ -230,13 +151,13 @@ def _serve(namespace: Namespace) -> int:
     # What it keeps is its owner's alone: requests, transcripts, what tasks expected.
     os.umask(0o077)
     log_as_json()
-    tracing = _tracing(namespace.otel)
+    tracing = _tracing(settings.otel)
     if namespace.model_rate is not None:
         limit_rate(namespace.model_rate)
     port = DEFAULT_PORT if namespace.port is None else namespace.port
     options = ServerOptions(namespace.host, port, namespace.card_url, database)
     try:
-        asyncio.run(serve(options, _terms(namespace), callers, _announce, tracing))
+        asyncio.run(serve(options, _terms(namespace, settings), callers, _announce, tracing))
     except KeyboardInterrupt:
         pass
     finally:
@@ -257,7 +178,7 @@ def _announce(served: Served) -> None:
     print(f"assessor answers at {served.url} (card {served.card_url}, Ctrl-C stops it)", flush=True)
 
 
-def _terms(namespace: Namespace) -> Terms:
+def _terms(namespace: Namespace, settings: Settings) -> Terms:
     from pytest_a2a_bench.assessor.terms import Terms
 
     is_private = not (namespace.auth_file or namespace.auth_env) and _serves_this_machine(namespace)
@@ -267,23 +188,23 @@ def _terms(namespace: Namespace) -> Terms:
         per_caller=namespace.max_per_caller,
         waiting=namespace.max_waiting,
         max_tasks=namespace.max_trials,
-        max_steps=namespace.max_steps,
+        max_steps=settings.max_steps,
         seconds=namespace.max_seconds,
         cost=namespace.max_cost,
-        concurrency=namespace.concurrency,
-        timeout=namespace.timeout,
+        concurrency=settings.concurrency,
+        timeout=settings.timeout,
         models=tuple(namespace.allow_model),
         editions=_editions(namespace),
         retrievals=tuple(namespace.allow_retrieval),
         agent_tokens=_agent_tokens(namespace),
-        judge_llm=namespace.judge_llm,
+        judge_llm=settings.judge_llm,
         guard=_guard(namespace),
         builtin=namespace.allow_builtin,
-        crm_data=namespace.crm_data,
-        crm_org=namespace.crm_org,
+        crm_data=settings.benchmark_options["crm_data"],
+        crm_org=settings.benchmark_options["crm_org"],
         keep=namespace.keep_days,
-        mcp_bind=namespace.mcp_bind,
-        mcp_url=namespace.mcp_url,
+        mcp_bind=settings.mcp_bind,
+        mcp_url=settings.mcp_url,
         operators=tuple(namespace.operator),
         is_private=is_private,
     )
@@ -340,7 +261,7 @@ def _agent_tokens(namespace: Namespace) -> dict[str, str]:
 
 def _check_numbers(namespace: Namespace) -> None:
     wrong = []
-    for name in ("model-rate", *(name for name, _, _, _ in _LIMITS)):
+    for name, _, _, _ in _LIMITS:
         value = getattr(namespace, name.replace("-", "_"))
         if value is not None and not (math.isfinite(value) and value > 0):
             wrong.append(f"--{name} is {value:g}; give a number above 0")

@@ -15,6 +15,7 @@ from raw_agent import RawAgent, Request, raw_agent, response, rpc
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.cli import assess
+from pytest_a2a_bench.cli._settings import load_settings
 from pytest_a2a_bench.cli.main import main
 
 CANARY = "canary-agent-2f7c9b1e5d3a8640"
@@ -138,7 +139,8 @@ def test_what_is_offered_is_read_from_options(tmp_path: Path, monkeypatch: pytes
     parser = ArgumentParser()
     assess.configure(parser)
     given = ["--agent-token", "PURPLE_TOKEN=https://purple.test", "--allow-edition", f"mine={tmp_path}"]
-    terms = assess._terms(parser.parse_args([*given, "--allow-retrieval", "bm25"]))
+    namespace = parser.parse_args([*given, "--allow-retrieval", "bm25"])
+    terms = assess._terms(namespace, load_settings(namespace).settings)
     assert terms.agent_tokens == {"PURPLE_TOKEN": "https://purple.test"}
     assert (terms.editions, terms.retrievals) == ({"mine": str(tmp_path)}, ("bm25",))
     assert CANARY not in repr(terms)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, gen3, served
+from assessor_server import LOCAL, Caller, ask_raw, gen3, program, served
 from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, response, rpc
 from starlette.responses import JSONResponse
@@ -27,6 +27,7 @@ from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.cli import assess
+from pytest_a2a_bench.cli._settings import load_settings
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
@@ -120,8 +121,9 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
         (["--auth-env", "X", "--no-auth"], "--no-auth contradicts"),
         (["--allow-cidr", "localhost"], "is no range of addresses"),
         (
-            ["--max-steps", "0", "--port", "99999"],
-            "--max-steps is 0; give a number above 0\na2a-bench: --port is 99999",
+            ["--set", "max-steps=0", "--max-trials", "0", "--port", "99999"],
+            "--set max-steps: '0' is not a whole number of at least 1\n"
+            "a2a-bench: --max-trials is 0; give a number above 0\na2a-bench: --port is 99999",
         ),
         (["--card-url", "x"], "--card-url is 'x'"),
         (["--card-url", "http://[x/"], "--card-url is 'http://[x/'"),
@@ -135,6 +137,17 @@ def test_an_operators_mistakes_have_a_line_each(
     said = capsys.readouterr().err
     assert told in said
     assert said.count("\n") == told.count("\n") + 1
+
+
+def test_an_assessor_reads_the_settings_as_pytest_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.a2a-bench]\nconcurrency = 3\nmax-steps = 50\n")
+    monkeypatch.chdir(tmp_path)
+    with program(tmp_path / "r", "--set", "max-steps=7", env={"A2A_TIMEOUT": "20"}) as assessor:
+        task = ask_raw(assessor.url, gen3("http://127.0.0.1:1/", domain="mini", concurrency=4, max_turns=8, timeout=21))
+    text = task["status"]["message"]["parts"][0]["text"]
+    assert "concurrency is 4; this assessor allows at most 3" in text
+    assert "max_turns is 8; this assessor allows at most 7" in text
+    assert "timeout is 21; this assessor allows at most 20" in text
 
 
 @pytest.mark.parametrize(
@@ -152,7 +165,8 @@ def test_who_is_reached_from_elsewhere_is_not_private(
 ) -> None:
     parser = ArgumentParser()
     assess.configure(parser)
-    terms = assess._terms(parser.parse_args(arguments))
+    namespace = parser.parse_args(arguments)
+    terms = assess._terms(namespace, load_settings(namespace).settings)
     assert terms.is_private == is_private
     assert terms.guard is not None
     assert terms.guard.allows(IPv4Address("127.0.0.1")) == reaches_loopback

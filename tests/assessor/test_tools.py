@@ -26,7 +26,7 @@ def settings(terms: Terms, agent: str, **config: Any) -> Settings:
 def test_tools_are_served_to_agents_that_reach_them(tmp_path: Path) -> None:
     near = settings(Terms(tmp_path), "http://127.0.0.1:9/")
     assert (near.tools, near.mcp_bind, near.mcp_url) == ("mcp", None, None)
-    with pytest.raises(BadRequest, match=r"only \(--mcp-bind\)"):
+    with pytest.raises(BadRequest, match=r"only \(setting mcp-bind\)"):
         settings(Terms(tmp_path), "http://agent.example/")
     offered = Terms(tmp_path, mcp_bind="0.0.0.0:8765", mcp_url="https://bench.example")
     far = settings(offered, "http://agent.example/")
@@ -40,7 +40,7 @@ def test_tools_are_served_to_agents_that_reach_them(tmp_path: Path) -> None:
 
 
 def test_an_operator_names_a_place_before_anything_is_served(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", "--mcp-bind", "0.0.0.0:80"]) == 2
+    assert main(["assess", "--set", "mcp-bind=0.0.0.0:80"]) == 2
     assert "the tools' server listens on 0.0.0.0:80, which is no address to call; give its URL too" in (
         capsys.readouterr().err
     )

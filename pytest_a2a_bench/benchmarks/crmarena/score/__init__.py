@@ -179,7 +179,7 @@ def _require_same_data(result: TrialResult, found: Provenance) -> None:
     if stored != there:
         raise EvaluatorError(
             f"the conversation was run over other data ({_name(stored)}) than those found now ({found.name}); "
-            "name the same with --crm-data"
+            "set crm-data to the same directory"
         )
 
 
