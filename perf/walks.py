@@ -29,7 +29,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1] / "pytest_a2a_bench"
-OUTPUT = "A2A_BENCH_WALKS"
+OUTPUT = "WALKS_OUTPUT"
 WALKS = {
     "trial": ["--a2a-endpoint", "builtin:oracle", "--a2a-suite", "airline", "-k", "12-t0"],
     "check": ["--a2a-endpoint", "builtin:echo", "--a2a-suite", "protocol", "-k", "SEND-003-JSONRPC"],

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 CONTRACT = 1
 """The version of what an extension is given and has to give. A module that has extensions may say in

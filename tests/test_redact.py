@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from one_test import in_one_test
 from spellings import ENCODINGS
 
-from pytest_a2a_bench.redact import hide_secrets, sanitise
+from pytest_a2a_bench.redact import hide_secrets
+from pytest_a2a_bench.text import sanitise
 
 SECRET = "a b/\"c'+&\\=t0ken~<x>"
 printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=8, max_size=40)

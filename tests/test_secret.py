@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.secret import (
+from pytest_a2a_bench.redact import (
     KNOWN,
     HidingStream,
     KnownSecret,

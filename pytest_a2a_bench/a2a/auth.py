@@ -24,8 +24,7 @@ from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Crede
 from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.a2a.transport import Issued, TokenSource, bearer, open_client, source_of
 from pytest_a2a_bench.errors import AuthenticationError, MissingExtraError, ProtocolError, TransportError
-from pytest_a2a_bench.redact import hide_secrets, redact_url
-from pytest_a2a_bench.secret import SecretValues
+from pytest_a2a_bench.redact import SecretValues, hide_secrets, redact_url
 
 Origin = tuple[str, str, int | None]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 # A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
 CARD_PATH = "/.well-known/agent-card.json"

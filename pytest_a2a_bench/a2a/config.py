@@ -14,8 +14,7 @@ from pytest_a2a_bench.a2a.network import USUAL, Network, read_variable
 from pytest_a2a_bench.config.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors, raise_errors
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.secret import KNOWN, KnownSecret, Secret, SecretUrl, in_url
+from pytest_a2a_bench.redact import KNOWN, KnownSecret, Secret, SecretUrl, in_url, redact_url
 
 ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
 """Environment variable: origins, separated by commas, to which credentials may also go."""

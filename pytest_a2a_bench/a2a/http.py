@@ -35,8 +35,7 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.redact import hide_secrets, redact_url
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN, hide_secrets, redact_url
 
 _MAX_REDIRECTS = 5
 _ERROR_BODY = 4096

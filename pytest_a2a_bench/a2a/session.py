@@ -36,8 +36,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import Briefing, DialectFinding, Event, Part, ProtocolMetrics, Usage
-from pytest_a2a_bench.redact import hide_in_error, hide_secrets
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN, hide_in_error, hide_secrets
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 _CANCEL_SECONDS = 5.0

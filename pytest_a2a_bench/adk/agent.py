@@ -23,8 +23,8 @@ from pytest_a2a_bench.adk.sub_agents import make_interpreter, make_selector
 from pytest_a2a_bench.adk.tools import Tools
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.language_models import describe_failure, import_litellm
-from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
+from pytest_a2a_bench.text import one_line
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.secret import KnownSecret
+from pytest_a2a_bench.redact import KnownSecret
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 _PORTS = {"http": 80, "https": 443}

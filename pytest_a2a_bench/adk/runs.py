@@ -33,12 +33,12 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.redact import KNOWN, dump_json
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Record, State
 from pytest_a2a_bench.results.lock import InUseError, Lock
 from pytest_a2a_bench.results.store import Store, StoreError, save
-from pytest_a2a_bench.secret import KNOWN, dump_json
 
 log = logging.getLogger(__name__)
 

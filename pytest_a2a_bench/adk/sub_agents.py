@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError, computed_field
 from pytest_a2a_bench.adk.tools import Tools
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.language_models import describe_failure
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.report import judge
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
-from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.text import one_line, sanitise
 
 PROTOCOL = "conformance"
 _LONGEST = 300

@@ -20,7 +20,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import BUILTIN_AGENTS, DIALECTS, TAGGED_AGENTS, Settings
 from pytest_a2a_bench.config.values import read_json_object, read_model_arguments
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 Protocol = Literal["both", "1.0", "0.3"]
 Transport = Literal["all", "jsonrpc", "rest", "grpc"]

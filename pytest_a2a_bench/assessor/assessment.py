@@ -30,7 +30,7 @@ from pytest_a2a_bench.benchmarks import models
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.model.metrics import add_known
+from pytest_a2a_bench.model.messages import add_known
 from pytest_a2a_bench.results.gates.files import JudgedAgent, StoredVerdict, write_verdict
 from pytest_a2a_bench.results.gates.judge import judge
 from pytest_a2a_bench.results.gates.terms import Thresholds, Trials, find_missed

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.secret import KNOWN, KnownSecret
+from pytest_a2a_bench.redact import KNOWN, KnownSecret
 
 log = logging.getLogger(__name__)
 

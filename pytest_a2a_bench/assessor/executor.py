@@ -29,13 +29,13 @@ from pytest_a2a_bench.assessor.monitoring import Logged, Monitor
 from pytest_a2a_bench.assessor.queue import SILENCE, Queue
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
-from pytest_a2a_bench.redact import redact_url, sanitise
+from pytest_a2a_bench.redact import KNOWN, redact_url
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Kept, Record
 from pytest_a2a_bench.results.lock import Lock
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.text import sanitise
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of
 from pytest_a2a_bench.trials.observers import Traced
 

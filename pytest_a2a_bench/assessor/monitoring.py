@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolReturned, TrialResult
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.assessments import Record
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
 log = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ from pytest_a2a_bench.conformance.report import Report
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import CardError, HarnessError, InfrastructureError
-from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.redact import dump_json, redact_url
 from pytest_a2a_bench.results.store import save
-from pytest_a2a_bench.secret import dump_json
 
 NAME = "conformance.json"
 """The file of the report, as ``a2a-bench check --format json`` writes it."""

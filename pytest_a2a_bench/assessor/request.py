@@ -34,8 +34,8 @@ from pytest_a2a_bench.config.settings import (
     TRANSPORTS,
 )
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.store import described
+from pytest_a2a_bench.text import one_line
 
 Form = Literal["agentbeats", "tagged", "flat"]
 Evaluation = Literal["tau2", "crmarena", "conformance"]

@@ -18,11 +18,11 @@ from pytest_a2a_bench.assessor.assessment import Concluded, failure_of
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.conformance.report import Report, counts
 from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, sum_usage
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.reports.summary import caveats, provenance_lines
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count, is_blameless, pass_hat_k_by_k, summarise
+from pytest_a2a_bench.text import one_line
 
 NAME = "Result"
 """The name of the artifact."""

@@ -26,14 +26,13 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.conformance.report import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import dollars
-from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.redact import KNOWN, redact_url
 from pytest_a2a_bench.reports.contents import Contents, gather, now, rows_of
 from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.reports.html.markup import Child, el
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.secret import KNOWN
 
 _SHOWN = 200
 """Most assessments on the page."""

@@ -35,10 +35,10 @@ from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.redact import KNOWN, KnownSecret
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.secret import KNOWN, KnownSecret
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 log = logging.getLogger(__name__)

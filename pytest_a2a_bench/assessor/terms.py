@@ -20,8 +20,8 @@ from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.tool_door.desk import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly")

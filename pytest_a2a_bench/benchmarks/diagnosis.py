@@ -15,7 +15,7 @@ from typing import Literal
 
 from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import DialectFinding, TrialResult, Turn
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 Blame = Literal["agent", "user", "benchmark", "infrastructure", "harness", "nobody"]
 """``nobody``: what happened is known, and whose fault it is is not."""

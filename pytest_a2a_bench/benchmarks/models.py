@@ -17,7 +17,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, LLMError, MissingExtraError
 from pytest_a2a_bench.language_models import failed, find_model_problem, import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 STOP = "###STOP###"
 """What a simulated user says when it is done; never sent to the agent."""

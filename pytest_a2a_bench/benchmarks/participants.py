@@ -36,9 +36,9 @@ from pytest_a2a_bench.model import (
     ToolReturned,
     Usage,
 )
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.manifest import where
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pytest_a2a_bench.config.setting import Setting, settings_of
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.base import Benchmark

@@ -15,7 +15,8 @@ from pytest_a2a_bench.chaos.faults import FAULTS, Call, Draws, parse_faults
 from pytest_a2a_bench.chaos.proxy import Faults, proxy_before, until_stopped
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.text import one_line
 
 DEFAULT = ("reset=0.05", "after-delivery=0.02", "half-close=0.02", "503=0.05", "429=0.02")
 """The faults where none is named."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.proxying import CARD_METHODS, CARD_PATHS
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 FAULTS = {
     "reset": "resets the connection before the agent gets the request",

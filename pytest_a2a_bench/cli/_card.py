@@ -18,9 +18,9 @@ from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
-from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.redact import KNOWN, redact_url
 from pytest_a2a_bench.reports.conformance import render
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.text import one_line
 
 
 def run(namespace: Namespace) -> int:

@@ -7,10 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import history, manifest
 from pytest_a2a_bench.results.baseline import load
 from pytest_a2a_bench.results.gates.files import VERDICT, VERDICT_FILE
+from pytest_a2a_bench.text import one_line
 
 
 def run(namespace: Namespace) -> int:

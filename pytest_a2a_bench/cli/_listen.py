@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.text import one_line, sanitise
 
 _SHOWN = 20_000
 # Headers of the sender's HTTP client, which say nothing about the notification.

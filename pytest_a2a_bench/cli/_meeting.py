@@ -14,8 +14,8 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.config.settings import TAGGED_SKILL
 from pytest_a2a_bench.errors import AgentOutcomeError
 from pytest_a2a_bench.model import Briefing, Event, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stats import count, duration
+from pytest_a2a_bench.text import one_line
 
 TURNS = 10
 """Turns that a conversation is reckoned to take; the oracle's over airline, retail and telecom are 5 to 15."""

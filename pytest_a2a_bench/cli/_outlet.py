@@ -8,15 +8,15 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
-from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
+from pytest_a2a_bench.text import sanitise
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 @contextlib.contextmanager
 def harmless() -> Iterator[None]:
-    """Hide secrets in what is printed, and make it harmless (:func:`~pytest_a2a_bench.redact.sanitise`)."""
+    """Hide secrets in what is printed, and make it harmless (:func:`~pytest_a2a_bench.text.sanitise`)."""
     out, err = Outlet(sys.stdout), Outlet(sys.stderr)
     with contextlib.redirect_stdout(cast(TextIO, out)), contextlib.redirect_stderr(cast(TextIO, err)):
         try:

@@ -23,11 +23,10 @@ from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
-from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.redact import KNOWN, redact_url
 from pytest_a2a_bench.reports.conformance import render, summary_lines
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.text import did_you_mean, one_line
 
 _REASONS = 400
 

@@ -10,10 +10,10 @@ from jsonschema import Draft202012Validator
 
 from pytest_a2a_bench import schemas
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import JSON_FILE
 from pytest_a2a_bench.schemas import FORMS
+from pytest_a2a_bench.text import did_you_mean
 
 _MOST = 5
 

@@ -16,7 +16,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE, Loaded, Table, read_table
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.secret import KNOWN, in_environment
+from pytest_a2a_bench.redact import KNOWN, in_environment
 
 FORGET: list[Callable[[], None]] = []
 """Functions that end the hiding of a command's secrets, to be called when the command has ended."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.secret import dump_json
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.baseline import Baseline

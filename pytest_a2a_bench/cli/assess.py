@@ -20,19 +20,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_bind_address, read_variable
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
 from pytest_a2a_bench.benchmarks.tau2.options import locate_data
 from pytest_a2a_bench.cli import _settings
-from pytest_a2a_bench.config.load import Loaded
+from pytest_a2a_bench.config.load import Loaded, lend_variables, read_env_file
 from pytest_a2a_bench.config.settings import TAGGED_AGENTS, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.language_models import limit_rate
+from pytest_a2a_bench.redact import Secret, dump_json
 from pytest_a2a_bench.results.store import save
-from pytest_a2a_bench.secret import Secret, dump_json
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted, without_sdk_spans
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def run(namespace: Namespace) -> int:
             raise MissingExtraError(module, "assessor", detail="the assessor needs it")
     loaded = _settings.load_settings(namespace)
     if loaded.settings.env_file is not None:
-        env_file.lend(env_file.read(Path(loaded.settings.env_file)), os.environ)
+        lend_variables(read_env_file(Path(loaded.settings.env_file)), os.environ)
     return _serve(namespace, loaded) if namespace.once is None and namespace.scenario is None else _run_once(namespace)
 
 

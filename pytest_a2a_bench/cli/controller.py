@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.a2a.network import read_variable
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.secret import Secret
+from pytest_a2a_bench.redact import Secret
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.platforms.controller import Serving

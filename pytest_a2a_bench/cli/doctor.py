@@ -24,7 +24,8 @@ from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.config.load import not_default
 from pytest_a2a_bench.config.settings import needs_tags
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
-from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.text import one_line
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, tuple[str, ...]]] = {

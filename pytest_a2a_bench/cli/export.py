@@ -25,10 +25,10 @@ from pytest_a2a_bench.config.settings import NOISY, PLAIN
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.platforms import leaderboard
+from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import protocol_metrics
 from pytest_a2a_bench.results import lock, manifest, remote
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
-from pytest_a2a_bench.secret import dump_json
 
 LEADERBOARD = "leaderboard"
 """The format that is no benchmark's: AgentBeats' leaderboards, of which DuckDB reads a directory of files."""

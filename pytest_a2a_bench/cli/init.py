@@ -26,10 +26,10 @@ from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, needs_tags
 from pytest_a2a_bench.config.values import one_of, read_endpoint, whole
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import BenchTask
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.summary import aligned
 from pytest_a2a_bench.results import planning
 from pytest_a2a_bench.results.stats import count, duration
+from pytest_a2a_bench.text import one_line
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from typing import NoReturn, Protocol, cast
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.cli import _outlet
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, Terminated
-from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.secret import KNOWN, in_environment, in_url
+from pytest_a2a_bench.redact import KNOWN, in_environment, in_url
+from pytest_a2a_bench.text import did_you_mean
 
 # As argparse itself exits for arguments that it refuses.
 USAGE_ERROR = 2

@@ -19,11 +19,10 @@ from pytest_a2a_bench.cli._results import configured_results, results_directory
 from pytest_a2a_bench.cli.controller import port
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.nearest import nearest
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.trial_text import conversation, rerun_command
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store, load_trial
+from pytest_a2a_bench.text import nearest, one_line
 
 _LISTED = 20
 _NEAREST = 5

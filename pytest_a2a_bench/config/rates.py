@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 Tier = Literal["critical", "supporting", "advisory"]
 """How much a gate weighs: a critical one fails the run even where it could not be judged, an advisory one never."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, TypeAdapter, ValidationError
 
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

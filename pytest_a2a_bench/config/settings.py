@@ -21,8 +21,8 @@ from pytest_a2a_bench.config.values import MODEL_PREFIX
 from pytest_a2a_bench.config.values import TAGGED_AGENTS as TAGGED_AGENTS
 from pytest_a2a_bench.config.values import TAGGED_SKILL as TAGGED_SKILL
 from pytest_a2a_bench.config.values import without_query as without_query
-from pytest_a2a_bench.own_models import read_model
-from pytest_a2a_bench.secret import KnownSecret, SecretUrl, in_url
+from pytest_a2a_bench.language_models import read_model
+from pytest_a2a_bench.redact import KnownSecret, SecretUrl, in_url
 
 PROTOCOLS = ("auto", "1.0", "0.3")
 TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.config import shards
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.own_models import read_model
+from pytest_a2a_bench.language_models import read_model
+from pytest_a2a_bench.text import did_you_mean
 
 BUILTIN_PREFIX = "builtin:"
 AGENT_PREFIX = "a2a:"

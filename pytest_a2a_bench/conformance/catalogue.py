@@ -23,7 +23,7 @@ from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Ask, Planne
 from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 CheckFunction = Callable[[Context], Awaitable[None]]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
@@ -15,7 +17,7 @@ from pytest_a2a_bench.dialects.data import DataDialect
 from pytest_a2a_bench.dialects.reading import Rules, read_reply
 from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, ToolCallDialect
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import Briefing, Part, ToolSpec
+from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 _log = logging.getLogger(__name__)
@@ -145,6 +147,21 @@ def settle(current: str | None, decoded: DecodedReply) -> str | None:
     if current not in (None, "auto"):
         return current
     return decoded.dialect or current
+
+
+def form(name: str, briefing: Briefing | None = None) -> str:
+    """Return a hash (12 hex digits) of the words in which a dialect, or a briefing, addresses an agent.
+
+    Numbers that were measured with another form are of another prompt.
+    """
+    call = ToolCall("look", {"id": 1}, "call_1")
+    events = (UserSaid("Hi"), AgentSaid("Hello"), AgentSaid(calls=(call,)), ToolReturned("call_1", "look", "found"))
+    briefing = dataclasses.replace(
+        briefing or Briefing(""), tools=(ToolSpec("look", "Look it up.", {"type": "object"}),)
+    )
+    dialect = get(name)
+    parts = [*dialect.encode_request(briefing, events), *dialect.encode_request(None, events[-1:]), *dialect.reminder()]
+    return hashlib.sha256(repr([(p.text, p.data) for p in parts]).encode()).hexdigest()[:12]
 
 
 def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:

@@ -2,7 +2,7 @@
 
 Everything that crosses a floor (a key, a message part, a metric, a result) is one of these frozen dataclasses.
 Those that are written to disk have ``to_json``, made of dict, list, str, int, float, bool and None only; they are read
-by ``results.stored``.
+by ``results.store``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pytest_a2a_bench.model.keys import BenchTask, TrialKey, slugify
 from pytest_a2a_bench.model.messages import (
     AgentSaid,
     Briefing,
+    Cost,
     DialectFinding,
     Event,
     Part,
@@ -18,17 +19,9 @@ from pytest_a2a_bench.model.messages import (
     ToolCall,
     ToolReturned,
     ToolSpec,
-    UserSaid,
-)
-from pytest_a2a_bench.model.metrics import (
-    Cost,
-    MetricsAggregate,
-    Party,
-    PartyRole,
-    ProtocolMetrics,
     Usage,
+    UserSaid,
     dollars,
-    percentile,
     sum_usage,
 )
 from pytest_a2a_bench.model.results import (
@@ -36,6 +29,10 @@ from pytest_a2a_bench.model.results import (
     SCHEMA_VERSION,
     USER_FAULTS,
     ExtraTurn,
+    MetricsAggregate,
+    Party,
+    PartyRole,
+    ProtocolMetrics,
     Reward,
     RewardCheck,
     Role,
@@ -43,6 +40,7 @@ from pytest_a2a_bench.model.results import (
     TrialStatus,
     Turn,
     UserFault,
+    percentile,
 )
 
 __all__ = [

@@ -1,13 +1,15 @@
-"""What is said between user, agent and tools, independent of any protocol's or benchmark's classes, and the
-bounds of what is read of it (``reply-limits``).
+"""What is said between user, agent and tools, independent of any protocol's or benchmark's classes, the bounds of what
+is read of it (``reply-limits``), and what it costs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from pytest_a2a_bench.model.keys import Count, Finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +220,95 @@ def _children(value: object) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
+
+
+# --- what it costs ---
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money. None means not reported, which is not zero."""
+
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Finite | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Input plus output, as far as they are known; None where neither is."""
+        return add_known(self.input_tokens, self.output_tokens)  # type: ignore[no-any-return]
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            add_known(self.input_tokens, other.input_tokens),
+            add_known(self.output_tokens, other.output_tokens),
+            add_known(self.cost_usd, other.cost_usd),
+        )
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Add up what is known."""
+    total = Usage()
+    for usage in usages:
+        total = total + usage
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Dollars of one or several trials, by who spent them. None means not known, which is not zero.
+
+    :param agent: what the agents under test reported, or what is estimated where they reported none.
+    :param user: of the simulated user and the judge; ``others`` of further agents.
+    :param estimated: whether some of the agent's is an estimate; it is then shown after a tilde.
+    """
+
+    agent: float | None = None
+    user: float | None = None
+    others: float | None = None
+    estimated: bool = False
+
+    @property
+    def total(self) -> float | None:
+        """All together, as far as it is known."""
+        return add_known(add_known(self.agent, self.user), self.others)  # type: ignore[no-any-return]
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            add_known(self.agent, other.agent),
+            add_known(self.user, other.user),
+            add_known(self.others, other.others),
+            self.estimated or other.estimated,
+        )
+
+    def __str__(self) -> str:
+        return dollars(self.total, estimated=self.estimated)
+
+    @property
+    def parts(self) -> str:
+        """Who spent it, where that is not the agent alone: ``agent ~$59.39, user $6.20``."""
+        beside = [f"{who} {dollars(one)}" for who, one in (("user", self.user), ("others", self.others)) if one]
+        if not beside:
+            return ""
+        agent = "not known" if self.agent is None else dollars(self.agent, estimated=self.estimated)
+        return ", ".join([f"agent {agent}", *beside])
+
+    @property
+    def words(self) -> str:
+        """The total and who spent it: ``~$65.59 (agent ~$59.39, user $6.20)``."""
+        return f"{self} ({self.parts})" if self.parts else str(self)
+
+
+def dollars(value: float | None, *, estimated: bool = False) -> str:
+    """Return dollars, with as many digits as it takes to see anything."""
+    if value is None:
+        return "-"
+    digits = f"{value:.2f}" if value >= 1 or value == 0 else f"{value:#.2g}" if value >= 0.0001 else f"{value:.1e}"
+    return f"{'~' * estimated}${digits}"
+
+
+def add_known(a: Any, b: Any) -> Any:
+    """Add what is known: None is not zero, and nothing known stays None."""
+    if a is None or b is None:
+        return a if b is None else b
+    return a + b

@@ -1,25 +1,15 @@
-"""The result of a trial."""
+"""The result of a trial: its transcript and reward, the requests that it took, and the further agents in it."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_a2a_bench.model.keys import Count, Finite, Seconds, TrialKey, to_plain
-from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
-from pytest_a2a_bench.model.metrics import (
-    Cost,
-    MetricsAggregate,
-    Party,
-    ProtocolMetrics,
-    Usage,
-    add_known,
-    percentile,
-    sum_usage,
-)
+from pytest_a2a_bench.model.messages import Cost, DialectFinding, ToolCall, Usage, add_known, sum_usage
 
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""
@@ -53,6 +43,115 @@ class Turn:
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         data["calls"] = [to_plain(c) for c in self.calls]
         return {k: v for k, v in data.items() if v not in (None, [], False)}
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolMetrics:
+    """One request on the wire.
+
+    :param status_code: HTTP status; for gRPC the numeric status code; None where no answer came.
+    :param latency_ms: from the first byte sent to the end of the answer (of the stream, where it streams).
+    :param timestamp: ISO 8601 in UTC, when the request was sent.
+    :param attempt: 1 for the first try, more for retries of the same request.
+    :param estimated: whether the tokens are a tokenizer's count of the messages, where the agent reported none.
+    """
+
+    request_id: str
+    endpoint: str
+    method: str
+    status_code: int | None
+    latency_ms: Seconds
+    timestamp: str
+    context_id: str | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    error: str | None = None
+    attempt: Count = 1
+    estimated: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of this request, reported or estimated."""
+        return Usage(self.input_tokens, self.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsAggregate:
+    """Sums and percentiles over :class:`ProtocolMetrics`. Latencies are milliseconds; None where unmeasured.
+
+    Tokens are those that agents reported; estimated ones are left out.
+    """
+
+    requests: int = 0
+    errors: int = 0
+    retries: int = 0
+    latency_ms_total: float = 0.0
+    latency_ms_p50: float | None = None
+    latency_ms_p95: float | None = None
+    latency_ms_max: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @classmethod
+    def of(cls, metrics: Iterable[ProtocolMetrics]) -> MetricsAggregate:
+        """Aggregate some requests."""
+        items = list(metrics)
+        latencies = sorted(m.latency_ms for m in items)
+        usage = sum_usage(m.usage for m in items if not m.estimated)
+        return cls(
+            requests=len(items),
+            errors=sum(m.error is not None for m in items),
+            retries=sum(m.attempt > 1 for m in items),
+            latency_ms_total=sum(latencies),
+            latency_ms_p50=percentile(latencies, 50),
+            latency_ms_p95=percentile(latencies, 95),
+            latency_ms_max=latencies[-1] if latencies else None,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+        )
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float | None:
+    """Return a percentile of sorted numbers by linear interpolation, or None if there are none."""
+    if not ordered:
+        return None
+    position = (len(ordered) - 1) * percent / 100
+    low = int(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+PartyRole = Literal["transfer", "user", "colleague"]
+"""What another agent is there for: it takes a conversation over, plays the user, or is asked by the one under test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """What an agent did in a trial beside the one under test, whose own numbers are the trial's.
+
+    :param name: what options call it; ``Turn.party`` is the same.
+    :param role: what it was there for: ``transfer``, ``user`` or ``colleague``.
+    :param agent: name, version and interface from its card.
+    :param turns: how often it answered.
+    :param turn_latencies: seconds of each of these answers; ``metrics``, ``findings``, ``usage``, ``context_id`` and
+        ``dialect`` are its own likewise, and are not in the trial's.
+    """
+
+    name: str
+    role: PartyRole
+    agent: str = ""
+    turns: Count = 0
+    turn_latencies: tuple[Seconds, ...] = ()
+    metrics: tuple[ProtocolMetrics, ...] = ()
+    findings: tuple[DialectFinding, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    context_id: str | None = None
+    dialect: str | None = None
+
+    @property
+    def wire(self) -> MetricsAggregate:
+        """Its requests, aggregated."""
+        return MetricsAggregate.of(self.metrics)
 
 
 @dataclass(frozen=True, slots=True)

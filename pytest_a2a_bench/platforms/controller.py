@@ -31,8 +31,8 @@ from pytest_a2a_bench.platforms import proxy
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
 from pytest_a2a_bench.platforms.proxy import Proxy
 from pytest_a2a_bench.quiet_server import QuietServer
-from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.secret import KNOWN, Secret
+from pytest_a2a_bench.redact import KNOWN, Secret
+from pytest_a2a_bench.text import one_line
 
 PENDING, STARTING, RUNNING, RESET_REQUESTED = "pending", "starting", "running", "reset_requested"
 NOT_FOUND = "File not found."

@@ -40,8 +40,8 @@ from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.model.messages import LARGEST, Bounds
 from pytest_a2a_bench.platforms.parties import Party
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
-from pytest_a2a_bench.redact import one_line, redact_url, sanitise
-from pytest_a2a_bench.secret import Secret
+from pytest_a2a_bench.redact import Secret, redact_url
+from pytest_a2a_bench.text import one_line, sanitise
 
 START_SECONDS = 120.0
 """For a process that is started to answer."""

@@ -21,7 +21,7 @@ import psutil
 
 import pytest_a2a_bench
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
 
 HOST = "127.0.0.1"
 

@@ -16,7 +16,6 @@ from pytest_a2a_bench.plugin.collect.conclusion import decides_early
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, say, was_not_run
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import task_name
@@ -39,6 +38,7 @@ from pytest_a2a_bench.results.gates.terms import (
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.text import sanitise
 from pytest_a2a_bench.trials.stopping import Settled, settle
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import env_file, extensions
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.config.load import misspelt
+from pytest_a2a_bench.config.load import lend_variables, misspelt
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
 from pytest_a2a_bench.plugin import options, shim
 from pytest_a2a_bench.plugin.collect import items, selection
@@ -39,7 +39,7 @@ from pytest_a2a_bench.plugin.run.state import (
     Plan,
     WorkerPart,
 )
-from pytest_a2a_bench.secret import KNOWN, in_environment
+from pytest_a2a_bench.redact import KNOWN, in_environment
 
 _HANDLER = pytest.StashKey[Any]()
 
@@ -150,7 +150,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     from pytest_a2a_bench.plugin.report import terminal
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
-    config.add_cleanup(env_file.lend(run.services.variables, os.environ))
+    config.add_cleanup(lend_variables(run.services.variables, os.environ))
     if wrong := (*resolve.root_directory_problems(config), *_removed_assertions(config)):
         state.raise_usage_error(*wrong)
     named = selection.is_named(config, run.settings)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_a2a_bench import cassettes
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface, parse_card
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks import models, participants
-from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
@@ -87,7 +87,7 @@ def _begin(run: BenchRun, settings: Settings) -> str:
     if settings.replay:
         if run.plan.selection.conformance:
             raise ConfigurationError("--a2a-replay: the protocol is judged on a real agent, not on recordings")
-        return library.read_card(Path(settings.replay)).url
+        return cassettes.read_card(Path(settings.replay)).url
     if settings.builtin:
         _require_both(run)
         run.services.agent_processes.append(agent := start_builtin(settings.builtin, settings))
@@ -131,7 +131,7 @@ def _describe(run: BenchRun, name: str | None = None) -> Endpoint:
         card = connection.wait_until_ready()
         if run.settings.record:
             endpoint = without_query(str(run.settings.endpoint), run.settings.endpoint)
-            library.write_agent(Path(run.settings.record), endpoint, card, connection.config.secrets)
+            cassettes.write_agent(Path(run.settings.record), endpoint, card, connection.config.secrets)
     finally:
         connection.close()
     return _endpoint(run, card, name)

@@ -17,7 +17,7 @@ from _pytest._code.code import ExceptionChainRepr, TerminalRepr
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.secret import HidingStream
+from pytest_a2a_bench.redact import HidingStream
 
 CONFORMANCE = "conformance"
 

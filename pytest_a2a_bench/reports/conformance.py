@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 
 from pytest_a2a_bench.conformance.finding import Finding, Requirement
 from pytest_a2a_bench.conformance.report import Judgement, Report, removable
-from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import findings, markdown
-from pytest_a2a_bench.secret import dump_json
+from pytest_a2a_bench.text import one_line, sanitise
 
 _TEXT = 8_000
 """Characters of one text in JSON and SARIF."""

@@ -17,9 +17,9 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.diagnosis import CAUSES, Cause, Diagnosis, diagnose
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import numbered
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.gates.files import Example, Reason
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.text import one_line
 
 SHOWN = 6
 """Lines of a summary of causes."""

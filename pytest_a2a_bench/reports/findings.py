@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.report import STATUSES, CheckRow, Compliance, Judgement, counts
 from pytest_a2a_bench.conformance.wire.exchange import curl_line, listener_line
-from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.text import one_line, sanitise
 
 FINDINGS_SHOWN = 10
 EXCHANGES_SHOWN = 3

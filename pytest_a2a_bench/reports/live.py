@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl, urlsplit
 from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.contents import gather
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.html import render
@@ -30,6 +29,7 @@ from pytest_a2a_bench.results import history, live, lock, manifest
 from pytest_a2a_bench.results.gates.terms import groups_of_result
 from pytest_a2a_bench.results.stats import Progress, count, duration
 from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.text import one_line
 
 _LAST = 8
 _REASONS = 6

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.text import one_line, sanitise
 
 STEP_SUMMARY_BYTES = 1024 * 1024
 """GitHub drops a step's whole summary where it is larger."""

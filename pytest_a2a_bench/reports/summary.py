@@ -12,10 +12,10 @@ from pytest_a2a_bench.benchmarks.models import is_split
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.model import Cost, Party, TrialResult, Usage, dollars, percentile, sum_usage
 from pytest_a2a_bench.model.keys import numbered
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.results.stats import DomainSummary, count, describe_blameless, summarise, summarise_categories
+from pytest_a2a_bench.text import one_line
 
 NO_MODEL = ("scripted", "a2a")
 """Users other than tau2's own simulator with a model."""

@@ -13,10 +13,10 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialResult, Turn
-from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
 from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.text import one_line, sanitise
 
 _TITLES = {
     "env_assertion": "not true of the environment:",

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.model.keys import Finite, Seconds
+from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import StoredForm, StoreError, save
-from pytest_a2a_bench.secret import dump_json
 
 NAME = "assessment.json"
 SCHEMA = "a2a-bench/assessment"

@@ -22,9 +22,9 @@ from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model.keys import Count, Finite
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.baseline import Baseline, Measured, differences
 from pytest_a2a_bench.results.store import StoredForm
+from pytest_a2a_bench.text import one_line
 
 SCHEMA = "a2a-bench/history"
 SCHEMA_VERSION = 1

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolReturned, TrialKey, Turn, UserSaid
+from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.store import adapter_of
-from pytest_a2a_bench.secret import KNOWN
 
 NAME = "live"
 

@@ -24,8 +24,8 @@ from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText, Seconds
+from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
-from pytest_a2a_bench.secret import dump_json
 
 SCHEMA_VERSION = 1
 NAME = "run.json"

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.redact import KNOWN, dump_json
 from pytest_a2a_bench.results import remote
-from pytest_a2a_bench.secret import KNOWN, dump_json
+from pytest_a2a_bench.text import one_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

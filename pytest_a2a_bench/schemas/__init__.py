@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from pytest_a2a_bench.cassettes.tape import CASSETTE
+from pytest_a2a_bench.cassettes import CASSETTE
 from pytest_a2a_bench.conformance.report import REPORT
 from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 from pytest_a2a_bench.errors import MissingExtraError
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.tracing import Kind, Span, Tracing, Value
 
 try:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench import extensions, tracing
-from pytest_a2a_bench.cassettes import library
+from pytest_a2a_bench import cassettes, extensions, tracing
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.serialization import tools_to_text
 from pytest_a2a_bench.errors import ConfigurationError
@@ -22,7 +21,7 @@ from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.benchmarks.conversation import NativeTurns
-    from pytest_a2a_bench.cassettes.tape import Tape
+    from pytest_a2a_bench.cassettes import Tape
 
 
 def asked_for(settings: Settings) -> list[TrialObserver]:
@@ -69,8 +68,8 @@ class Taped(TrialObserver):
         :param secrets: texts that no file may hold.
         """
         if settings.replay:
-            return cls(library.player(Path(settings.replay)))
-        return cls(library.recorder(Path(settings.record), secrets)) if settings.record else None
+            return cls(cassettes.player(Path(settings.replay)))
+        return cls(cassettes.recorder(Path(settings.record), secrets)) if settings.record else None
 
     def before_conversation(self, trial: Trial) -> None:
         """Put in a tape."""

@@ -17,13 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench import __version__, dialects
+from pytest_a2a_bench import __version__, cassettes, dialects
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.benchmarks.participants import FurtherAgent
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
-from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -271,7 +270,7 @@ class Runner:
         """Return whether more is asked for than the result: another try at a miss, or a recording that is not there."""
         if self.settings.missed or self.settings.record is None:
             return self.settings.missed
-        return not library.has(Path(self.settings.record), key)
+        return not cassettes.has(Path(self.settings.record), key)
 
     def _data(self, key: TrialKey) -> Mapping[str, Any]:
         """Return the data of a trial that has no provenance of its own: it is counted among trials on the same."""

@@ -47,10 +47,10 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.store import Content, StoredForm, StoreError, save
+from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
 Cause = Literal["refused", "gone", "party", "model", "quota", "time"]

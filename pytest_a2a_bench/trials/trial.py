@@ -6,7 +6,7 @@ import random
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,6 @@ from pytest_a2a_bench.model import (
     UserFault,
 )
 from pytest_a2a_bench.model.messages import Bounds
-from pytest_a2a_bench.model.metrics import with_abandoned
 from pytest_a2a_bench.tool_door.desk import place_of
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.benchmarks.conversation import NativeTurns
-    from pytest_a2a_bench.cassettes.tape import Tape
+    from pytest_a2a_bench.cassettes import Tape
 
 TRACEBACK_LIMIT = 8_000
 """Characters of a traceback that a result keeps."""
@@ -404,6 +403,18 @@ def make_result(trial: Trial, outcome: Outcome, *, run_id: str, data: Mapping[st
         parties=spent,
         blame=error.party if isinstance(error, A2ABenchError) else outcome.blame,
     )
+
+
+def with_abandoned(parties: Iterable[Party], abandoned: Iterable[Party]) -> tuple[Party, ...]:
+    """Return the parties of a trial's last conversation with what those before it cost: requests and usage.
+
+    One that took part only in those is there with nothing else.
+    """
+    found = {party.name: party for party in parties}
+    for earlier in abandoned:
+        last = found.get(earlier.name) or Party(earlier.name, earlier.role, earlier.agent)
+        found[earlier.name] = replace(last, metrics=(*earlier.metrics, *last.metrics), usage=earlier.usage + last.usage)
+    return tuple(found.values())
 
 
 def classify(error: Exception | None) -> TrialStatus:

@@ -19,12 +19,12 @@ import pytest
 from fault_proxy import AFTER, AFTER_GRPC, BEFORE, Fault, fault_proxy
 from scripted import Scripted, scripted_agent
 
+from pytest_a2a_bench import cassettes
 from pytest_a2a_bench.a2a.card import load_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
-from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import Part, Reward, TrialKey, TrialResult
@@ -202,14 +202,14 @@ def test_a_connection_that_was_forgotten_costs_one_trial(hold: Hold, agent: Scri
 
 
 def test_only_the_conversation_that_counts_is_recorded(hold: Hold, tmp_path: Path) -> None:
-    tapes = library.recorder(tmp_path / "tapes")
+    tapes = cassettes.recorder(tmp_path / "tapes")
     [result] = hold(lambda n: "reset" if n == 2 else None, 1, tapes=tapes)
     assert result.success
     [path] = (tmp_path / "tapes").glob("*.json")
     recorded = json.loads(path.read_text())["exchanges"]
     assert "context_id" not in recorded[0]["request"]["message"]
     assert [(e["error"], len(e["events"])) for e in recorded] == [(None, 1)] * TURNS
-    [lost] = hold(lambda n: "reset", 1, tapes=library.recorder(tmp_path / "none"))
+    [lost] = hold(lambda n: "reset", 1, tapes=cassettes.recorder(tmp_path / "none"))
     assert lost.error_type == "DeliveryUncertain"
     assert not (tmp_path / "none").exists()
 

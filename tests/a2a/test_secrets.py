@@ -21,7 +21,7 @@ from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.secret import KNOWN, KnownSecret
+from pytest_a2a_bench.redact import KNOWN, KnownSecret
 
 Connect = Callable[..., AgentConnection]
 

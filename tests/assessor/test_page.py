@@ -20,7 +20,7 @@ from builtin_server import served as agent_served
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
 
 ADA, BOB = "ada-7c1e5f6b2d9a4830", "bob-99d0b3c4a1e2f756"
 

@@ -10,14 +10,14 @@ from faulty_server import start_faulty
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench import cassettes
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.cassettes import library
-from pytest_a2a_bench.cassettes.tape import (
+from pytest_a2a_bench.cassettes import (
     CASSETTE,
     Cassette,
     Exchange,
@@ -121,29 +121,29 @@ def test_a_cassette_comes_back() -> None:
 
 def test_secrets_are_in_no_file(tmp_path: Path) -> None:
     card = parse_card({"name": "n", "url": "http://a.example", "note": "s3cr3t-t0ken"}, "http://a.example")
-    library.write_agent(tmp_path, "http://a.example", card, ["s3cr3t-t0ken"])
-    tape = library.recorder(tmp_path, ["s3cr3t-t0ken"])(TrialKey("a", "b", "c"))
+    cassettes.write_agent(tmp_path, "http://a.example", card, ["s3cr3t-t0ken"])
+    tape = cassettes.recorder(tmp_path, ["s3cr3t-t0ken"])(TrialKey("a", "b", "c"))
     tape._cassette.exchanges.append(Exchange({"text": "s3cr3t-t0ken"}))  # type: ignore[attr-defined]
     tape.keep()
     files = list(tmp_path.iterdir())
     assert len(files) == 2
     assert not [f for f in files if "s3cr3t" in f.read_text()]
     assert {f.stat().st_mode & 0o777 for f in files} == {0o600}
-    assert library.read_endpoint(tmp_path) == "http://a.example"
+    assert cassettes.read_endpoint(tmp_path) == "http://a.example"
 
 
 def test_a_missing_or_damaged_cassette_says_what_to_do(tmp_path: Path) -> None:
     key = TrialKey("a", "b", "c")
     with pytest.raises(CassetteError, match="has no cassette of it; record it with --a2a-record"):
-        library.player(tmp_path)(key)
+        cassettes.player(tmp_path)(key)
     (tmp_path / f"{key.file_stem}.json").write_text("{")
     with pytest.raises(CassetteError, match="cannot be replayed"):
-        library.player(tmp_path)(key)
+        cassettes.player(tmp_path)(key)
     with pytest.raises(ConfigurationError, match=r"holds no cassettes: it has no agent\.json"):
-        library.read_card(tmp_path)
-    (tmp_path / library.AGENT).write_text("[]")
+        cassettes.read_card(tmp_path)
+    (tmp_path / cassettes.AGENT).write_text("[]")
     with pytest.raises(ConfigurationError, match="does not tell of an agent"):
-        library.read_endpoint(tmp_path)
+        cassettes.read_endpoint(tmp_path)
 
 
 def test_where_events_stand_in_a_text_is_no_difference() -> None:
@@ -197,8 +197,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str]
             folder = tmp_path_factory.mktemp(f"{transport}-{streaming}")
             config = ClientConfig(endpoint=agent.url, transport=transport, streaming=streaming, poll_interval=0.01)
             with AgentConnection(config) as connection:
-                tape = library.recorder(folder)(KEY)
-                library.write_agent(folder, agent.url, connection.card())
+                tape = cassettes.recorder(folder)(KEY)
+                cassettes.write_agent(folder, agent.url, connection.card())
                 made[transport, streaming] = Recording(folder, config, *talk(connection, tape, WORDS))
                 tape.keep()
     return made
@@ -211,8 +211,8 @@ def test_what_was_recorded_is_said_again_without_the_agent(
     recorded = recordings[transport, streaming]
     assert len(recorded.said) == len(WORDS)
     for _ in range(2):
-        with AgentConnection(recorded.config, library.read_card(recorded.folder)) as connection:
-            replayed, again = talk(connection, library.player(recorded.folder)(KEY), WORDS)
+        with AgentConnection(recorded.config, cassettes.read_card(recorded.folder)) as connection:
+            replayed, again = talk(connection, cassettes.player(recorded.folder)(KEY), WORDS)
         assert [_said(r) for r in replayed] == [_said(r) for r in recorded.said]
         assert again == pytest.approx(recorded.seconds)
 
@@ -224,26 +224,26 @@ def _said(reply: AgentReply | str) -> Any:
 def test_another_request_is_a_mismatch_and_a_further_one_too(tmp_path: Path, noop_url: str) -> None:
     config = ClientConfig(endpoint=noop_url)
     with AgentConnection(config) as connection:
-        tape = library.recorder(tmp_path)(KEY)
-        library.write_agent(tmp_path, noop_url, connection.card())
+        tape = cassettes.recorder(tmp_path)(KEY)
+        cassettes.write_agent(tmp_path, noop_url, connection.card())
         talk(connection, tape, ["one"])
         tape.keep()
-    with AgentConnection(config, library.read_card(tmp_path)) as connection:
+    with AgentConnection(config, cassettes.read_card(tmp_path)) as connection:
         with pytest.raises(CassetteError, match="request 1 is not the one"):
-            talk(connection, library.player(tmp_path)(KEY), ["two"])
+            talk(connection, cassettes.player(tmp_path)(KEY), ["two"])
         with pytest.raises(CassetteError, match="ends after 1 requests"):
-            talk(connection, library.player(tmp_path)(KEY), ["one", "two"])
+            talk(connection, cassettes.player(tmp_path)(KEY), ["one", "two"])
 
 
 def test_attempts_that_failed_are_passed_over(tmp_path: Path) -> None:
     with start_builtin("noop") as agent:
         url = agent.url
         with AgentConnection(ClientConfig(endpoint=url)) as connection:
-            tape = library.recorder(tmp_path)(KEY)
-            library.write_agent(tmp_path, url, connection.card())
+            tape = cassettes.recorder(tmp_path)(KEY)
+            cassettes.write_agent(tmp_path, url, connection.card())
             talk(connection, tape, ["one"])
             tape.keep()
-    [path] = [p for p in tmp_path.iterdir() if p.name != library.AGENT]
+    [path] = [p for p in tmp_path.iterdir() if p.name != cassettes.AGENT]
     # As a recording looks when the first attempt met a busy server.
     import json
 
@@ -252,6 +252,6 @@ def test_attempts_that_failed_are_passed_over(tmp_path: Path) -> None:
     data["exchanges"][0]["attempt"] = 2
     data["exchanges"].insert(0, failed)
     path.write_text(json.dumps(data))
-    with AgentConnection(ClientConfig(endpoint=url), library.read_card(tmp_path)) as connection:
-        said, _ = talk(connection, library.player(tmp_path)(KEY), ["one"])
+    with AgentConnection(ClientConfig(endpoint=url), cassettes.read_card(tmp_path)) as connection:
+        said, _ = talk(connection, cassettes.player(tmp_path)(KEY), ["one"])
     assert len(said) == 1

@@ -23,8 +23,8 @@ from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.platforms import proxy
 from pytest_a2a_bench.platforms.controller import ControllerOptions
+from pytest_a2a_bench.redact import KNOWN, KnownSecret, Secret
 from pytest_a2a_bench.results.store import is_alive
-from pytest_a2a_bench.secret import KNOWN, KnownSecret, Secret
 
 ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
 

@@ -21,8 +21,8 @@ from threaded_http import Handler, HttpServer
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.platforms.once import ControllerError, reset_agent
 from pytest_a2a_bench.platforms.process import BoundedLog, Command, Process
+from pytest_a2a_bench.redact import KNOWN, KnownSecret, Secret
 from pytest_a2a_bench.results.store import is_alive
-from pytest_a2a_bench.secret import KNOWN, KnownSecret, Secret
 
 
 def sleeper(directory: Path) -> Command:

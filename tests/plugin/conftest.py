@@ -11,7 +11,7 @@ from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 import pytest_a2a_bench.a2a.client
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import upstream
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
 
 # What a run in this process imports must stay imported: pytester forgets every module that such a run brings in, and
 # of two copies of a module each would have its own keys. To make some sixty modules anew is also half of what a short

@@ -15,8 +15,8 @@ from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.config.values import one_of_kind, read_reports
 from pytest_a2a_bench.dialects import auto, detect_request
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.language_models import read_model
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.own_models import read_model
 from pytest_a2a_bench.plugin import hookspecs
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from span_receiver import span_receiver
 from spellings import ENCODINGS, found_in
 
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
 
 TOKEN = "t0ken/with+odd=chars&\"quotes'<and>\\\\more~"
 KEY = 'endp0int key/+&of"the query'

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from made_trials import made_trial
 
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, TrialResult, Turn
-from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.reports.contents import Contents, cautions
 from pytest_a2a_bench.reports.html import records
@@ -26,6 +25,7 @@ from pytest_a2a_bench.reports.markdown import (
     render,
 )
 from pytest_a2a_bench.reports.trial_text import LAST_TURNS, explain, headline
+from pytest_a2a_bench.text import one_line, sanitise
 
 HOSTILE = (
     "</summary><script>alert(1)</script> ![x](http://evil) [y](javascript:z) @everyone | `~~~`\n```\n# out\n::error::x"

@@ -12,9 +12,9 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import read_endpoints
 from pytest_a2a_bench.model import Party, Reward, TrialKey, TrialResult, Usage
-from pytest_a2a_bench.model.metrics import with_abandoned
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import agent_names, compare_agents
+from pytest_a2a_bench.trials.trial import with_abandoned
 
 
 def trial(agent: str, task: int, value: float | None) -> TrialResult:

@@ -28,11 +28,11 @@ from pytest_a2a_bench.model import (
     TrialResult,
     UserSaid,
 )
+from pytest_a2a_bench.redact import KNOWN, KnownSecret
 from pytest_a2a_bench.results import store as store_module
 from pytest_a2a_bench.results.live import Growing, Watch, clear
 from pytest_a2a_bench.results.lock import NAME, InUseError, held, is_in_use, take
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
-from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 
 def result(task: str = "1", run_id: str = "r1", **kwargs: object) -> TrialResult:

@@ -11,7 +11,7 @@ from pathlib import Path
 from finished_runs import write_run
 from made_trials import made_error, made_trial
 
-from pytest_a2a_bench.cassettes.tape import Cassette, Exchange
+from pytest_a2a_bench.cassettes import Cassette, Exchange
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.assessments import Record

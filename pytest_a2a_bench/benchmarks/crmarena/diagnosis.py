@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.crmarena.score import last_answer
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, read_rot
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 CAUSES: Mapping[str, Cause] = {
     "no-query": Cause("answered without asking the org", "let it query before it answers"),

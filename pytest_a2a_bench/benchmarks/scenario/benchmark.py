@@ -43,7 +43,7 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 from pytest_a2a_bench.model.messages import Bounds
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 
 def specs_of(world: object) -> tuple[ToolSpec, ...]:

@@ -44,7 +44,7 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import Briefing, ExtraTurn, Reward, ToolCall, TrialResult, Turn, Usage, UserFault
 from pytest_a2a_bench.model.messages import Bounds
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 
 class Tau2Benchmark:

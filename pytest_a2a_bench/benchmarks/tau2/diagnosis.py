@@ -21,7 +21,7 @@ from pytest_a2a_bench.benchmarks.tau2.user.scenario import leaves
 from pytest_a2a_bench.benchmarks.tau2.user.understand import Reading
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult, Turn
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 CAUSES: Mapping[str, Cause] = {
     "wrong-argument": Cause("called {subject}", "see where it took the value from"),

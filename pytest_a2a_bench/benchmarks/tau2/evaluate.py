@@ -28,7 +28,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 # Of a database; more differences say no more.
 _MAX_DIFF = 25

@@ -15,7 +15,7 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2.user.facts import TOKENS
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import ExtraTurn, Reward, Turn, Usage, UserFault
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 FAREWELLS = 3
 """How many texts in a row a user may say after everything was done before the missing stop is its fault."""

@@ -34,8 +34,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from pytest_a2a_bench.benchmarks.tau2 import tables
-from pytest_a2a_bench.containment import load_litellm
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.language_models import load_litellm
 
 # --- imports that wait ---
 

@@ -24,7 +24,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
 from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.text import did_you_mean
 
 DOMAIN = "banking_knowledge"
 

@@ -21,8 +21,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_a2a_bench.benchmarks.tau2 import index, patches
-from pytest_a2a_bench.containment import contained_imports, load_litellm
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.language_models import contained_imports, load_litellm
 
 _LOCK = threading.Lock()
 

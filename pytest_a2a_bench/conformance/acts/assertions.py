@@ -15,7 +15,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.acts.document import ExpectStream, NamedAssertion
 from pytest_a2a_bench.conformance.acts.values import MISSING, at, every_at
 from pytest_a2a_bench.conformance.protocol.payloads import spelled_state
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 _SHOWN = 160
 

@@ -23,9 +23,8 @@ from pytest_a2a_bench.conformance.acts.document import (
 )
 from pytest_a2a_bench.conformance.acts.values import references
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.nearest import did_you_mean
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.store import described
+from pytest_a2a_bench.text import did_you_mean, one_line
 
 Content = TypeVar("Content", bound=Form)
 Place = tuple[str | int, ...]

@@ -47,7 +47,7 @@ from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, SENDI
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, UNSET, NoAnswer, ReplyError, WireReply
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.secret import KNOWN, in_environment
+from pytest_a2a_bench.redact import KNOWN, in_environment
 
 TRANSPORTS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 STREAM_SECONDS = 30.0

@@ -14,7 +14,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import Node, is_known, is_misspelt, members, nodes
 from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, WireReply
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 # Without UNSPECIFIED: protobuf's zero value is no state that a task can have (section 4.1.3).
 STATES = frozenset(

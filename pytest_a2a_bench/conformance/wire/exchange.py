@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
-from pytest_a2a_bench.redact import HIDDEN, hide_secrets
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import HIDDEN, KNOWN, hide_secrets
 
 SHOWN_BYTES = 65_536
 """Most characters of one body that an exchange keeps as evidence; what is parsed may be larger."""

@@ -15,7 +15,6 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.config.shards import read as read_shard
-from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
@@ -28,6 +27,7 @@ from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED, groups_of, thresholds_of
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.text import did_you_mean
 
 SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
 """Fixtures that shape a conversation, which starts before any function-scoped fixture of its item."""

@@ -14,7 +14,6 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.run.state import BenchRun, Selection
 from pytest_a2a_bench.plugin.shim import (
     ACTS,
@@ -27,6 +26,7 @@ from pytest_a2a_bench.plugin.shim import (
     judge_protocol,
     would_select,
 )
+from pytest_a2a_bench.text import did_you_mean
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.gates.files import Missed

@@ -11,12 +11,11 @@ import pytest
 
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.explanation import say
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, BenchRun
 from pytest_a2a_bench.plugin.shim import CONFORMANCE, CONFORMANCE_MODULES
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite

@@ -26,8 +26,8 @@ from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck, acts_of
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties
 from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import findings
+from pytest_a2a_bench.text import one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.network import BindAddress

@@ -15,7 +15,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentile, sum_usage
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, is_excused_miss, say, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
 from pytest_a2a_bench.results import history, inference, planning
@@ -23,7 +23,7 @@ from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import groups_of, thresholds_of
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.text import sanitise
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.report.terminal import Reporting

@@ -15,15 +15,15 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import without_query
-from pytest_a2a_bench.nearest import did_you_mean
 from pytest_a2a_bench.plugin.collect import selection
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import SuiteModuleSpec, all_modules, drop_earlier_attempts, is_below
-from pytest_a2a_bench.redact import one_line, redact_url, sanitise
+from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports import diagnosis, reported, summary
 from pytest_a2a_bench.results.stats import Progress
+from pytest_a2a_bench.text import did_you_mean, one_line, sanitise
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.registry import Suite

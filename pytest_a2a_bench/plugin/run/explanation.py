@@ -14,9 +14,9 @@ import pytest
 
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.redact import KNOWN, in_environment
 from pytest_a2a_bench.results import remote
-from pytest_a2a_bench.secret import KNOWN, in_environment
+from pytest_a2a_bench.text import sanitise
 
 PREFIX = "a2a."
 """How the names of our properties begin."""
@@ -112,7 +112,7 @@ def tell_allure(values: Mapping[str, Any], transcript: str | None) -> None:
 
 
 # -- text that leaves a pytest run, for a terminal, a log or a report --
-# Most of it is harmless already, because its author called :func:`~pytest_a2a_bench.redact.sanitise`. This catches
+# Most of it is harmless already, because its author called :func:`~pytest_a2a_bench.text.sanitise`. This catches
 # what pytest adds (values in tracebacks, captured output, warnings of libraries), and what only becomes a command of a
 # CI's log where a line was broken.
 

@@ -15,21 +15,22 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import env_file, extensions, own_models
+from pytest_a2a_bench import extensions
 from pytest_a2a_bench.a2a.config import connection_problems
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.config.load import Loaded, Table, read_table
+from pytest_a2a_bench.config.load import Loaded, Table, read_env_file, read_table
 from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
-from pytest_a2a_bench.nearest import did_you_mean
+from pytest_a2a_bench.language_models import named
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.terms import BLAMELESS
 from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.text import did_you_mean
 from pytest_a2a_bench.tracing import is_installed
 
 # Ways by which xdist reaches other machines.
@@ -100,10 +101,10 @@ def results_directory(settings: Settings, config: pytest.Config) -> Path:
 
 def _recorded_endpoint(settings: Settings, source: str, problems: list[str]) -> Settings:
     """Return the settings with the endpoint that the cassettes were recorded from, unless they have one."""
-    from pytest_a2a_bench.cassettes import library  # few runs replay
+    from pytest_a2a_bench import cassettes
 
     try:
-        recorded = library.read_endpoint(Path(str(settings.replay)))
+        recorded = cassettes.read_endpoint(Path(str(settings.replay)))
     except A2ABenchError as error:
         problems.append(f"--a2a-replay: {error}")
         return settings
@@ -178,7 +179,7 @@ def _output_problems(settings: Settings) -> Iterator[str]:
     """Say which files cannot be written, and what of others cannot be loaded, before anything is paid for."""
     for kind, name in (
         *(("reporters", name) for name in settings.report),
-        *own_models.named(settings.user_llm, settings.judge_llm),
+        *named(settings.user_llm, settings.judge_llm),
     ):
         try:
             extensions.load(kind, name)
@@ -371,7 +372,7 @@ def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]
     if settings.env_file is None:
         return {}, ()
     try:
-        return env_file.read(Path(settings.env_file)), ()
+        return read_env_file(Path(settings.env_file)), ()
     except ConfigurationError as error:
         return {}, (f"--a2a-set env-file={error}",)
 

@@ -15,8 +15,8 @@ import pytest
 
 from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.plugin import options
-from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.secret import KNOWN, SecretUrl
+from pytest_a2a_bench.redact import KNOWN, SecretUrl
+from pytest_a2a_bench.text import sanitise
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent

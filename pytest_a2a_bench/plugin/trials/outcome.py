@@ -18,7 +18,6 @@ from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import MISSED, PREFIX, STOPPED, add_explanation, set_properties, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
-from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
@@ -26,6 +25,7 @@ from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import PREFIX as EXCUSED
 from pytest_a2a_bench.results.gates.terms import is_counted, is_unsolved
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.text import one_line, sanitise
 from pytest_a2a_bench.trials.stopping import Opened
 
 RESULT = pytest.StashKey[TrialResult]()

@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_a2a_bench import cassettes
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.participants import FurtherAgent, further_agents
-from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError, TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.collect.conclusion import categories_of
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
+from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.manifest import where
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
-from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import is_wanted
 from pytest_a2a_bench.trials.observers import Categorized, Taped, Traced, Watched, asked_for
 from pytest_a2a_bench.trials.pool import Pool
@@ -336,7 +336,7 @@ def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
         return AgentConnection(dataclasses.replace(config, rate=config.rate and config.rate / sharing))
     # Nobody has to be given time.
     config = dataclasses.replace(config, poll_interval=0.001, poll_max_interval=0.001, backoff_base=0.0, rate=None)
-    return AgentConnection(config, library.read_card(Path(run.settings.replay)))
+    return AgentConnection(config, cassettes.read_card(Path(run.settings.replay)))
 
 
 def _differences(target: Settings, config: ClientConfig) -> dict[str, str]:

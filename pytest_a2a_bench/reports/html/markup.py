@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from markupsafe import Markup, escape
 
-from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.text import sanitise
 
 Child: TypeAlias = "str | int | float | Iterable[Child] | None"
 Attribute: TypeAlias = "str | int | float | bool | None"

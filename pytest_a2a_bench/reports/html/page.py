@@ -22,12 +22,12 @@ from markupsafe import Markup
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.diagnosis import clusters
 from pytest_a2a_bench.reports.html import charts, records, sections
 from pytest_a2a_bench.reports.html.markup import el, join
 from pytest_a2a_bench.reports.trial_text import rerun_command
+from pytest_a2a_bench.text import sanitise
 
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
 # Read from the package, so that the page needs no network.

@@ -21,10 +21,10 @@ from pytest_a2a_bench.model import (
     dollars,
     percentile,
 )
-from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
 from pytest_a2a_bench.reports.trial_text import noise_text
 from pytest_a2a_bench.results.gates.noise import events_of
+from pytest_a2a_bench.text import one_line, sanitise
 
 # A task's key is bounded, as ids are the benchmark's.
 KEY = 1_000

@@ -11,7 +11,6 @@ from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
-from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.contents import Contents, cautions, check_name, provenance
 from pytest_a2a_bench.reports.diagnosis import Cluster
@@ -22,6 +21,7 @@ from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.results.history import Entry, Trend, trend
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.text import one_line
 
 # --- verdict, main numbers and conditions -----------------------------------------------------------------------------
 

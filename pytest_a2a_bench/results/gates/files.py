@@ -14,6 +14,7 @@ from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import Count, Finite, KeyText, Seconds, json_object
+from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
@@ -21,7 +22,6 @@ from pytest_a2a_bench.results.gates.quarantine import QUARANTINE, Quarantined
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
 from pytest_a2a_bench.results.stats import is_blameless
 from pytest_a2a_bench.results.store import StoredForm, write_atomically
-from pytest_a2a_bench.secret import dump_json
 
 VERDICT_FILE = "verdict.json"
 EARLIER_FILE = "verdict.earlier.json"

@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import (
     read_credentials,
 )
 from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, QuotaError, TransportError
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.trials.stopping import Breaker, cause_of
 
 pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")

@@ -23,7 +23,7 @@ from pytest_a2a_bench.errors import (
     QuotaError,
     TransportError,
 )
-from pytest_a2a_bench.secret import KNOWN, KnownSecret
+from pytest_a2a_bench.redact import KNOWN, KnownSecret
 
 INSTANCE_URL = "SALESFORCE_INSTANCE_URL"
 ACCESS_TOKEN = "SALESFORCE_ACCESS_TOKEN"

@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import identifiers
 from pytest_a2a_bench.model import Part, ToolSpec, Turn, UserFault
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 TOKENS = re.compile("###STOP###|###TRANSFER###|###OUT-OF-SCOPE###")
 """What a user of tau2's ends a conversation with."""

@@ -28,7 +28,7 @@ from pytest_a2a_bench.benchmarks.tau2.user.understand import (
     sentences,
 )
 from pytest_a2a_bench.model import UserFault
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.text import one_line
 
 Deed = tuple[str, dict[str, Any]]
 """A call of one of the user's own tools: name and arguments."""

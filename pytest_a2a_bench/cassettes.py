@@ -1,4 +1,9 @@
-"""Tapes record a conversation's requests or answer them in place of the agent, and the form that cassettes have."""
+"""Conversations kept as files, and run again without the agent.
+
+A cassette is what went over the boundary between this package and the agent in one trial: each request as the client
+meant it, and the events of its answer. That is above the bindings, so that one recorded over gRPC is replayed like one
+recorded over JSON-RPC. Only the agent is replayed: environment, scripted user and evaluator work as ever.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,27 @@ import dataclasses
 import difflib
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_a2a_bench import errors
-from pytest_a2a_bench.a2a.card import Interface
+from pytest_a2a_bench.a2a.card import AgentCard, Interface, parse_card
 from pytest_a2a_bench.a2a.codec import ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.a2a.requests import RequestRecord, Wire
-from pytest_a2a_bench.errors import A2ABenchError, CassetteError, InfrastructureError, TurnTimeoutError
+from pytest_a2a_bench.errors import (
+    A2ABenchError,
+    CassetteError,
+    ConfigurationError,
+    InfrastructureError,
+    TurnTimeoutError,
+)
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.model.keys import Count, KeyText, Seconds, to_plain
-from pytest_a2a_bench.results.store import StoredForm, adapter_of, explain
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.redact import KNOWN, dump_json, hide_secrets
+from pytest_a2a_bench.results.store import StoredForm, adapter_of, explain, save
 
 SCHEMA_VERSION = 1
 
@@ -343,3 +356,118 @@ class _ReplayWire:
     def _end(self, exchange: Exchange) -> None:
         if exchange.error is not None:
             raise read_error(exchange.error)
+
+
+AGENT = "agent.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAgent:
+    """Whose cassettes these are.
+
+    :param url: where its card was found.
+    """
+
+    endpoint: str
+    url: str
+    card: Mapping[str, Any]
+
+
+_AGENT = StoredForm(
+    RecordedAgent,
+    " does not tell of an agent",
+    "record again with --a2a-record",
+    ConfigurationError,
+    version=0,
+)
+
+
+def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey], Tape]:
+    """Return what makes a trial's tape while it is recorded.
+
+    :param secrets: texts that no file may hold.
+    """
+    hidden = tuple(secrets)
+
+    def tape(key: TrialKey) -> Tape:
+        def save(cassette: Cassette) -> None:
+            _write(_path(directory, key), cassette.to_json(), hidden)
+
+        return RecordingTape(str(key), save)
+
+    return tape
+
+
+def has(directory: Path, key: TrialKey) -> bool:
+    """Return whether a trial is recorded there."""
+    return _path(directory, key).is_file()
+
+
+def read(directory: Path, key: TrialKey) -> Cassette:
+    """Return what was recorded of a trial.
+
+    :raises CassetteError: if it cannot be read.
+    :raises FileNotFoundError: if it was not recorded.
+    """
+    return CASSETTE.read(_path(directory, key))
+
+
+def player(directory: Path) -> Callable[[TrialKey], Tape]:
+    """Return what makes a trial's tape when it is replayed.
+
+    The returned function raises CassetteError if the trial was not recorded.
+    """
+
+    def tape(key: TrialKey) -> Tape:
+        try:
+            cassette = read(directory, key)
+        except FileNotFoundError:
+            raise CassetteError(f"{key}: {directory} has no cassette of it; record it with --a2a-record") from None
+        except CassetteError as error:
+            raise CassetteError(f"{key}: {error}") from error
+        return ReplayTape(cassette, _path(directory, key).name)
+
+    return tape
+
+
+def write_agent(directory: Path, endpoint: str, card: AgentCard, secrets: Iterable[str] = ()) -> None:
+    """Write down whose cassettes these are.
+
+    :raises StoreError: if the directory cannot be written.
+    """
+    _write(directory / AGENT, {"endpoint": endpoint, "url": card.url, "card": dict(card.raw)}, tuple(secrets))
+
+
+def read_endpoint(directory: Path) -> str:
+    """Return the endpoint that was recorded.
+
+    :raises ConfigurationError: if the directory holds no cassettes.
+    """
+    return _agent(directory).endpoint
+
+
+def read_card(directory: Path) -> AgentCard:
+    """Return the card that was recorded.
+
+    :raises ConfigurationError: if the directory holds no cassettes.
+    """
+    recorded = _agent(directory)
+    try:
+        return parse_card(recorded.card, recorded.url)
+    except A2ABenchError as error:
+        raise ConfigurationError(f"{directory / AGENT}: {error}") from error
+
+
+def _agent(directory: Path) -> RecordedAgent:
+    try:
+        return _AGENT.read(directory / AGENT)
+    except FileNotFoundError:
+        raise ConfigurationError(f"{directory} holds no cassettes: it has no {AGENT}; record some first") from None
+
+
+def _write(path: Path, content: dict[str, Any], secrets: tuple[str, ...]) -> None:
+    save(path, hide_secrets(dump_json(content), secrets))
+
+
+def _path(directory: Path, key: TrialKey) -> Path:
+    return directory / f"{key.file_stem}.json"

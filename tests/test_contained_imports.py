@@ -15,7 +15,7 @@ import pytest
 import watched_trial
 
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.containment import contained_imports
+from pytest_a2a_bench.language_models import contained_imports
 
 LINE = "A2A_CANARY=sung\nOPENAI_API_KEY=sk-from-the-projects-own-file\n"
 

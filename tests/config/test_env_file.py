@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_a2a_bench import env_file
+from pytest_a2a_bench.config.load import lend_variables, read_env_file
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.secret import KnownSecret, in_environment
+from pytest_a2a_bench.redact import KnownSecret, in_environment
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from pytest_a2a_bench.secret import KnownSecret, in_environment
 def test_lines(line: str, expected: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "env"
     path.write_text(line.replace("\ufeff", ""), encoding="utf-8-sig")
-    assert env_file.read(path) == expected
+    assert read_env_file(path) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,23 +40,23 @@ def test_wrong_lines_are_named_and_not_repeated(line: str, tmp_path: Path) -> No
     path = tmp_path / "env"
     path.write_text(f"A=b\n{line}\n")
     with pytest.raises(ConfigurationError, match="line 2: ") as caught:
-        env_file.read(path)
+        read_env_file(path)
     assert "secret" not in str(caught.value)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
-        env_file.read(tmp_path / "absent")
+        read_env_file(tmp_path / "absent")
     with pytest.raises(ConfigurationError, match="directory"):
-        env_file.read(tmp_path)
+        read_env_file(tmp_path)
     (tmp_path / "latin").write_bytes(b"A=\xff")
     with pytest.raises(ConfigurationError, match="not UTF-8"):
-        env_file.read(tmp_path / "latin")
+        read_env_file(tmp_path / "latin")
 
 
 def test_lent_is_taken_back_and_nothing_else() -> None:
     environ = {"KEPT": "mine", "OTHER": "o"}
-    take_back = env_file.lend({"KEPT": "theirs", "NEW": "n", "CHANGED": "c"}, environ)
+    take_back = lend_variables({"KEPT": "theirs", "NEW": "n", "CHANGED": "c"}, environ)
     assert environ == {"KEPT": "mine", "OTHER": "o", "NEW": "n", "CHANGED": "c"}
     environ["CHANGED"] = "by a test"
     take_back()
@@ -66,4 +66,4 @@ def test_lent_is_taken_back_and_nothing_else() -> None:
 def test_secrets_of_the_file_are_known_by_their_names(tmp_path: Path) -> None:
     path = tmp_path / "env"
     path.write_text("OPENAI_API_KEY=sk-hidden\nOPENAI_API_BASE=http://x\n")
-    assert list(in_environment(env_file.read(path))) == [KnownSecret("OPENAI_API_KEY", "sk-hidden")]
+    assert list(in_environment(read_env_file(path))) == [KnownSecret("OPENAI_API_KEY", "sk-hidden")]

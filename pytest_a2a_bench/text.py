@@ -1,0 +1,79 @@
+"""Text for people: made harmless for terminals and reports; and the nearest valid name to a wrong one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_SHOWN = 400
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|$)|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]", re.S
+)
+
+
+_REMOVED = frozenset({"Cc", "Cf", "Cs", "Co"})
+_BREAKS = re.compile("[\u2028\u2029]")
+# Each is obeyed only as it stands, so a space in it is enough, and people still read what was said.
+_COMMANDS = (
+    # GitHub: "::name key=value::", at the beginning of a line, behind any kind of blank.
+    (re.compile(r"^([^\S\n]*):(?=:)", re.MULTILINE), r"\1: "),
+    # GitHub's older "##[name]" and Azure's "##vso[...]", "##[group]", TeamCity's "##teamcity[...]": anywhere in a line.
+    (re.compile(r"##(?=\w*\[)"), "## "),
+    # GitLab: "section_start:SECONDS:NAME", "section_end:...", which end in characters that are removed anyway.
+    (re.compile(r"(section_(?:start|end)):(?=\d)", re.IGNORECASE), r"\1 :"),
+)
+
+
+def sanitise(text: str) -> str:
+    """Make a text harmless where it is shown, in a terminal, a log of CI or a report; line breaks and tabs stay.
+
+    Escape sequences and control, bidirectional and invisible characters are removed. What a log of GitHub, GitLab,
+    Azure or TeamCity would obey is broken by a space.
+    """
+    # Nearly every text is like this, and nothing below would change it.
+    if text.isprintable() and ":" not in text and "#" not in text:
+        return text
+    plain = _BREAKS.sub("\n", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    # Characters that occur are few, so each is looked at once.
+    removed = {ord(c): None for c in set(plain) if c not in "\n\t" and unicodedata.category(c) in _REMOVED}
+    if removed:
+        plain = plain.translate(removed)
+    for command, broken in _COMMANDS:
+        plain = command.sub(broken, plain)
+    return plain
+
+
+def one_line(text: str, limit: int = _SHOWN) -> str:
+    """Return sanitised text on one line, shortened."""
+    plain = " ".join(sanitise(text).split())
+    return plain if len(plain) <= limit else plain[: limit - 3] + "..."
+
+
+def did_you_mean(names: str | Iterable[str], valid: Iterable[str]) -> str:
+    """Return ``; did you mean 'airline'?``, or nothing where no name is near.
+
+    :param names: one that is unknown, or several.
+    """
+    unknown = [names] if isinstance(names, str) else list(names)
+    every = list(valid)
+    near = [found for name in unknown for found in nearest(name, every, 1)]
+    near = [name for name in dict.fromkeys(near) if name not in unknown]
+    return f"; did you mean {' and '.join(map(repr, near))}?" if near else ""
+
+
+def nearest(name: str, valid: Iterable[str], most: int, cutoff: float = 0.6) -> list[str]:
+    """Return the valid names that are most like one, best first.
+
+    :param most: how many there may be.
+    :param cutoff: the lowest likeness, from 0 to 1.
+    """
+    from difflib import get_close_matches  # for messages only; most processes write none
+
+    # By case and leading zeros names differ most often; a name is shown as it is valid.
+    spelt = {_plain(one): one for one in valid}
+    return [spelt[found] for found in get_close_matches(_plain(name), spelt, most, cutoff)]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name.lower())
