@@ -86,11 +86,11 @@ def pytest_make_collect_report(
     report = yield
     if options.is_resting(collector.config):
         return report
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import state
 
     run = state.of(collector.config)
     if run.plan.selection:
-        from pytest_a2a_bench.plugin.collect import selection
+        from pytest_a2a_bench.plugin import selection
 
         selection.add_modules(collector, report, run)
     return report
@@ -128,11 +128,11 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
     """Say what joined the session, and what did not."""
     if options.is_resting(config):
         return []
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import state
 
     if not state.of(config).takes_part:
         return []
-    from pytest_a2a_bench.plugin.report import terminal
+    from pytest_a2a_bench.plugin import terminal
 
     return terminal.collection_lines(config, items)
 
@@ -145,7 +145,7 @@ def pytest_runtest_makereport(
     report = yield
     if options.is_resting(item.config):
         return report
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import state
 
     if not state.of(item.config).takes_part:
         return report

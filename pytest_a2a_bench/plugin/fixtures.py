@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.model import BenchTask, TrialResult
-    from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
-    from pytest_a2a_bench.plugin.run.state import BenchRun, ItemTrial
-    from pytest_a2a_bench.plugin.trials.schedule import Schedule
+    from pytest_a2a_bench.plugin.check_items import ItemCheck
+    from pytest_a2a_bench.plugin.schedule import Schedule
+    from pytest_a2a_bench.plugin.state import BenchRun, ItemTrial
 
 
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, _a2a_key: ItemTrial, _a2a_schedule: Schedule) -> TrialResult:
     """The finished conversation of this item's task: success, reward, turns, latency, tokens, cost, transcript."""
-    from pytest_a2a_bench.plugin.run import state
-    from pytest_a2a_bench.plugin.trials import outcome
+    from pytest_a2a_bench.plugin import outcome, state
 
     return outcome.receive(request.node, _a2a_key.key, _a2a_schedule, state.of(request.config))
 
@@ -74,7 +73,7 @@ def _a2a_key(request: pytest.FixtureRequest) -> ItemTrial:
 
 @pytest.fixture(scope="session")
 def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import state
 
     run = state.of(request.config)
     run.collected.used = True
@@ -89,7 +88,7 @@ def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
 def _a2a_connections(
     _a2a_endpoint: BenchRun, a2a_client_config: ClientConfig
 ) -> Iterator[Mapping[str | None, AgentConnection]]:
-    from pytest_a2a_bench.plugin.trials.schedule import connect_each
+    from pytest_a2a_bench.plugin.schedule import connect_each
 
     connections = connect_each(_a2a_endpoint, a2a_client_config)
     yield connections
@@ -114,7 +113,7 @@ def _a2a_schedule(
     _a2a_connections: Mapping[str | None, AgentConnection],
     a2a_message_metadata: Mapping[str, Any],
 ) -> Schedule:
-    from pytest_a2a_bench.plugin.trials import schedule
+    from pytest_a2a_bench.plugin import schedule
 
     return schedule.start_schedule(request.session, _a2a_endpoint, _a2a_connections, a2a_message_metadata)
 
@@ -125,8 +124,7 @@ def _a2a_schedule(
 @pytest.fixture
 def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2a_subject: Subject) -> Judgement:
     """The verdict on this item's requirement: passed, findings, result."""
-    from pytest_a2a_bench.plugin.conformance import verdicts
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import state, verdicts
 
     run = state.of(request.config)
     if _a2a_check.suite == "card":
@@ -146,7 +144,7 @@ def card_findings(_a2a_subject: Subject) -> list[Finding]:
 @pytest.fixture(scope="session")
 def conformance_findings(request: pytest.FixtureRequest, _a2a_subject: Subject, _a2a_judge: Judge) -> list[Finding]:
     """What the whole agent does wrong, its card and its protocol: every check of the profile is made, once for all."""
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import state
 
     profile = state.of(request.config).settings.conformance_profile
     every = [] if _a2a_subject.problem else _a2a_subject.plan()
@@ -163,8 +161,7 @@ def a2a_wire(
     request: pytest.FixtureRequest, _a2a_subject: Subject, a2a_client_config: ClientConfig
 ) -> Iterator[RawWire]:
     """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is what came, unread by any SDK."""
-    from pytest_a2a_bench.plugin.conformance import verdicts
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import state, verdicts
 
     wire = verdicts.open_raw_wire(state.of(request.config), _a2a_subject, a2a_client_config)
     yield wire
@@ -179,7 +176,7 @@ def _a2a_check(request: pytest.FixtureRequest) -> ItemCheck:
 
 @pytest.fixture(scope="session")
 def _a2a_subject(_a2a_endpoint: BenchRun) -> Subject:
-    from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin import verdicts
 
     return verdicts.subject_of(_a2a_endpoint)
 
@@ -188,7 +185,7 @@ def _a2a_subject(_a2a_endpoint: BenchRun) -> Subject:
 def _a2a_card_results(
     request: pytest.FixtureRequest, _a2a_endpoint: BenchRun, _a2a_subject: Subject
 ) -> dict[str, CheckResult]:
-    from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin import verdicts
 
     return verdicts.card_results(_a2a_subject, _a2a_endpoint, request.session.items)
 
@@ -197,6 +194,6 @@ def _a2a_card_results(
 def _a2a_judge(
     request: pytest.FixtureRequest, _a2a_endpoint: BenchRun, _a2a_subject: Subject, a2a_client_config: ClientConfig
 ) -> Judge:
-    from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin import verdicts
 
     return verdicts.start_judge(request.session, _a2a_endpoint, _a2a_subject, a2a_client_config)

@@ -11,11 +11,11 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.plugin.collect import conclusion
-from pytest_a2a_bench.plugin.collect.conclusion import decides_early
-from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
-from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, say, was_not_run
-from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.plugin import collection
+from pytest_a2a_bench.plugin.collection import decides_early
+from pytest_a2a_bench.plugin.explanation import PREFIX, STOPPED, is_excused_miss, say, was_not_run
+from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import task_name
@@ -251,7 +251,7 @@ class Gatekeeper:
         stored = files.StoredVerdict.of(self.verdict, self.run.plan.run_id, trials, missed, self._nodeids)
         agents: list[dict[str, Any]] = []
         if self.run.settings.agents:
-            from pytest_a2a_bench.plugin.report.publishing import agents_of  # few runs have several agents
+            from pytest_a2a_bench.plugin.publishing import agents_of  # few runs have several agents
 
             agents = agents_of(self.run, trials.results)
         self.stored = dataclasses.replace(
@@ -276,7 +276,7 @@ class Gatekeeper:
             return
 
         if not nothing_will_run(self.config):
-            self.elsewhere = conclusion.trials_elsewhere(self.run)
+            self.elsewhere = collection.trials_elsewhere(self.run)
         if self.elsewhere:
             session.exitstatus = pytest.ExitCode.OK
 

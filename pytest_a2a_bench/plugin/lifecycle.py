@@ -25,10 +25,8 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import lend_variables, misspelt
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
-from pytest_a2a_bench.plugin import options, shim
-from pytest_a2a_bench.plugin.collect import items, selection
-from pytest_a2a_bench.plugin.run import explanation, resolve, state
-from pytest_a2a_bench.plugin.run.state import (
+from pytest_a2a_bench.plugin import explanation, items, options, resolve, selection, shim, state
+from pytest_a2a_bench.plugin.state import (
     CHECK,
     CHECK_FIXTURE,
     FILES,
@@ -63,12 +61,12 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(explanation.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
     if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
-        from pytest_a2a_bench.plugin.xdist import sides
+        from pytest_a2a_bench.plugin import xdist
 
-        sides.join(config, run)
+        xdist.join(config, run)
         specs = map(str, config.getoption("tx", None) or ())
         if worker_input is not None or run.settings.ray is not None or any(spec != "popen" for spec in specs):
-            from pytest_a2a_bench.plugin.xdist import elsewhere  # most workers are children of their controller
+            from pytest_a2a_bench.plugin import elsewhere
 
             elsewhere.join(config, run, (worker_input or {}).get(FILES))
 
@@ -144,10 +142,7 @@ def _removed_assertions(config: pytest.Config) -> Iterator[str]:
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where somebody may use us."""
-    from pytest_a2a_bench.plugin import gates
-    from pytest_a2a_bench.plugin.collect import conclusion
-    from pytest_a2a_bench.plugin.conformance import check_items
-    from pytest_a2a_bench.plugin.report import terminal
+    from pytest_a2a_bench.plugin import check_items, collection, gates, terminal
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(lend_variables(run.services.variables, os.environ))
@@ -160,10 +155,10 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         judged = not run.settings.agents and check_items.may_be_chosen(config, run)
         chosen = dataclasses.replace(chosen, conformance=judged)
     run.decide(named=named, selection=chosen)
-    if conclusion.decides_early(run):
-        run.decide(order=conclusion.seed_of(run))
+    if collection.decides_early(run):
+        run.decide(order=collection.seed_of(run))
     if check_items.names_files(run.settings) and (run.plan.asked or chosen.conformance) and not run.plan.problems:
-        from pytest_a2a_bench.plugin.conformance import verdicts  # the whole room that judges the protocol
+        from pytest_a2a_bench.plugin import verdicts
 
         verdicts.check_files(run)
     reporting = terminal.Reporting(config, run)
@@ -171,12 +166,12 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.pluginmanager.register(reporting, "a2a-bench-reporting")
     config.pluginmanager.register(check_items.Summary(config, run), "a2a-bench-conformance")
     if run.settings.html or run.settings.report or run.settings.live is not None:
-        from pytest_a2a_bench.plugin.report import page  # few runs have a page, and it is a large import
+        from pytest_a2a_bench.plugin import page
 
         page.register(config, run)
     where = (run.settings.markdown, run.settings.history_file, config.getoption("htmlpath", None))
     if any(where) or run.settings.github == "on" or (run.settings.github == "auto" and "GITHUB_ACTIONS" in os.environ):
-        from pytest_a2a_bench.plugin.report import publishing  # few runs are published
+        from pytest_a2a_bench.plugin import publishing
 
         publishing.register(config, run, reporting)
     gates.register_early(config, run)
@@ -186,7 +181,7 @@ def make_items(metafunc: pytest.Metafunc) -> None:
     """Make one item per trial, or per check of the protocol."""
     run = state.of(metafunc.config)
     if CHECK_FIXTURE in metafunc.fixturenames:
-        from pytest_a2a_bench.plugin.conformance import check_items
+        from pytest_a2a_bench.plugin import check_items
 
         check_items.make_items(metafunc, run)
     else:
@@ -199,7 +194,7 @@ def adopt_item(item: pytest.Item) -> None:
     run.collected.found_ids.update(wanted for wanted in run.plan.selection.ids if shim.is_below(item.nodeid, wanted))
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     if CHECK_FIXTURE in parameters:
-        from pytest_a2a_bench.plugin.conformance import check_items
+        from pytest_a2a_bench.plugin import check_items
 
         check_items.adopt(item, parameters[CHECK_FIXTURE])
     elif items.KEY_FIXTURE in parameters:
@@ -212,7 +207,7 @@ def adopt_item(item: pytest.Item) -> None:
 def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
     """Let an item's report say what its trial or its check came to."""
     if TRIAL in item.stash:
-        from pytest_a2a_bench.plugin.trials import outcome
+        from pytest_a2a_bench.plugin import outcome
 
         outcome.fail_unsolved(item, report)
         outcome.explain_failure(item, report)
@@ -220,7 +215,7 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
         if report.when == "teardown":
             outcome.forget(item)
     elif CHECK in item.stash:
-        from pytest_a2a_bench.plugin.conformance import verdicts
+        from pytest_a2a_bench.plugin import verdicts
 
         verdicts.show_evidence(item, report)
     elif not shim.has_used(item, items.ENDPOINT_FIXTURE):
@@ -261,19 +256,18 @@ def conclude_collection(session: pytest.Session) -> None:
         run.takes_part or run.plan.selection or run.collected.test_problems or any(map(items.uses_agent, session.items))
     ):
         return
-    from pytest_a2a_bench.plugin.collect import conclusion
+    from pytest_a2a_bench.plugin import collection
 
     selection.note_unknown_words(session.config, run)
-    conclusion.conclude(session, run)
+    collection.conclude(session, run)
     if not run.collected.used or not run.settings.endpoint:
         return
-    from pytest_a2a_bench.plugin import preflight
-    from pytest_a2a_bench.plugin.collect import conclusion
+    from pytest_a2a_bench.plugin import collection, preflight
 
     if run.worker is None:
         _catch_sigterm(session.config)
         preflight.after_collection(session.config, run)
-    conclusion.write_manifest(session, run)
+    collection.write_manifest(session, run)
 
 
 def finish(session: pytest.Session) -> None:

@@ -17,9 +17,9 @@ from pytest_a2a_bench.benchmarks import models, participants
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
-from pytest_a2a_bench.plugin.conformance import verdicts
-from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
-from pytest_a2a_bench.plugin.trials.schedule import connect
+from pytest_a2a_bench.plugin import verdicts
+from pytest_a2a_bench.plugin.schedule import connect
+from pytest_a2a_bench.plugin.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.trials import stopping

@@ -15,9 +15,8 @@ from one_test import in_one_test
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import GROUPS, Settings, without_query
-from pytest_a2a_bench.plugin import options
-from pytest_a2a_bench.plugin.collect import items
-from pytest_a2a_bench.plugin.run.resolve import Resolution
+from pytest_a2a_bench.plugin import items, options
+from pytest_a2a_bench.plugin.resolve import Resolution
 from pytest_a2a_bench.text import did_you_mean
 
 Resolve = Callable[..., Resolution]

@@ -225,7 +225,7 @@ def test_groups_levels_and_ids_choose(bench: Bench, expression: tuple[str, str],
 
 
 def test_expressions_about_other_things_never_touch_the_card(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin import verdicts
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("the card was fetched")

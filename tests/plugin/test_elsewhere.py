@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 from harness import Bench, junit_properties, verdict_of
 
-from pytest_a2a_bench.plugin.xdist.ray_launcher import Terms
+from pytest_a2a_bench.plugin.ray_launcher import Terms
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store
 

@@ -18,7 +18,7 @@ from pytest_a2a_bench import schemas
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.plugin.trials.schedule import Schedule
+from pytest_a2a_bench.plugin.schedule import Schedule
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.stopping import Limits
 

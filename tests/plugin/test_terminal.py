@@ -7,8 +7,8 @@ import pytest
 from fake_llm import FakeLLM
 from harness import Bench, log_of
 
-from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
-from pytest_a2a_bench.plugin.trials import schedule
+from pytest_a2a_bench.plugin import schedule
+from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from harness import Bench, junit_properties, log_of, verdict_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.plugin.run.state import LIFELINE, ORPHANS, SLOT, SLOTS, WorkerPart
-from pytest_a2a_bench.plugin.xdist.sides import watch_controller
+from pytest_a2a_bench.plugin.state import LIFELINE, ORPHANS, SLOT, SLOTS, WorkerPart
+from pytest_a2a_bench.plugin.xdist import watch_controller
 from pytest_a2a_bench.results.store import Store
 
 KILL = "import signal\n            os.kill(os.getpid(), signal.SIGKILL)"

@@ -18,8 +18,7 @@ from one_test import in_one_test
 import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import main
-from pytest_a2a_bench.plugin import fixtures, options
-from pytest_a2a_bench.plugin.collect import items
+from pytest_a2a_bench.plugin import fixtures, items, options
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -22,10 +22,8 @@ from pytest_a2a_bench.cli import main as cli
 from pytest_a2a_bench.config.setting import Setting
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import ExtraTurn, Reward, TrialKey, TrialResult, Usage, UserFault
-from pytest_a2a_bench.plugin import fixtures, hookspecs
-from pytest_a2a_bench.plugin.collect import items
-from pytest_a2a_bench.plugin.run.explanation import PREFIX
-from pytest_a2a_bench.plugin.trials import outcome
+from pytest_a2a_bench.plugin import fixtures, hookspecs, items, outcome
+from pytest_a2a_bench.plugin.explanation import PREFIX
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_a2a_bench.plugin.run.resolve import Resolution, resolve
+from pytest_a2a_bench.plugin.resolve import Resolution, resolve
 
 
 def resolved(

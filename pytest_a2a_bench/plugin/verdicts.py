@@ -22,10 +22,10 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, ConformanceWarning, collect_errors
-from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck, acts_of
-from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties
-from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
+from pytest_a2a_bench.plugin import state
+from pytest_a2a_bench.plugin.check_items import ItemCheck, acts_of
+from pytest_a2a_bench.plugin.explanation import add_explanation, set_properties
+from pytest_a2a_bench.plugin.state import CHECK, BenchRun
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.text import one_line
 

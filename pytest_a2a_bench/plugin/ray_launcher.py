@@ -1,6 +1,6 @@
 """A program that execnet starts as if it were Python: it runs a Python on a Ray cluster and passes its streams on.
 
-``python -m pytest_a2a_bench.plugin.xdist.ray_launcher TERMS ...``: the rest are the arguments of that Python. It ends
+``python -m pytest_a2a_bench.plugin.ray_launcher TERMS ...``: the rest are the arguments of that Python. It ends
 with code 3 and one line where Ray is not installed or the cluster is not there. Where there only is no room at the
 moment, a worker starts here, which says so to its controller and ends (see elsewhere.py).
 """

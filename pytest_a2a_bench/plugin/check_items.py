@@ -12,9 +12,9 @@ import pytest
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import shim
-from pytest_a2a_bench.plugin.run.explanation import say
-from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, BenchRun
+from pytest_a2a_bench.plugin.explanation import say
 from pytest_a2a_bench.plugin.shim import CONFORMANCE, CONFORMANCE_MODULES
+from pytest_a2a_bench.plugin.state import CHECK, CHECK_FIXTURE, BenchRun
 from pytest_a2a_bench.text import did_you_mean, one_line
 
 if TYPE_CHECKING:

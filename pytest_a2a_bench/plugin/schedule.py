@@ -22,8 +22,8 @@ from pytest_a2a_bench.benchmarks.participants import FurtherAgent, further_agent
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError, TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.plugin.collect.conclusion import categories_of
-from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
+from pytest_a2a_bench.plugin.collection import categories_of
+from pytest_a2a_bench.plugin.state import TRIAL, BenchRun
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.manifest import where
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run.resolve import runtime_env
-from pytest_a2a_bench.plugin.run.state import FILES, BenchRun, raise_usage_error
-from pytest_a2a_bench.plugin.xdist import ray_launcher
-from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED, Terms
+from pytest_a2a_bench.plugin import ray_launcher
+from pytest_a2a_bench.plugin.ray_launcher import UNPLACED, Terms
+from pytest_a2a_bench.plugin.resolve import runtime_env
+from pytest_a2a_bench.plugin.state import FILES, BenchRun, raise_usage_error
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.store import StoreError, save
 

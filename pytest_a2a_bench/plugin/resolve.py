@@ -25,7 +25,7 @@ from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.language_models import named
 from pytest_a2a_bench.plugin import shim
-from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.state import BenchRun
 from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.terms import BLAMELESS

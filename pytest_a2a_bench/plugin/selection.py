@@ -14,7 +14,6 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.plugin.run.state import BenchRun, Selection
 from pytest_a2a_bench.plugin.shim import (
     ACTS,
     CONFORMANCE,
@@ -26,6 +25,7 @@ from pytest_a2a_bench.plugin.shim import (
     judge_protocol,
     would_select,
 )
+from pytest_a2a_bench.plugin.state import BenchRun, Selection
 from pytest_a2a_bench.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.plugin import shim
-from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.state import BenchRun
 from pytest_a2a_bench.redact import KNOWN, in_environment
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.text import sanitise

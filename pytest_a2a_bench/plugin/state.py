@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.conformance.waivers import Waiver
     from pytest_a2a_bench.model import BenchTask, TrialKey
-    from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
-    from pytest_a2a_bench.plugin.trials.schedule import Schedule
+    from pytest_a2a_bench.plugin.check_items import ItemCheck
+    from pytest_a2a_bench.plugin.schedule import Schedule
     from pytest_a2a_bench.results.baseline import Baseline
     from pytest_a2a_bench.results.gates.files import Missed
     from pytest_a2a_bench.results.gates.quarantine import Quarantined

@@ -13,8 +13,8 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, ItemTrial
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
+from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, ItemTrial
 from pytest_a2a_bench.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.plugin.report import publishing, terminal
-from pytest_a2a_bench.plugin.run.explanation import say, sections_of, shown_path
-from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.plugin import publishing, terminal
+from pytest_a2a_bench.plugin.explanation import say, sections_of, shown_path
+from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now, write_with
 from pytest_a2a_bench.reports.html import write
 from pytest_a2a_bench.reports.live import Server, Watched

@@ -13,8 +13,8 @@ import pytest
 from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentile, sum_usage
-from pytest_a2a_bench.plugin.run.explanation import PREFIX, is_excused_miss, say, sections_of
-from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.plugin.explanation import PREFIX, is_excused_miss, say, sections_of
+from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
@@ -26,7 +26,7 @@ from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import sanitise
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.plugin.report.terminal import Reporting
+    from pytest_a2a_bench.plugin.terminal import Reporting
 
 _VERDICTS = {0: "passed", 1: "failed", 2: "interrupted", 5: "nothing was run"}
 

@@ -15,11 +15,10 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import without_query
-from pytest_a2a_bench.plugin.collect import selection
-from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.explanation import PREFIX, say, shown_path
-from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
+from pytest_a2a_bench.plugin import selection, state
+from pytest_a2a_bench.plugin.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.shim import SuiteModuleSpec, all_modules, drop_earlier_attempts, is_below
+from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports import diagnosis, reported, summary
 from pytest_a2a_bench.results.stats import Progress
@@ -136,7 +135,7 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
     if run.collected.left_out:
         lines.append(f"a2a: {left_out_line(run)}")
     if trials and (run.settings.min_pass or run.services.baseline is not None):
-        from pytest_a2a_bench.plugin.report.publishing import outlook_lines  # few runs have gates
+        from pytest_a2a_bench.plugin.publishing import outlook_lines  # few runs have gates
 
         lines += outlook_lines(run, [item.stash[TRIAL].key for item in items if TRIAL in item.stash])
     if not trials:

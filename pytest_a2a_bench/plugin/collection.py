@@ -15,10 +15,10 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.config.shards import read as read_shard
-from pytest_a2a_bench.plugin.collect.items import uses_agent
-from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
+from pytest_a2a_bench.plugin import state
+from pytest_a2a_bench.plugin.items import uses_agent
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below, judge_protocol
+from pytest_a2a_bench.plugin.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.gates.early import draw_order

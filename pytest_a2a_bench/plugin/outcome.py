@@ -13,11 +13,10 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError
 from pytest_a2a_bench.model import Party, TrialKey, TrialResult, percentile
-from pytest_a2a_bench.plugin import shim
-from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.explanation import MISSED, PREFIX, STOPPED, add_explanation, set_properties, shown_path
-from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.plugin.trials.schedule import Schedule
+from pytest_a2a_bench.plugin import shim, state
+from pytest_a2a_bench.plugin.explanation import MISSED, PREFIX, STOPPED, add_explanation, set_properties, shown_path
+from pytest_a2a_bench.plugin.schedule import Schedule
+from pytest_a2a_bench.plugin.state import BenchRun
 from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE

@@ -1,1 +1,0 @@
-"""Which items there are."""

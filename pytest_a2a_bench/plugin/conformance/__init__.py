@@ -1,1 +1,0 @@
-"""Requirements of the protocol in pytest: as items, with verdicts, in a matrix."""

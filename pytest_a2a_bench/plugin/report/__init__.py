@@ -1,1 +1,0 @@
-"""What a run shows and leaves: terminal, page, Markdown, annotations."""

@@ -1,1 +1,0 @@
-"""Everything that knows pytest-xdist; imported only where that plugin is active."""
