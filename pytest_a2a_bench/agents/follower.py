@@ -13,6 +13,8 @@ from pytest_a2a_bench.benchmarks.registry import Gold, Step
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned
 
+GIVEN_UP = "I am sorry, but this does not work. There is nothing more that I can do for you."
+
 _MOST = 6
 """Times that a careful agent makes one call."""
 
@@ -23,10 +25,12 @@ class Progress:
 
     :param place: the step that comes next.
     :param believed: for each value of the rehearsal that was read otherwise, what was read; None for nothing.
+    :param has_failed: whether a write was refused that a read did not show.
     """
 
     place: int = 0
     believed: dict[Any, Any] = dataclasses.field(default_factory=dict)
+    has_failed: bool = False
 
     def learn(self, step: Step, answer: ToolReturned) -> None:
         """Compare what was read with the rehearsal."""
@@ -44,7 +48,7 @@ def walk(steps: Sequence[Step], answers: Sequence[ToolReturned], *, careful: boo
     """Return how far a conversation is by the answers to its calls, each of which was the next step.
 
     A careful agent makes a call again that failed, and a read until two answers in a row are equal. One that is not
-    makes each call once, and a write again whose result a read does not show.
+    makes each call once, and a write again whose result a read does not show; if that is refused, the write has failed.
     """
     progress, heard, again = Progress(), list[ToolReturned](), set[int]()
     for answer in answers:
@@ -55,6 +59,9 @@ def walk(steps: Sequence[Step], answers: Sequence[ToolReturned], *, careful: boo
         if careful and not _is_settled(step, heard):
             continue
         heard = []
+        if answer.error and progress.place + 1 in again:
+            progress.has_failed = True
+            break
         if not careful and step.before and answer.content == step.before and progress.place not in again:
             again.add(progress.place)
             progress.place -= 1
@@ -85,20 +92,24 @@ def rehearse(key: str, gold: Gold, settings: Settings) -> Sequence[Step]:
 
 
 def next_call(gold: Gold, steps: Sequence[Step], conversation: Conversation, *, careful: bool) -> AgentSaid | None:
-    """Return the next call, or the answer that is a call; None where it is time to speak, or nothing can be done."""
+    """Return the next call, or the answer that is a call; None where it is time to speak.
+
+    Where a write has failed, or needs a value that no answer had, the agent tells the user so and does nothing more.
+    """
     # A conversation may begin with messages that the task gives, with calls and results of others.
     made = sum(len(said.calls) for said in conversation.own)
     results = [event for event in conversation.history if isinstance(event, ToolReturned)]
     answers = results[len(results) - made :]
     progress = walk(steps, answers, careful=careful)
+    if progress.has_failed:
+        return AgentSaid(GIVEN_UP)
     told = sum(said.text in gold.instructions for said in conversation.own)
     done = sum(step.is_gold for step in steps[: progress.place])
     if gold.is_time_to_tell(told, done):
         return None
     if progress.place < len(steps):
         call = _with_beliefs(steps[progress.place].call, progress.believed)
-        # Without a value that no answer had, it gives up.
-        return AgentSaid(calls=(call,)) if call is not None else None
+        return AgentSaid(calls=(call,)) if call is not None else AgentSaid(GIVEN_UP)
     if gold.answer is None:
         return None
     answer = _answered(str(gold.answer.arguments["answer"]), progress.believed)

@@ -6,11 +6,13 @@ The oracle reads the gold from the data itself: nothing sends it one.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from functools import lru_cache
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, RESPOND, is_about_org
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, OrgSchema, is_record_id
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 from pytest_a2a_bench.benchmarks.noise import Written
 from pytest_a2a_bench.benchmarks.registry import Gold, Player, Step
@@ -57,25 +59,27 @@ def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
 
 
 def rehearse(domain: str, task_id: str, settings: Settings, gold: Gold) -> tuple[Step, ...]:
-    """Return a query that finds the records which an answer names, with what it answers; see :class:`.Player`."""
+    """Return a query that finds records which name those of an answer, with what it answers; see :class:`.Player`."""
     from pytest_a2a_bench.benchmarks.crmarena.benchmark import ask  # few runs need rows
 
     org = open_domain(domain, settings).org
-    wanted = [value for value in str(gold.answer.arguments["answer"]).split(", ")] if gold.answer is not None else []
-    for name in (sobject.name for sobject in org.schema.objects):
-        found = Written.read(ask(org, f"SELECT Id FROM {name} ORDER BY Id").text)
-        ids = [row["Id"] for row in found.value] if found is not None else []
-        if wanted and set(wanted) <= set(ids):
+    wanted = str(gold.answer.arguments["answer"]).split(", ") if gold.answer is not None else []
+    for name, field, date in _ways(org.schema) if wanted and all(map(is_record_id, wanted)) else ():
+        found = Written.read(ask(org, f"SELECT {', '.join({'Id': 1, field: 1})} FROM {name} ORDER BY Id").text)
+        naming = {row[field]: row["Id"] for row in found.value if field in row} if found is not None else {}
+        if set(wanted) <= set(naming):
             # Some neighbours, as a search has them.
-            near = sorted({*wanted, *ids[:_NEIGHBOURS]})
-            listed = ", ".join(f"'{each}'" for each in near)
-            query = f"SELECT Id, CreatedDate FROM {name} WHERE Id IN ({listed})"
-            seen = ask(org, query)
-            if seen.error:
-                query = query.replace(", CreatedDate", "")
-                seen = ask(org, query)
-            return (Step(ToolCall(EXECUTE, {"query": query}), seen.text, is_read=True),)
+            listed = ", ".join(sorted(f"'{naming[each]}'" for each in {*wanted, *list(naming)[:_NEIGHBOURS]}))
+            query = f"SELECT {field}{date} FROM {name} WHERE Id IN ({listed})"
+            return (Step(ToolCall(EXECUTE, {"query": query}), ask(org, query).text, is_read=True),)
     return ()
+
+
+def _ways(schema: OrgSchema) -> Iterator[tuple[str, str, str]]:
+    """Yield each object with a field of record ids, and a date to select with it; objects without dates come last."""
+    dates = {o: next((f", {f.name}" for f in o.fields if f.type in {"date", "datetime"}), "") for o in schema.objects}
+    for sobject, date in sorted(dates.items(), key=lambda each: not each[1]):
+        yield from ((sobject.name, field.name, date) for field in sobject.fields if field.type in ID_TYPES)
 
 
 @lru_cache(maxsize=16)

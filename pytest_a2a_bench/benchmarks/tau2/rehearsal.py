@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.noise import Written, scalars
@@ -34,49 +34,43 @@ class _Rehearsal:
         self._tau2, self._environment = tau2, environment
         kit = environment.tools
         self._reads = [name for name in kit.tools if kit.tool_type(name).value == "read"]
-        self._answers: dict[str, str] = {}
-        self._seen: set[Any] = set()
 
     def steps(self, gold: Gold) -> Iterator[Step]:
         for call in gold.calls or gold.where_offered:
             is_read = call.name in self._reads
-            asked: list[ToolCall] = []
-            if not is_read:
-                for look in self._lookups(call):
-                    asked.append(look)
-                    yield Step(look, self._ask(look), is_read=True)
+            wanted = {value for _, value in scalars(dict(call.arguments)) if isinstance(value, str)}
+            looks = [] if is_read else list(self._looks(wanted))
+            # A read that has an argument of the write: of what the write names itself, or of everything.
+            for look, seen in looks:
+                found = Written.read(seen)
+                given = {value for _, value in scalars(dict(look.arguments))}
+                if found is not None and wanted & {value for _, value in scalars(found.value)} - given:
+                    yield Step(look, seen, is_read=True)
+                    break
             answer = self._ask(call)
-            yield Step(call, answer, is_read=is_read, is_gold=True)
+            yield Step(call, str(answer.content), is_read=is_read, is_gold=True)
             # One read is enough to see that a write was carried out.
-            for look in asked[:1]:
-                before = self._answers[str(look)]
-                if (after := self._ask(look)) != before:
-                    yield Step(look, after, is_read=True, before=before)
+            for look, seen in looks:
+                if (after := str(self._ask(look).content)) != seen:
+                    yield Step(look, after, is_read=True, before=seen)
+                    break
 
-    def _ask(self, call: ToolCall) -> str:
-        call_of_tau2 = self._tau2.messages.ToolCall(id="1", name=call.name, arguments=dict(call.arguments))
-        answer = str(self._environment.get_response(call_of_tau2).content)
-        self._answers[str(call)] = answer
-        if (found := Written.read(answer)) is not None:
-            self._seen.update(value for _, value in scalars(found.value))
-        return answer
+    def _ask(self, call: ToolCall) -> Any:
+        return self._environment.get_response(
+            self._tau2.messages.ToolCall(id="1", name=call.name, arguments=dict(call.arguments))
+        )
 
-    def _lookups(self, call: ToolCall) -> Iterator[ToolCall]:
-        """Yield reads whose answers have an argument of a write: of what it names itself, or of everything."""
-        wanted = {value for _, value in scalars(dict(call.arguments)) if isinstance(value, str)}
+    def _looks(self, values: Collection[str]) -> Iterator[tuple[ToolCall, str]]:
+        """Yield each read of one of some values, or of everything, that is not refused, with its answer."""
         for name in self._reads:
             needed = _required(getattr(self._environment.tools, name))
             if len(needed) > 1:
                 continue
-            for given in sorted(wanted) if needed else [""]:
+            for given in sorted(values) if needed else [""]:
                 look = ToolCall(name, {needed[0]: given} if needed else {})
-                answer = self._environment.get_response(
-                    self._tau2.messages.ToolCall(id="1", name=name, arguments=dict(look.arguments))
-                )
-                found = None if answer.error else Written.read(str(answer.content))
-                if found is not None and wanted & {value for _, value in scalars(found.value)} - {given}:
-                    yield look
-                    return
+                answer = self._ask(look)
+                if not answer.error:
+                    yield look, str(answer.content)
 
 
 def _required(tool: Any) -> list[str]:
