@@ -16,6 +16,7 @@ from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cli._settings import load_settings, moved_places
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.reports.summary import judge_spread
 from pytest_a2a_bench.results import manifest, merge
 
 if TYPE_CHECKING:
@@ -32,8 +33,12 @@ def run(namespace: Namespace, directory: Path) -> int:
     # Who judges is said anew, because it costs.
     loaded = load_settings(namespace)
     options = moved_places(loaded, found.manifest.settings)
-    times = loaded.settings.judge_times
-    settings = Settings(judge_llm=namespace.judge_llm, judge_times=times, benchmark_options=options)
+    settings = Settings(
+        judge_llm=namespace.judge_llm,
+        judge_times=loaded.settings.judge_times,
+        user_llm_args=loaded.settings.user_llm_args,
+        benchmark_options=options,
+    )
     for _, problem in models.model_problems(settings):
         raise ConfigurationError(f"--judge-llm: {problem}")
     trials = merge.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
@@ -53,6 +58,8 @@ def run(namespace: Namespace, directory: Path) -> int:
         f"{len(trials) - sum(t.problem is not None for t in trials) - changed} are the same, {failed} not evaluated"
         + (f"; written to {output}" if output is not None else "; nothing was written (-o DIR, --in-place)")
     )
+    for line in judge_spread(trial.result for trial in trials):
+        print(line)
     if failed:
         return NOT_EVALUATED
     return CHANGED if changed else 0

@@ -107,6 +107,15 @@ def _in_order(categories: Iterable[str]) -> list[str]:
     return sorted(categories, key=lambda name: (known.get(name, len(known)), name))
 
 
+def judge_spread(results: Iterable[TrialResult]) -> Iterator[str]:
+    """Yield a line on judges that were asked more than once and did not agree with themselves."""
+    details = [check.detail for r in results if r.reward_info for check in r.reward_info.checks]
+    split = [differed for differed in map(is_split, details) if differed is not None]
+    if split:
+        flips = "; this judge is not steady" if sum(split) > _STEADY * len(split) else ""
+        yield f"judgements differed about {sum(split)} of {count(len(split), 'assertion')} (judge-times){flips}"
+
+
 def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield the user, the judge, the benchmark and the dialect, without which the numbers compare with no others."""
     # A trial that broke before the user spoke has none.
@@ -123,11 +132,7 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
     types = _values(results, "evaluation_type")
     yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
-    details = [check.detail for r in results if r.reward_info for check in r.reward_info.checks]
-    split = [differed for differed in map(is_split, details) if differed is not None]
-    if split:
-        flips = "; this judge is not steady" if sum(split) > _STEADY * len(split) else ""
-        yield f"judgements differed about {sum(split)} of {count(len(split), 'assertion')} (judge-times){flips}"
+    yield from judge_spread(results)
     for suite, own in _by_suite(results):
         yield from filter(None, [suite.method(own), *suite.notes(own)])
     dialects = Counter(dialect_of(r) for r in results if r.dialect)

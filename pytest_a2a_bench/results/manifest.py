@@ -120,6 +120,8 @@ def load(directory: Path) -> Manifest:
 
     :raises StoreError: if there is none, or it cannot be read.
     """
+    if directory.is_file():
+        raise StoreError(f"{directory} is neither a results directory nor a file of results that is read here")
     path = directory / NAME
     try:
         return RUN.read(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_a2a_bench.agents.brain import Conversation
-from pytest_a2a_bench.agents.follower import next_call, walk
+from pytest_a2a_bench.agents.follower import GIVEN_UP, next_call, walk
 from pytest_a2a_bench.benchmarks.registry import Gold, Step
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned
 
@@ -57,7 +57,23 @@ def test_a_call_has_the_values_that_were_read(answer: str, call: ToolCall | None
     own = AgentSaid(calls=(LOOK.call,))
     conversation = Conversation(history=[own, *said(answer)], own=[own])
     found = next_call(GOLD, STEPS, conversation, careful=False)
-    assert found == (AgentSaid(calls=(call,)) if call is not None else None)
+    # Without a value that no answer had, it gives up.
+    assert found == (AgentSaid(calls=(call,)) if call is not None else AgentSaid(GIVEN_UP))
+
+
+@pytest.mark.parametrize(
+    ("answers", "gives_up"),
+    [
+        (["done", AGAIN.before, "Error: it is on already"], True),
+        (["done", AGAIN.before, "it is on already"], False),
+        (["Error: 503", AGAIN.answer], False),
+    ],
+)
+def test_a_write_that_was_not_seen_and_is_refused_again_has_failed(answers: list[str], gives_up: bool) -> None:
+    own = [AgentSaid(calls=(LOOK.call,))] * (1 + len(answers))
+    conversation = Conversation(history=[*own, *said(LOOK.answer, *answers)], own=own)
+    found = next_call(Gold((WRITE.call,) * 2), (*STEPS, WRITE), conversation, careful=False)
+    assert (found == AgentSaid(GIVEN_UP)) is gives_up
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ def read(path: Path) -> SelectedResults | None:
     results: list[TrialResult] = []
     for file, content in files:
         try:
+            if any(simulation.get("ticks") for simulation in content["simulations"]):
+                raise ConfigurationError(f"{file} has full-duplex (voice) conversations, which are not read")
             results += _Run(file, content).results()
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigurationError(
@@ -160,8 +162,6 @@ class _Run:
         number = simulation.get("trial")
         trial = self._trials[task_id] if number is None else int(number)
         self._trials[task_id] += 1
-        if simulation.get("ticks"):
-            raise ValueError("it has full-duplex (voice) conversations, which are not read")
         messages = simulation.get("messages") or []
         turns = tuple(_turns(messages))
         told, rewarded = simulation.get("reward_info"), bool(messages)

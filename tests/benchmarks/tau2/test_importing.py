@@ -17,6 +17,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.store import StoreError
 
 
 @pytest.fixture
@@ -129,7 +130,10 @@ def test_other_data_are_named_by_their_commit(some: list[TrialResult], tmp_path:
     ("change", "told"),
     [
         ({"simulations": []}, "no simulation"),
-        ({"simulations": [{"ticks": [1], "task_id": "1"}]}, "full-duplex"),
+        (
+            {"simulations": [{"ticks": [1], "task_id": "1"}]},
+            "has full-duplex .voice. conversations, which are not read",
+        ),
         ({"simulations": [{"messages": []}]}, "KeyError: 'task_id'"),
         ({"info": {}}, "KeyError: 'environment_info'"),
         ({"info": None}, "TypeError"),
@@ -147,5 +151,7 @@ def test_what_is_not_tau2s_is_left_to_others(tmp_path: Path) -> None:
     for name, text in {"a.json": "{", "b.json": "[]", "c.json": '{"tasks": {}}', "d.txt": "{}"}.items():
         (tmp_path / name).write_text(text)
         assert importing.read(tmp_path / name) is None
+        with pytest.raises(StoreError, match="neither a results directory nor a file of results"):
+            manifest.load_selected(tmp_path / name)
     assert importing.read(tmp_path) is None
     assert importing.read(tmp_path / "nowhere") is None

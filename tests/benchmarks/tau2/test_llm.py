@@ -5,20 +5,24 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_llm import FakeLLM, Step, call, say, status
+from finished_runs import write_run
 from llm_agent import agents_model
 from trials import RunTrials
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks.models import ModelJudge, ModelUser
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.results.manifest import load_selected
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
@@ -169,6 +173,27 @@ def test_several_judgements_decide_by_majority_and_their_spread_is_kept(
     assert result.user_usage.input_tokens == 400
     [told] = [line for line in summary.provenance_lines([result]) if line.startswith("judgements")]
     assert told == "judgements differed about 1 of 2 assertions (judge-times); this judge is not steady"
+
+
+@pytest.mark.usefixtures("judged_task")
+def test_stored_conversations_are_judged_again_by_majority(
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    answers = [verdict(True, False), verdict(True, False), verdict(True, True), verdict(True, True)]
+    with FakeLLM(answers) as llm:
+        stored = write_run(tmp_path / "run", run_trials("noop", judge_settings(llm), [JUDGED]))
+        reached = f'user-llm-args={{"api_base": "{llm.api_base}"}}'
+        given = ["--judge-llm", "openai/judge", "--set", "judge-times=3", "--set", reached, "-o", str(tmp_path / "new")]
+        assert main(["gate", str(stored), "--rescore", *given]) == 1
+    assert len(llm.requests) == 4
+    told = capsys.readouterr().out
+    assert f"{JUDGED}: reward 0 -> 1" in told
+    assert "judgements differed about 1 of 2 assertions (judge-times); this judge is not steady" in told
+    [again] = load_selected(tmp_path / "new").results
+    assert again.reward_info is not None
+    details = [check.detail for check in again.reward_info.checks if check.kind == "nl_assertion"]
+    assert [detail.partition("]")[0] for detail in details] == ["[3 of 3 judgements", "[2 of 3 judgements"]
 
 
 @pytest.mark.usefixtures("judged_task")
