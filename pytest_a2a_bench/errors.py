@@ -212,7 +212,7 @@ class LLMError(InfrastructureError):
 
 class OwnFunctionError(InfrastructureError):
     """A user's function in the place of a model (``a2a-user/NAME``, ``a2a-judge/NAME``) raised, or returned
-    what is no answer; the message names it, its file and its line. Held again, the trial would come to the same.
+    what is no answer; the message names it, its file and its line. Repeated, the trial would end in the same way.
     """
 
 

@@ -144,7 +144,7 @@ def find(kind: str, name: str, taken: Collection[str] = ()) -> Extension | None:
     every = _all(kind)
     found = [extension for extension in every if extension.name == name]
     for extension in every:
-        # Whoever uses another is not kept from it.
+        # It may still be used with another.
         if extension.name in taken and (extension.name == name or not found):
             raise ConfigurationError(
                 f"the {extension} has the name of a built-in one; its author has to give it another, and until then "

@@ -364,13 +364,13 @@ class KnownSecrets:
             return [self.hide_in(v) for v in value]
         return value
 
-    def kinds_in(self, *texts: str, told: Iterable[str] = ()) -> tuple[str, ...]:
+    def kinds_in(self, *texts: str, sent: Iterable[str] = ()) -> tuple[str, ...]:
         """Return what the secrets are called that occur in texts.
 
-        :param told: the text that its author was sent: secrets that stand in it are not counted.
+        :param sent: the text that its author received: secrets in it are not counted.
         """
         found = [s for s in self._secrets if any(_holds(text, s.text) for text in texts if text)]
-        return tuple(dict.fromkeys(s.kind for s in found if not any(_holds(text, s.text) for text in told if text)))
+        return tuple(dict.fromkeys(s.kind for s in found if not any(_holds(text, s.text) for text in sent if text)))
 
 
 def _holds(text: str, secret: str) -> bool:
@@ -385,7 +385,7 @@ _LONGEST_WORD = 20
 
 
 def is_telling(text: str) -> bool:
-    """Return whether a secret can be told from other text, so that hiding it everywhere leaves the rest readable.
+    """Return whether a secret differs from other text, so that hiding it everywhere leaves the rest readable.
 
     It is not if it has fewer than 8 characters, only digits (numbers of results have as many), or is a word of
     lower-case letters as the names in our files are: a token ``test`` would be hidden in every node id.

@@ -20,7 +20,7 @@ def parse(text: str, mode: str = "exec") -> Any:
         for _ in range(_TRIES - 1):
             try:
                 return ast.parse(text, mode=mode)
-            except SystemError:  # a thread of somebody else's code
+            except SystemError:  # a thread of other code
                 continue
         return ast.parse(text, mode=mode)
 

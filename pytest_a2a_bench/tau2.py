@@ -86,7 +86,7 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
     ``AgentOutcomeError`` where the agent gives up. tau2's runner treats both as it treats any exception of an agent's.
 
     :param tools: tau2's tools; ``domain_policy`` its policy.
-    :param endpoint: the agent's URL; not needed where :func:`register` was told it.
+    :param endpoint: the agent's URL; not needed where :func:`register` has it.
     :param options: other settings of the same names as pytest's options, such as ``timeout=60`` or ``dialect="data"``.
     """
 
@@ -137,13 +137,13 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
 class A2AUser(_base("user")):  # type: ignore[misc]
     """A simulated user of tau2's whose every message comes from an A2A endpoint.
 
-    The agent there is told what tau2's own user is told (guidelines, persona and the task's scenario), is offered the
+    The agent there gets the instructions of tau2's own user (guidelines, persona and the task's scenario), has the
     user's tools where the domain has some, and ends the conversation with tau2's words. What it raises is ours, says
     that it is the user's trouble, and is treated by tau2's runner as any exception of a user's.
 
     :param tools: tau2's tools of the user; ``instructions`` the task's scenario; ``llm``, ``llm_args`` and upstream's
         ``persona_config`` as any user of tau2's has them.
-    :param endpoint: the agent's URL; not needed where :func:`register_user` was told it.
+    :param endpoint: the agent's URL; not needed where :func:`register_user` has it.
     :param options: other settings of the same names as pytest's options, such as ``timeout=60``; credentials are those
         that they name, never those of the agent under test.
     """
@@ -245,7 +245,7 @@ def register_connected_user(connection: AgentConnection, settings: Settings, nam
 
 
 def _make(of: type[A2AAgent], tools: list[Any], domain_policy: str, **_: Any) -> A2AAgent:
-    # Beside these a factory is told of models, tasks and audio.
+    # Beside these a factory gets models, tasks and audio.
     return of(tools, domain_policy)
 
 

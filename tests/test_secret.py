@@ -196,8 +196,8 @@ def test_a_stream_hides(known: KnownSecrets) -> None:
 def test_what_is_repeated_is_named(known: KnownSecrets) -> None:
     assert known.kinds_in("nothing", "") == ()
     assert known.kinds_in("x", f"Bearer {TOKEN}") == ("TOKEN",)
-    assert known.kinds_in(f"Bearer {TOKEN}", told=["x", f"Use {TOKEN}."]) == ()
-    assert known.kinds_in(f"Bearer {TOKEN}", told=["x", ""]) == ("TOKEN",)
+    assert known.kinds_in(f"Bearer {TOKEN}", sent=["x", f"Use {TOKEN}."]) == ()
+    assert known.kinds_in(f"Bearer {TOKEN}", sent=["x", ""]) == ("TOKEN",)
 
 
 def test_a_library_may_put_its_own_log_records_around_ours() -> None:

@@ -366,7 +366,9 @@ class AgentSession:
                     task = await wire.get_task(task_id, record)
                     if task.task_id not in (None, task_id):
                         where = f"{record.method} {record.endpoint}"
-                        raise ProtocolError(f"{where}: asked for task {task_id}, and was told of task {task.task_id}")
+                        raise ProtocolError(
+                            f"{where}: asked for task {task_id}, and the agent answered with task {task.task_id}"
+                        )
                     turn.feed(task)
                     self._answered_at = time.perf_counter()
         except TurnTimeoutError:
@@ -398,7 +400,7 @@ class AgentSession:
         raw = "\n".join(hide_secrets(r.raw, secrets) for r in records if r.raw)[:RAW_LIMIT]
         turn.context_id = turn.context_id or self.context_id
         reply = turn.reply(raw)
-        repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text, told=texts_sent(self.history))
+        repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text, sent=texts_sent(self.history))
         if said := [*reply.notes, *(n for r in records for n in r.notes)]:
             reply = dataclasses.replace(reply, notes=tuple(dict.fromkeys(hide_secrets(n, secrets) for n in said)))
         self._account(reply)

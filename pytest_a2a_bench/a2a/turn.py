@@ -115,8 +115,8 @@ class Turn:
     @property
     def lacks_answer(self) -> bool:
         """Whether a stream said that the task is completed without its answer: some servers only store it."""
-        told = self._artifacts or self._message or (self._status is not None and self._status.parts)
-        return self.state == "completed" and not self._is_task_final and not told
+        has_content = self._artifacts or self._message or (self._status is not None and self._status.parts)
+        return self.state == "completed" and not self._is_task_final and not has_content
 
     @property
     def artifacts(self) -> dict[str, tuple[Part, ...]]:

@@ -205,7 +205,7 @@ class Runs:
             live.over.wait(_STOP_SECONDS)
         elif not look.is_over:
             try:
-                with lock.held(look.directory, OWNER):
+                with lock.locked(look.directory, OWNER):
                     record = records.read(look.directory)  # it may have ended since
                     if record.state in records.UNFINISHED:
                         record.concluded("canceled", "canceled by its caller").write(look.directory)
@@ -309,8 +309,8 @@ class Runs:
         else:
             record = live.record.concluded("completed", KNOWN.hide(result.summary(found)), result.data(found))
             about = Look(record, self.terms.directory(record.name), 0).about
-            told = {**about, "summary": record.summary, **results_of(found)}
-            save(self.terms.directory(record.name) / RESULTS, dump_json(KNOWN.hide_in(told)))
+            document = {**about, "summary": record.summary, **results_of(found)}
+            save(self.terms.directory(record.name) / RESULTS, dump_json(KNOWN.hide_in(document)))
             self._store(live, dataclasses.replace(record, result=KNOWN.hide_in(dict(record.result))))
 
     def _end(self, live: _Live, state: State, summary: str) -> None:

@@ -103,9 +103,9 @@ def next_call(gold: Gold, steps: Sequence[Step], conversation: Conversation, *, 
     progress = walk(steps, answers, careful=careful)
     if progress.has_failed:
         return AgentSaid(GIVEN_UP)
-    told = sum(said.text in gold.instructions for said in conversation.own)
+    given = sum(said.text in gold.instructions for said in conversation.own)
     done = sum(step.is_gold for step in steps[: progress.place])
-    if gold.is_time_to_tell(told, done):
+    if gold.is_time_to_tell(given, done):
         return None
     if progress.place < len(steps):
         call = _with_beliefs(steps[progress.place].call, progress.believed)

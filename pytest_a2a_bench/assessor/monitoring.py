@@ -71,7 +71,7 @@ class Monitor:
             "score": record.score,
             "max_score": record.max_score,
             "seconds": round(seconds, 3),
-            "told": one_line(record.summary, 300),
+            "summary": one_line(record.summary, 300),
         }
         log.info("assessment ended", extra=about)
 

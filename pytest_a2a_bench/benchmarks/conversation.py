@@ -201,7 +201,7 @@ class Session(Protocol):
 
 
 class Speaker(Protocol):
-    """Whoever speaks for the agent's side: one :class:`Conversation`, or several after each other."""
+    """The agent's side: one :class:`Conversation`, or several after each other."""
 
     @property
     def events(self) -> list[Event]:
@@ -284,8 +284,8 @@ class Conversation:
         if isinstance(got, AgentSaid):
             return got
         if _is_empty(got):
-            told = next((f.message for f in got.findings if f.rule == _EMPTY), "neither text nor a tool call")
-            raise AgentOutcomeError(f"the agent's answer is empty: {told.removeprefix(_HAS)}", state="failed")
+            reason = next((f.message for f in got.findings if f.rule == _EMPTY), "neither text nor a tool call")
+            raise AgentOutcomeError(f"the agent's answer is empty: {reason.removeprefix(_HAS)}", state="failed")
         if self.strict and got.unreadable:
             raise AgentOutcomeError(
                 f"the agent's answer cannot be read: {one_line(got.text or '', 200)}", state="failed"
@@ -394,11 +394,11 @@ class Conversation:
     def _read(self, reply: SessionReply) -> DecodedReply:
         decoded = self._writer().decode_reply(reply.parts, self.briefing.tools, self.bounds)
         if reply.elsewhere:
-            told = tuple(
+            findings = tuple(
                 dataclasses.replace(f, message=f"{f.message}; {reply.elsewhere}") if f.rule == _EMPTY else f
                 for f in decoded.findings
             )
-            decoded = dataclasses.replace(decoded, findings=told)
+            decoded = dataclasses.replace(decoded, findings=findings)
         if self.dialect == "auto":
             self.settled = dialects.settle(self.settled, decoded)
         self.findings.extend(dataclasses.replace(f, turn=self._turn) for f in decoded.findings)

@@ -1,7 +1,7 @@
 """Why a trial did not pass: the first thing in which a conversation left what its task needed, and who is to blame.
 
-No model is asked. What every benchmark shares is told from a result alone: how it ended, what its user did wrong, what
-was said again and again. What a task needed, a benchmark knows itself (``Suite.diagnoser``); it judges by what was
+No model is asked. What all benchmarks share is derived from a result alone: how it ended, its user's faults, and
+repeated messages. What a task needed, a benchmark knows itself (``Suite.diagnoser``); it judges by what was
 done, in whichever order.
 """
 
@@ -208,7 +208,7 @@ def _gave_up(result: TrialResult) -> Diagnosis:
 
 
 def _unreadable(result: TrialResult) -> Iterator[Diagnosis]:
-    yield from (told for _, told in _unreadable_findings(result))
+    yield from (finding for _, finding in _unreadable_findings(result))
 
 
 def _unreadable_findings(result: TrialResult) -> Iterator[tuple[DialectFinding, Diagnosis]]:

@@ -43,7 +43,7 @@ STYLES: Final[Mapping[str, str]] = {
     "impatient": "You are in a great hurry and say so in every message.",
     "changes-mind": "In your first message, first ask for something else, then take it back and say what you want.",
 }
-"""How a user may talk, and what a language model that plays the user is told to do."""
+"""How a user may talk, and the instruction for a language model that plays the user."""
 
 _MOST_FAILURES = 20
 """Calls of one conversation that fail at most, whatever the rates are."""
@@ -102,7 +102,7 @@ class Noise:
 
     @property
     def instruction(self) -> str:
-        """What a language model that plays the user is told besides its scenario."""
+        """The instruction for a language model that plays the user, beside its scenario."""
         return f"\n\n{STYLES[self.style]}" if self.style else ""
 
     def around(self, new: Sequence[Event], send: Callable[[Sequence[Event]], AgentSaid]) -> AgentSaid:

@@ -415,9 +415,9 @@ class Colleagues:
             return Answered(f"{who} been asked {self._most} times and {what} no more questions in this task.", True)
         left = self._before_turn()
         self._questions[seat.name] += 1
-        told = _FIRST.format(name=seat.name) + question if self._questions[seat.name] == 1 else question
+        text = _FIRST.format(name=seat.name) + question if self._questions[seat.name] == 1 else question
         try:
-            said = seat.session.send([Part.of_text(told)], timeout=left).text.strip()
+            said = seat.session.send([Part.of_text(text)], timeout=left).text.strip()
         except TrialCancelledError:
             raise
         except (AgentOutcomeError, InfrastructureError, CardError) as error:

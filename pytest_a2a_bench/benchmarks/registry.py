@@ -183,7 +183,7 @@ class Gold:
 
     :param communicate: texts that the evaluator looks for in the agent's words.
     :param instructions: what to tell the user to do, a text each.
-    :param told_after: how many of the calls come before each instruction; those of which this says nothing come last.
+    :param instructed_after: number of the calls before each instruction; instructions without one come last.
     :param where_offered: calls that are made where there are no others, as far as their tools are offered.
     :param answer: the call that gives the answer, where that is a call: in place of words, at each request.
     """
@@ -192,7 +192,7 @@ class Gold:
     communicate: tuple[str, ...] = ()
     where_offered: tuple[ToolCall, ...] = ()
     instructions: tuple[str, ...] = ()
-    told_after: tuple[int, ...] = ()
+    instructed_after: tuple[int, ...] = ()
     answer: ToolCall | None = None
 
     @property
@@ -202,13 +202,13 @@ class Gold:
             return "Everything that can be done for you is done."
         return "\n".join(["Everything that can be done for you is done. For your information:", *self.communicate])
 
-    def is_time_to_tell(self, told: int, done: int) -> bool:
+    def is_time_to_tell(self, given: int, done: int) -> bool:
         """Whether the next instruction comes before the next call.
 
-        :param told: instructions that were given.
+        :param given: instructions that were given.
         :param done: calls that were made, where there are others to make.
         """
-        return told < len(self.told_after) and self.told_after[told] <= done
+        return given < len(self.instructed_after) and self.instructed_after[given] <= done
 
     def plan(self, briefing: Briefing | None) -> tuple[ToolCall, ...]:
         """Return the calls to make, given the tools on offer."""

@@ -28,7 +28,7 @@ def run(namespace: Namespace) -> int:
         won, every = entry.trials
         rate = "-" if entry.rate is None else f"{entry.rate:.3f}"
         cost = () if entry.cost_usd is None else (f"${entry.cost_usd:.4f} each",)
-        told = (
+        cells = (
             entry.at,
             rate,
             f"{won}/{every}",
@@ -37,7 +37,7 @@ def run(namespace: Namespace) -> int:
             entry.agent or "-",
             *cost,
         )
-        print("  ".join(one_line(cell, 60) for cell in told))
+        print("  ".join(one_line(cell, 60) for cell in cells))
     for line in history.trend_lines(found):
         print(one_line(line, 2_000))
     return 0
@@ -51,10 +51,10 @@ def entry_of(directory: Path) -> history.Entry:
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is not a results directory (--a2a-results)")
     measured = load(directory)
-    told = manifest.load(directory)
+    run = manifest.load(directory)
     try:
         verdict = VERDICT.read(directory / VERDICT_FILE)
-        outcome = verdict.verdict if verdict.run_id in told.runs else ""
+        outcome = verdict.verdict if verdict.run_id in run.runs else ""
     except FileNotFoundError:
         outcome = ""
-    return history.Entry.of(measured, os.environ, run_id=told.run_id, agent=told.agent, verdict=outcome)
+    return history.Entry.of(measured, os.environ, run_id=run.run_id, agent=run.agent, verdict=outcome)

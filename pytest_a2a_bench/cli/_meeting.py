@@ -41,10 +41,10 @@ def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -
     connection = AgentConnection(config)
     try:
         card = connection.wait_until_ready()
-        told = " ".join(word for word in (card.name, card.version) if word)
+        name = " ".join(word for word in (card.name, card.version) if word)
         skills = card.raw.get("skills")
         skills = skills if isinstance(skills, list) else []
-        yield "agent", one_line(f"{told}, {count(len(skills), 'skill')}", 200)
+        yield "agent", one_line(f"{name}, {count(len(skills), 'skill')}", 200)
         grpc = find_spec("grpc") is not None
         chosen = choose_interface(card, config.protocol, config.transport, grpc=grpc)
         others = [str(i) for i in card.interfaces if i != chosen]
@@ -64,7 +64,7 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
         talk = Conversation(session, _BRIEFING)
         seconds = []
         news: list[Event] = [UserSaid("What is the status of order A1?")]
-        called = told = False
+        called = reported = False
         words = ""
         for _ in range(2):
             began = time.monotonic()
@@ -77,11 +77,11 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
             seconds.append(time.monotonic() - began)
             if not said.calls:
                 words = said.text or ""
-                told = _STATUS in words.lower()
+                reported = _STATUS in words.lower()
                 break
             called = True
             news = [ToolReturned(c.id, c.name, _STATUS) for c in said.calls]
-        yield "dialect", _dialect(talk, words, called=called, told=told)
+        yield "dialect", _dialect(talk, words, called=called, reported=reported)
         yield from (("finding", one_line(f"{f.message} [{f.rule}]: {f.raw}", 200)) for f in talk.findings[:5])
         yield "a turn", f"{statistics.median(seconds):.2f} s, of {count(len(seconds), 'turn')}"
         if talk.usage.tokens is not None:
@@ -93,7 +93,7 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
         session.finish()
 
 
-def _dialect(talk: Conversation, words: str, *, called: bool, told: bool) -> str:
+def _dialect(talk: Conversation, words: str, *, called: bool, reported: bool) -> str:
     if not called:
         # One that follows rules of its own may ask something first, and call tools in the tasks that it was made for.
         return (
@@ -101,7 +101,8 @@ def _dialect(talk: Conversation, words: str, *, called: bool, told: bool) -> str
             "never calls a tool can do nothing in tau2's and CRMArena's tasks; docs/guides/agents.md has the forms"
         )
     name = talk.settled or talk.dialect
-    return f"{name}: it called the tool" + (" and reported its result" if told else ", and did not report its result")
+    end = " and reported its result" if reported else ", and did not report its result"
+    return f"{name}: it called the tool{end}"
 
 
 def _estimates(turn: float, cost: float | None, turns: int, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -46,14 +46,14 @@ def run(result: TrialResult, found: Manifest, options: Mapping[str, Any]) -> int
     try:
         settings = with_endpoint(settings, builtin.url if builtin is not None else settings.endpoint, agents={})
         with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
-            smallest, held = reduce(list(events), lambda some: _is_lost_with(some, result, settings, connection))
+            smallest, tried = reduce(list(events), lambda some: _is_lost_with(some, result, settings, connection))
     finally:
         if builtin is not None:
             builtin.stop()
     if smallest is None:
-        print(f"with all of them it succeeds now ({count(held, 'conversation')} run): the agent varies by itself")
+        print(f"with all of them it succeeds now ({count(tried, 'conversation')} run): the agent varies by itself")
         return 0
-    print(f"{count(held, 'conversation')} run; {count(len(smallest), 'event')} suffices to lose it:")
+    print(f"{count(tried, 'conversation')} run; {count(len(smallest), 'event')} suffices to lose it:")
     for name in smallest:
         print(f"  {noise_text(events[name])}")
     return 0
@@ -76,18 +76,18 @@ def reduce(
     :param loses: holds a conversation with some events only, and returns whether it misses.
     :returns: None in place of the set where all of them do not lose it.
     """
-    held = 1
+    tried = 1
     if not loses(events):
-        return None, held
+        return None, tried
     smallest, parts = list(events), 2
-    while len(smallest) > 1 and held < most:
+    while len(smallest) > 1 and tried < most:
         size = -(-len(smallest) // parts)
         pieces = [smallest[at : at + size] for at in range(0, len(smallest), size)]
         others = [[e for e in smallest if e not in piece] for piece in pieces] if len(pieces) > 2 else []
         for some in [*pieces, *others]:
-            if held >= most:
+            if tried >= most:
                 break
-            held += 1
+            tried += 1
             if loses(some):
                 smallest, parts = some, 2
                 break
@@ -95,7 +95,7 @@ def reduce(
             if size == 1:
                 break
             parts = min(len(smallest), parts * 2)
-    return smallest, held
+    return smallest, tried
 
 
 def _is_lost_with(events: Sequence[str], result: TrialResult, settings: Settings, connection: AgentConnection) -> bool:

@@ -45,11 +45,11 @@ def run(namespace: Namespace) -> int:
     accepted = _accept(namespace, report) if namespace.accept is not None else ()
     if any(j.status == "failed" and j not in accepted for j in report.judgements):
         return 1
-    # Somebody asked about these very requirements, and nothing was found out about them.
+    # The user chose these requirements, and none of them could be judged.
     if namespace.id and all(j.status == "skipped" for j in report.judgements):
         reasons = dict.fromkeys(j.result.reason for j in report.judgements)
-        told = one_line("; ".join(reasons), _REASONS)
-        print(f"a2a-bench: nothing was judged: {told}", file=sys.stderr)
+        text = one_line("; ".join(reasons), _REASONS)
+        print(f"a2a-bench: nothing was judged: {text}", file=sys.stderr)
         return 2
     return 2 if any(j.status == "error" for j in report.judgements) else 0
 

@@ -28,9 +28,9 @@ def run(namespace: Namespace, directory: Path, found: manifest.SelectedResults, 
         print(json.dumps([*map(asdict, diagnosis.stored_reasons(reasons))], indent=1, ensure_ascii=False))
         return 0
     missed = sum(len(c.trials) for c in reasons)
-    held = [r for r in results if r.status not in ("skipped", "not_run")]
+    counted = [r for r in results if r.status not in ("skipped", "not_run")]
     print(
-        f"{missed} of {count(len(held), 'trial')} did not pass"
+        f"{missed} of {count(len(counted), 'trial')} did not pass"
         + (f", for {count(len(reasons), 'reason')}" if missed else "")
     )
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"

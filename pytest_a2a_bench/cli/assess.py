@@ -212,7 +212,7 @@ def _terms(namespace: Namespace, settings: Settings) -> Terms:
 def _guard(namespace: Namespace) -> Guard:
     ranges = list(namespace.allow_cidr)
     if _serves_this_machine(namespace):
-        # Whoever calls from this machine reaches its own servers without us.
+        # A caller on this machine reaches its servers without us.
         ranges += _LOOPBACK
     return Guard.of(ranges)
 

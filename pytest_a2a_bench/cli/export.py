@@ -78,18 +78,18 @@ def _chosen(namespace: Namespace, found: manifest.SelectedResults) -> manifest.S
 
     :raises ConfigurationError: if there is no such agent, or several and none is chosen for a file about one.
     """
-    told = found.manifest
-    there = sorted({key.agent for key in map(TrialKey.parse, told.keys) if key.agent is not None})
+    run = found.manifest
+    there = sorted({key.agent for key in map(TrialKey.parse, run.keys) if key.agent is not None})
     if namespace.agent is None:
         if len(there) > 1 and namespace.format != METRICS:
             raise ConfigurationError(f"export: the run is of several agents; add --agent {' or '.join(there)}")
         return found
     if namespace.agent not in there:
         raise ConfigurationError(f"export: --agent {namespace.agent}: {_there(there)}")
-    keys = tuple(key for key in told.keys if _is_wanted(TrialKey.parse(key), namespace))
+    keys = tuple(key for key in run.keys if _is_wanted(TrialKey.parse(key), namespace))
     return dataclasses.replace(
         found,
-        manifest=dataclasses.replace(told, keys=keys),
+        manifest=dataclasses.replace(run, keys=keys),
         results=tuple(r for r in found.results if _is_wanted(r.key, namespace)),
         absent=tuple(key for key in found.absent if key in keys),
     )
@@ -106,8 +106,10 @@ def _export(namespace: Namespace, found: manifest.SelectedResults) -> tuple[Any,
     if namespace.format == METRICS:
         return [protocol_metrics.of_trial(r) for r in found.results if _is_wanted(r.key, namespace)], ()
     exporter = import_module(registry.load(namespace.format).exporter)
-    told: tuple[dict[str, Any], Sequence[str]] = exporter.EXPORT(found, namespace.domain, namespace.allow_incomplete)
-    return told
+    document: tuple[dict[str, Any], Sequence[str]] = exporter.EXPORT(
+        found, namespace.domain, namespace.allow_incomplete
+    )
+    return document
 
 
 def _is_wanted(key: TrialKey, namespace: Namespace) -> bool:
@@ -192,14 +194,14 @@ def _stream(namespace: Namespace, target: TextIO) -> int:
 
 def _finished(namespace: Namespace) -> Iterator[TrialResult]:
     """Yield the trials of the last run, each once; of one that goes on, as they end."""
-    told = manifest.load(namespace.directory)
+    run = manifest.load(namespace.directory)
     store = Store(namespace.directory)
-    waiting = [key for key in map(TrialKey.parse, told.keys) if _is_wanted(key, namespace)]
+    waiting = [key for key in map(TrialKey.parse, run.keys) if _is_wanted(key, namespace)]
     while True:
         goes_on = namespace.follow and lock.is_in_use(namespace.directory)
         for key in list(waiting):
             result = store.read(key)
-            if result is not None and result.run_id in told.runs:
+            if result is not None and result.run_id in run.runs:
                 waiting.remove(key)
                 yield result
         if not goes_on or not waiting:

@@ -209,13 +209,13 @@ def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
     ids = [f"a2a/{label}::test_{label}[{task.key(0).short_id}]" for task in wish.tasks[:_SAMPLE]]
     print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(wish.tasks)}:", flush=True)
     target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else url
-    held = _output(
+    output = _output(
         *("pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results=a2a-results/init"),
         *(f"--a2a-set={one}" for one in given),
         *ids,
         directory=namespace.directory,
     )
-    print("\n".join(f"  {line}" for line in held if line.strip()), flush=True)
+    print("\n".join(f"  {line}" for line in output if line.strip()), flush=True)
 
 
 def _output(module: str, *arguments: str, directory: Path | None = None) -> list[str]:
@@ -231,10 +231,10 @@ def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
     yield f"how often agents pass a floor of {wish.floor:g} with {count(tasks, 'task')}, by their true rate:"
     table = [["trials", "conversations", "about", *(f"{rate:.2f}" for rate in rates)]]
     for trials in sorted({*_TRIALS, wish.trials}):
-        held = tasks * trials
-        took = duration(held * TURNS * turn / wish.concurrency) if turn is not None else "?"
-        chances = [f"{planning.floor_chance(rate, wish.floor, held):.0%}" for rate in rates]
-        table.append([f"{trials}{' *' if trials == wish.trials else ''}", f"{held:,}", took, *chances])
+        in_all = tasks * trials
+        took = duration(in_all * TURNS * turn / wish.concurrency) if turn is not None else "?"
+        chances = [f"{planning.floor_chance(rate, wish.floor, in_all):.0%}" for rate in rates]
+        table.append([f"{trials}{' *' if trials == wish.trials else ''}", f"{in_all:,}", took, *chances])
     yield from aligned(table)
     yield f"* as written; the time is that of {TURNS} turns a conversation, {wish.concurrency} at once"
     yield "a run with --a2a-baseline begins with how often it tells a drop"

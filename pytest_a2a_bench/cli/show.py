@@ -126,10 +126,10 @@ def _one_of(keys: Sequence[TrialKey], directory: Path) -> TrialResult:
 
     :raises ConfigurationError: if none of them has a file.
     """
-    held = [result for key in keys if (result := Store(directory).read(key)) is not None]
-    if not held:
+    stored = [result for key in keys if (result := Store(directory).read(key)) is not None]
+    if not stored:
         raise ConfigurationError(f"{keys[0]} has no file in {directory}: it did not run, or was stopped before its end")
-    chosen = next((result for result in held if not result.success), held[0])
+    chosen = next((result for result in stored if not result.success), stored[0])
     if others := [str(key) for key in keys if key != chosen.key]:
         print(f"{len(keys)} trials of this task; the others: {one_line(', '.join(others), 400)}\n")
     return chosen

@@ -107,8 +107,8 @@ def run(namespace: Namespace) -> int:
     else:
         for role in _ROLES:
             if role.is_named(ours):
-                told = theirs[0] if theirs else "no command"
-                raise ConfigurationError(f"tau2: {role.prefix}... belongs to run; this is {told}")
+                command = theirs[0] if theirs else "no command"
+                raise ConfigurationError(f"tau2: {role.prefix}... belongs to run; this is {command}")
     return _hand_over(theirs)
 
 

@@ -54,7 +54,7 @@ _DIALECT_OF_DATA = {**_DIALECT_OF_TEXT, "listed": "data"}
 _WITHHELD: Mapping[Verdict, tuple[str, str]] = {
     "considered": ("considered-call", "a call in the agent's thinking is not carried out"),
     "quotation": ("quoted-call", "a call that is quoted in words to the user is not carried out"),
-    "ambiguous": ("ambiguous-call", "whether this is a call or only spoken of cannot be told; it is not carried out"),
+    "ambiguous": ("ambiguous-call", "this may be a call or only text about one; it is not carried out"),
 }
 
 

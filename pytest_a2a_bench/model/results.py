@@ -307,7 +307,7 @@ class TrialResult:
         (``user-retry``); their requests and costs are kept like those of ``held_again``.
     :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
         costs is then of the conversation before it, whose fault is the last of ``user_retries``.
-    :param reused_from: the run that held the conversation, where another one took its result.
+    :param reused_from: the run of the conversation, where another run reused its result.
     :param model_calls: what the models were asked that played the user or judged, and what they answered, in a form of
         the benchmark's own.
     :param parties: what other agents did in it; all numbers of the trial's own are the agent's under test alone.
@@ -418,8 +418,8 @@ class TrialResult:
     @property
     def user(self) -> str:
         """Who played the user: the name of a model or of an agent, else a word such as ``scripted``; maybe empty."""
-        told = self.provenance
-        return str(told.get("user_llm") or told.get("user_agent") or told.get("user") or "")
+        provenance = self.provenance
+        return str(provenance.get("user_llm") or provenance.get("user_agent") or provenance.get("user") or "")
 
     @property
     def spent(self) -> Cost:

@@ -233,13 +233,13 @@ class Gatekeeper:
                     "longrepr": (FILE, 0, sanitise(f"Skipped: inconclusive: {result.sentence}")),
                 }
             # Reporters take the properties of an item from the report of its end.
-            told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
+            properties = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
             yield pytest.TestReport(
                 nodeid=nodeid,
                 location=location,
                 keywords={},
                 when=when,
-                user_properties=told,
+                user_properties=properties,
                 **values,
             )
 

@@ -141,7 +141,7 @@ def _removed_assertions(config: pytest.Config) -> Iterator[str]:
 
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
-    """Choose what joins, and register what listens: on the controller, where somebody may use us."""
+    """Choose what joins, and register what listens: on the controller, where the run may use us."""
     from pytest_a2a_bench.plugin import check_items, collection, gates, terminal
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))

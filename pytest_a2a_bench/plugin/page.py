@@ -108,7 +108,7 @@ class Page:
 
 # -- the live page (``--a2a-live``), served by the controller until pytest ends --
 
-# Whoever looks has the last report by then, unless their browser sleeps.
+# A browser has loaded the last report by then, unless it sleeps.
 _LAST_LOOK = 5.0
 
 
@@ -152,7 +152,7 @@ class LivePage:
         if self._server is None:
             return
         services = self.run.services
-        # Whoever ends the wait still wants the summary, which comes after this.
+        # After Ctrl-C the summary is still printed, which comes after this.
         with contextlib.suppress(KeyboardInterrupt):
             try:
                 # Here SIGTERM is raised once more: only noted, it would end nothing.

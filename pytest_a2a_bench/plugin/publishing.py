@@ -110,11 +110,11 @@ class Publisher:
         levels = self._levels()
         # Where only the protocol was judged there is no user, judge or benchmark to tell of.
         produced = summary.provenance_lines(results) if results or not levels else ()
-        told = self.run.plan.agent
-        named = f" ({told['name']})" if told.get("name") else ""
+        agent = self.run.plan.agent
+        named = f" ({agent['name']})" if agent.get("name") else ""
         return RunSummary(
             verdict=_VERDICTS.get(exitstatus, f"exit status {exitstatus}"),
-            agent=f"{told['endpoint']}{named}",
+            agent=f"{agent['endpoint']}{named}",
             gates=tuple((g.name, g.verdict, g.sentence) for g in verdict.gates) if verdict is not None else (),
             table=tuple(map(tuple, summary.rows(results))),
             notes=(*levels, *produced, *reported.lost_lines(self.run.plan.results, lost)),
@@ -191,16 +191,16 @@ def _under_test(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
 
 
 def _taken_over(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
-    held = [(r, p) for r in results for p in r.parties if p.name == name]
+    pairs = [(r, p) for r in results for p in r.parties if p.name == name]
     return {
         "role": "transfer",
-        "trials": len(held),
-        "succeeded": sum(r.success for r, _ in held),
-        "errors": sum(r.status not in ("evaluated", "skipped") and r.blame == name for r, _ in held),
-        "turns": sum(p.turns for _, p in held),
-        "requests": sum(p.wire.requests for _, p in held),
-        "request_errors": sum(p.wire.errors for _, p in held),
-        **_spent([s for _, p in held for s in p.turn_latencies], sum_usage(p.usage for _, p in held)),
+        "trials": len(pairs),
+        "succeeded": sum(r.success for r, _ in pairs),
+        "errors": sum(r.status not in ("evaluated", "skipped") and r.blame == name for r, _ in pairs),
+        "turns": sum(p.turns for _, p in pairs),
+        "requests": sum(p.wire.requests for _, p in pairs),
+        "request_errors": sum(p.wire.errors for _, p in pairs),
+        **_spent([s for _, p in pairs for s in p.turn_latencies], sum_usage(p.usage for _, p in pairs)),
     }
 
 

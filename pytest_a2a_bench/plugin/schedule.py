@@ -49,8 +49,8 @@ class Schedule:
     """The conversations of one process.
 
     :param ahead: trials in the order in which their items will run; they start before their items do.
-    :param careful: trials that are held one at a time before any other starts: after a worker crashed, one of these
-        was the cause, and held alone it cannot take others with it.
+    :param careful: trials that run one at a time before any other starts: after a worker crashed, one of these
+        was the cause, and alone it cannot take others with it.
     :param tick: called now and then while an item waits.
     :ivar opened: returns why no trial of a trial's agent begins in this process; None where they do. Never waits.
     """
@@ -84,7 +84,7 @@ class Schedule:
         """Wait for a trial.
 
         Asked again (a rerun of the item), a trial is run again only if the infrastructure failed it, and trials may
-        still be held: anything else would come to the same, a user's function that raised as well.
+        still be run: all others would end in the same way, a user's function that raised as well.
 
         :raises TrialCancelledError: if the run is stopping.
         """
@@ -250,7 +250,7 @@ def start_schedule(
             reached=_differences(run.plan.target_of(name), connection.config),
             further=(*further, *_further(run, connections)),
             metadata=metadata,
-            prepare=(lambda key, told: prepare(key=key, metadata=told)) if prepare.get_hookimpls() else None,
+            prepare=(lambda key, sent: prepare(key=key, metadata=sent)) if prepare.get_hookimpls() else None,
         )
         taped = Taped.of(run.settings, connection.config.secrets)
         observers = (stoppings[name], *shared, *([taped] if taped else []), *asked_for(settings))

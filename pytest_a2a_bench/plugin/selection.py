@@ -58,7 +58,7 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
     if settings.endpoint_source == "cli" and by_expression:
         return Selection(candidates=True)
     if settings.endpoint_source == settings.acts_source == "cli":
-        # Whoever names an agent and ACTS files, and nothing else, wants to have these made. A table's choose nothing.
+        # An agent and ACTS files on the command line, and nothing else: these are run. Those of a table choose nothing.
         config.args = []
         return Selection(modules=(ACTS.nodeid,), conformance=True)
     failed = _previously_failed(config, missed or ()) if settings.endpoint else ()

@@ -180,11 +180,11 @@ class Controller:
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """Hear what a worker found; a crashed one has nothing to say."""
         self._crashed = self._crashed or bool(error)
-        told = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
-        self.run.collected.used = self.run.collected.used or bool(told.get("used"))
-        self.run.collected.left_out = max(self.run.collected.left_out, int(told.get("left_out", 0)))
-        if "problems" in told:
-            state.raise_usage_error(*told["problems"])
+        sent = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
+        self.run.collected.used = self.run.collected.used or bool(sent.get("used"))
+        self.run.collected.left_out = max(self.run.collected.left_out, int(sent.get("left_out", 0)))
+        if "problems" in sent:
+            state.raise_usage_error(*sent["problems"])
 
     @pytest.hookimpl(trylast=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
@@ -268,8 +268,8 @@ class Controller:
             store = Store(self.run.plan.results)
             stored = store.read(result.key)
             # The trial may have ended before its worker crashed.
-            held = stored is not None and stored.run_id == self.run.plan.run_id
-            result = stored if stored is not None and held else store.write(result)
+            is_stored = stored is not None and stored.run_id == self.run.plan.run_id
+            result = stored if stored is not None and is_stored else store.write(result)
         path = shown_path(result.path, config)
         return [(PREFIX + name, value) for name, value in outcome.properties(result, path).items()]
 
@@ -279,10 +279,10 @@ class Controller:
         if self._lifeline is not None:
             self._lifeline.close()
         nodes = getattr(session.config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
-        # xdist waits ten seconds. Trials are held once all workers have collected, and their files are worth some time.
+        # xdist waits ten seconds. Trials run once all workers have collected, and their files are worth some time.
         if self.run.services.is_terminated and nodes is not None:
-            is_held = self._trials and len(self._ready) >= self.workers
-            nodes.EXIT_TIMEOUT = _GRACE if is_held else _STOPPING
+            is_running = self._trials and len(self._ready) >= self.workers
+            nodes.EXIT_TIMEOUT = _GRACE if is_running else _STOPPING
 
     def release(self, slot: int) -> None:
         """Take back the slot of a worker that died before it had items."""

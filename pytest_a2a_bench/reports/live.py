@@ -157,7 +157,7 @@ class Watched:
             is_ours = result is not None and result.run_id in run.runs
             self._trials[key] = _Trial(mark, _shown(result) if result is not None and is_ours else None)
 
-    def _now(self, run: manifest.Manifest) -> Iterator[live.Held]:
+    def _now(self, run: manifest.Manifest) -> Iterator[live.InFlight]:
         for each in self._conversations.look():
             trial = self._trials.get(each.key)
             if each.run_id in run.runs and (trial is None or trial.shown is None):
@@ -221,29 +221,30 @@ def _floors(run: manifest.Manifest, done: list[Mapping[str, Any]]) -> Iterator[s
             yield f"{one_line(group, 80) or 'all trials'}: {share:.0%} of {float(rate):.0%}, {words}"
 
 
-def _conversation(held: live.Held) -> dict[str, Any]:
-    at, last = held.turns[-1] if held.turns else (0.0, None)
-    seconds = max(0.0, time.time() - held.began)
+def _conversation(conversation: live.InFlight) -> dict[str, Any]:
+    at, last = conversation.turns[-1] if conversation.turns else (0.0, None)
+    seconds = max(0.0, time.time() - conversation.began)
     waits = "agent"
     if last is None or last.role == "agent":
         waits = "begins" if last is None else "tools" if last.calls else "user"
     return {
-        "id": held.id,
-        "key": one_line(held.key, 200),
+        "id": conversation.id,
+        "key": one_line(conversation.key, 200),
         "seconds": round(seconds, 1),
-        "messages": len(held.turns),
+        "messages": len(conversation.turns),
         "waits": waits,
         "since": round(max(0.0, seconds - at), 1),
     }
 
 
-def _messages(held: live.Held, begin: int) -> dict[str, Any]:
+def _messages(conversation: live.InFlight, begin: int) -> dict[str, Any]:
     """Return messages from one on; with the first, the policy and tools that the agent was given."""
-    turns = {"turns": [turn_record(turn) for _, turn in held.turns[begin:]]}
+    turns = {"turns": [turn_record(turn) for _, turn in conversation.turns[begin:]]}
     if begin:
         return turns
-    tools = [f"{one_line(str(n), 120)}: {one_line(str(text), 300)}" for n, text in held.briefing.get("tools", [])]
-    return {**turns, "policy": bounded(held.briefing.get("policy", "")), "tools": tools}
+    briefing = conversation.briefing
+    tools = [f"{one_line(str(n), 120)}: {one_line(str(text), 300)}" for n, text in briefing.get("tools", [])]
+    return {**turns, "policy": bounded(briefing.get("policy", "")), "tools": tools}
 
 
 class Server(ThreadingHTTPServer):

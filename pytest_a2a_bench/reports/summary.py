@@ -125,10 +125,10 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     other = any(r.provenance.get("user") in NO_MODEL for r in listed)
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if other else ""
     yield f"user simulator: {_counted(users)}{note}"
-    held = [r for r in results if r.status != "skipped"]
-    judgement = sum(bool(r.provenance.get("user_judgement")) for r in held)
+    counted = [r for r in results if r.status != "skipped"]
+    judgement = sum(bool(r.provenance.get("user_judgement")) for r in counted)
     if judgement:
-        yield f"goals that need a user's judgement, which a script has not: {judgement} of {len(held)} trials"
+        yield f"goals that need a user's judgement, which a script has not: {judgement} of {len(counted)} trials"
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
     types = _values(results, "evaluation_type")
     yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")

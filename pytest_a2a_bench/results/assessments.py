@@ -73,18 +73,18 @@ class Record:
 
     def concluded(self, state: State, summary: str, result: Mapping[str, Any] | None = None) -> Record:
         """Return it with its end."""
-        told = {name: value for name, value in (result or {}).items() if name not in ("results", "task_rewards")}
+        rest = {name: value for name, value in (result or {}).items() if name not in ("results", "task_rewards")}
         return dataclasses.replace(
             self,
             state=state,
             ended=time.time(),
             summary=summary,
-            result=told,
-            score=told.get("score"),
-            max_score=told.get("max_score"),
-            cost=told.get("usage", {}).get("cost_usd"),
-            errors=int(told.get("errors", {}).get("count", 0)),
-            failures={name: int(many) for name, many in told.get("failures", {}).items()},
+            result=rest,
+            score=rest.get("score"),
+            max_score=rest.get("max_score"),
+            cost=rest.get("usage", {}).get("cost_usd"),
+            errors=int(rest.get("errors", {}).get("count", 0)),
+            failures={name: int(many) for name, many in rest.get("failures", {}).items()},
         )
 
 

@@ -160,8 +160,8 @@ class Baseline:
         every = sorted(
             results, key=lambda r: (r.key.suite, r.key.domain, r.key.task_id, r.key.label or "", r.key.trial)
         )
-        held = [r for r in every if r.status == "evaluated"]
-        costs = [r.cost for r in held if r.cost is not None]
+        evaluated = [r for r in every if r.status == "evaluated"]
+        costs = [r.cost for r in evaluated if r.cost is not None]
         outcomes: dict[str, list[bool]] = defaultdict(list)
         errors: dict[str, int] = defaultdict(int)
         for result in every:
@@ -177,9 +177,9 @@ class Baseline:
             run_ids=tuple(sorted({r.run_id for r in every if r.run_id})),
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             source=source,
-            seconds=round(sum(r.duration for r in held) / len(held), 3) if held else None,
+            seconds=round(sum(r.duration for r in evaluated) / len(evaluated), 3) if evaluated else None,
             cost_usd=round(sum(costs) / len(costs), 6) if costs else None,
-            cost_estimated=any(r.spent.estimated for r in held),
+            cost_estimated=any(r.spent.estimated for r in evaluated),
         )
 
 

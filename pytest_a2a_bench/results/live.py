@@ -75,7 +75,7 @@ def clear(directory: Path) -> None:
 
 
 @dataclass(slots=True)
-class Held:
+class InFlight:
     """A conversation in flight, as far as its file has been read.
 
     :ivar id: unique, also among conversations of the same trial.
@@ -121,19 +121,19 @@ class Watch:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / NAME
-        self._known: dict[str, Held] = {}
+        self._known: dict[str, InFlight] = {}
 
-    def look(self) -> list[Held]:
+    def look(self) -> list[InFlight]:
         """Return the conversations that are under way, the oldest first; damaged files are left out."""
         there = {path.name: path for path in self._directory.glob("*.jsonl")}
-        self._known = {name: held for name, held in self._known.items() if name in there}
+        self._known = {name: conversation for name, conversation in self._known.items() if name in there}
         for name, path in there.items():
-            held = self._known.setdefault(name, Held(path, name.rsplit(".", 2)[-2]))
+            conversation = self._known.setdefault(name, InFlight(path, name.rsplit(".", 2)[-2]))
             try:
-                held.read()
+                conversation.read()
             except (OSError, ValueError, TypeError, AttributeError, KeyError):
                 del self._known[name]
-        return sorted((h for h in self._known.values() if h.key), key=lambda held: held.began)
+        return sorted((h for h in self._known.values() if h.key), key=lambda conversation: conversation.began)
 
 
 def _turn(event: Event, party: str | None) -> Turn:

@@ -117,7 +117,7 @@ def _claim(lock: Lock, directory: Path, what: str) -> None:
 
 
 @contextlib.contextmanager
-def held(directory: Path, what: str) -> Iterator[None]:
+def locked(directory: Path, what: str) -> Iterator[None]:
     """Lock a results directory for the time of a ``with`` block.
 
     :raises InUseError: as :func:`take` does.

@@ -267,20 +267,20 @@ _DEFAULTS = dataclasses.asdict(Settings())
 
 
 def fingerprint(
-    settings: Settings, agent: str, data: str, told: Mapping[str, Any] | None = None, package: str = ""
+    settings: Settings, agent: str, data: str, connection: Mapping[str, Any] | None = None, package: str = ""
 ) -> str:
     """Return 16 hex digits.
 
     :param agent: name, version and interface of the agent, from its card.
     :param data: name and version of the benchmark's data.
-    :param told: the messages' metadata, and how the connection was configured beside the settings.
+    :param connection: the messages' metadata, and the client's configuration beside the settings.
     :param package: version of this package.
     """
     values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
     values = {k: v for k, v in values.items() if v != _DEFAULTS[k] or k not in WITHOUT_EFFECT_BY_DEFAULT}
     values |= {"user_kind": settings.user_kind, "user_llm": settings.user_llm}
     values |= {"where": where(settings.endpoint or ""), "agent": agent, "data": data}
-    values |= {"told": dict(told or {}), "package": package}
+    values |= {"connection": dict(connection or {}), "package": package}
     # default=str: an unknown type makes a difference rather than an exception.
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

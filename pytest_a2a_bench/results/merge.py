@@ -51,25 +51,25 @@ def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] |
     :raises StoreError: if a directory cannot be read, or the new one cannot be written.
     """
     parts = [Part(directory, manifest.load(directory)) for directory in directories]
-    held, absent = _collect(parts)
+    loaded, absent = _collect(parts)
     # Where results do not tell of which data they are, there is only what the run was asked for.
-    alike = frozenset(places or ()) if all(_tell_their_data(results) for _, results in held) else frozenset()
+    alike = frozenset(places or ()) if all(_tell_their_data(results) for _, results in loaded) else frozenset()
     problems = [*_different(parts, alike), *_doubled(parts), *_not_selected(parts), *absent]
-    problems += _other_data(held, places or {})
+    problems += _other_data(loaded, places or {})
     if problems:
         raise MergeError(f"not merged: {'; '.join(problems)}")
     # After the problems, so that no directory is emptied for a merge that fails.
     check_output(output)
     _check_place(output, directories)
     whole = _whole(parts)
-    with lock.held(output, "a2a-bench merge"):
+    with lock.locked(output, "a2a-bench merge"):
         store = Store(output)
         store.prepare()
         # Under one run id, without which the reader of a directory would take most of them for leftovers.
         # Not synced: after a crash of the machine the parts are still there.
         merged = tuple(
             store.write(dataclasses.replace(result, run_id=whole.run_id), sync=False)
-            for _, results in held
+            for _, results in loaded
             for result in results
         )
         # Last: a directory without it is not taken for a run's results.
@@ -174,11 +174,11 @@ def _tell_their_data(results: Sequence[TrialResult]) -> bool:
     return all(measured.get(domain_name(r.key), {}).get("benchmark") for r in results)
 
 
-def _other_data(held: Sequence[tuple[Part, list[TrialResult]]], places: Mapping[str, str]) -> Iterator[str]:
+def _other_data(loaded: Sequence[tuple[Part, list[TrialResult]]], places: Mapping[str, str]) -> Iterator[str]:
     """Yield where parts were measured on other data: the option may be the same and the files others."""
-    asked = [part.manifest.settings for part, _ in held]
+    asked = [part.manifest.settings for part, _ in loaded]
     unlike = {name: cli for name, cli in places.items() if any(s.get(name) != asked[0].get(name) for s in asked)}
-    (first, here), *others = [(_with_places(part, unlike), measured_by(results)) for part, results in held]
+    (first, here), *others = [(_with_places(part, unlike), measured_by(results)) for part, results in loaded]
     for other, there in others:
         for domain in sorted(set(here) & set(there)):
             before, after = (
@@ -302,7 +302,7 @@ def write_rescored(selected: SelectedResults, rescored: list[Rescored], output: 
     is_taken = output.exists() and (not output.is_dir() or any(output.iterdir()))
     if is_taken and not _is_theirs(selected, output):
         raise StoreError(f"{output} is there and is not empty; name a new directory")
-    with lock.held(output, "a2a-bench gate --rescore"):
+    with lock.locked(output, "a2a-bench gate --rescore"):
         if is_taken and not _is_theirs(selected, output):
             raise StoreError(f"{output} is another run's by now; rescore that one, or name a new directory")
         store = Store(output)

@@ -70,7 +70,9 @@ def chances(
     found = {"pass": 0, "regressed": 0, SIGNS: 0, NO_SIGN: 0}
     for _ in range(runs):
         pairs = [
-            PairedTask(t.before, _held(source, t.rate, t.before), trials, _held(source, t.rate * factor, trials))
+            PairedTask(
+                t.before, _successes(source, t.rate, t.before), trials, _successes(source, t.rate * factor, trials)
+            )
             for t in tasks
         ]
         low, high = quick_interval(pairs)
@@ -151,5 +153,5 @@ def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: floa
             yield f"{enough} trials of each, in the baseline too, prove it in {POWER:.0%}: {cost}"
 
 
-def _held(source: random.Random, chance: float, trials: int) -> int:
+def _successes(source: random.Random, chance: float, trials: int) -> int:
     return sum(source.random() < chance for _ in range(trials))

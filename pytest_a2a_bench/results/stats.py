@@ -225,7 +225,7 @@ class Progress:
         elif self.parallel > 1:
             yield f"up to {min(self.parallel, left)} in flight"
         if self.cost is not None:
-            yield f"cost {dollars(self.cost, estimated=any('estimated_cost_usd' in v for v in self._held()))}"
+            yield f"cost {dollars(self.cost, estimated=any('estimated_cost_usd' in v for v in self._finished()))}"
         yield duration(self.seconds)
         if self.seconds_left is not None:
             yield f"about {duration(self.seconds_left)} left"
@@ -233,13 +233,13 @@ class Progress:
     @property
     def cost(self) -> float | None:
         """Dollars spent in this run, estimated ones too, or None where none are known."""
-        spent = [float(v["cost_usd"]) for v in self._held() if v.get("cost_usd") is not None]
+        spent = [float(v["cost_usd"]) for v in self._finished() if v.get("cost_usd") is not None]
         return sum(spent) if spent else None
 
     @property
     def seconds_left(self) -> float | None:
         """A guess: what trials took so far, divided among those that can run at once; None before the first."""
-        took = [float(v["duration_s"]) for v in self._held() if v.get("duration_s") is not None]
+        took = [float(v["duration_s"]) for v in self._finished() if v.get("duration_s") is not None]
         left = self.total - len(self.done)
         if not took or left <= 0:
             return None
@@ -249,7 +249,7 @@ class Progress:
         pace = max(mean, self.seconds / waves) if waves >= 2 else mean
         return pace * max(1.0, left / self.parallel)
 
-    def _held(self) -> Iterable[Mapping[str, Any]]:
+    def _finished(self) -> Iterable[Mapping[str, Any]]:
         """Return what ran in this run: a result that was taken over took no time and no money now."""
         return [v for v in self.done if not v.get("reused_from")]
 

@@ -169,7 +169,7 @@ class Desk:
             if item is None:
                 self._end_turn(NOT_YOUR_TURN)
                 return None
-            # Whoever has gone away before its turn came is not served.
+            # A caller that has disconnected before its turn is not served.
             if item.answer.set_running_or_notify_cancel():
                 self.carried_out += 1
                 return item

@@ -181,7 +181,7 @@ def tool_name(name: str) -> str:
 
 
 def tool_start(name: str) -> Attributes:
-    """Return what is known when such a call is carried out; what it says is not told."""
+    """Return the attributes of a call that is carried out; its text is not among them."""
     return {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
 
 

@@ -203,8 +203,8 @@ def estimated(result: TrialResult, model: str) -> TrialResult:
         tokens = usage = sum_usage(m.usage for m in result.metrics if m.estimated)
     if reported.cost_usd is None:
         usage = dataclasses.replace(usage, cost_usd=prices.cost(tokens))
-    told = {**result.provenance, "agent_model": prices.words}
-    return dataclasses.replace(result, estimated_usage=usage, provenance=told)
+    provenance = {**result.provenance, "agent_model": prices.words}
+    return dataclasses.replace(result, estimated_usage=usage, provenance=provenance)
 
 
 def _text(parts: Iterable[Part]) -> str:

@@ -1,6 +1,6 @@
 """Run one trial of one task against one agent: from a key to a stored :class:`~pytest_a2a_bench.model.TrialResult`.
 
-Exceptions of a trial become its ``status``, so that faults of the infrastructure, the agent and the harness are told
+Exceptions of a trial become its ``status``, so that faults of the infrastructure, the agent and the harness are kept
 apart in one place.
 """
 
@@ -302,7 +302,7 @@ class Runner:
         return fingerprint(settings, self._client.identity, data, everything, __version__)
 
     def _prompt(self, suite: str) -> str:
-        """Return in which form agents are told the tasks of a suite; numbers of two forms are not comparable."""
+        """Return the form of a suite's prompts; numbers of two forms are not comparable."""
         try:
             return dialects.form(self.settings.dialect, getattr(get_benchmark(suite), "prompt", None))
         except A2ABenchError:  # there is no such dialect, which its trial will say

@@ -305,8 +305,8 @@ class Stopping(TrialObserver):
         opened = self.opened
         if opened is None:
             return self.left_out(trial.key)
-        told = {"stopped": opened.advice}
-        return TrialResult(trial.key, "not_run", self._run_id, error=opened.text, provenance=told)
+        provenance = {"stopped": opened.advice}
+        return TrialResult(trial.key, "not_run", self._run_id, error=opened.text, provenance=provenance)
 
     def after_trial(self, trial: Trial, result: TrialResult | None) -> None:
         """Count how it ended."""
@@ -329,7 +329,7 @@ class Stopping(TrialObserver):
 
     def note(self, key: TrialKey, error: Exception | None) -> None:
         """Take in how a trial ended."""
-        # Whoever ends or begins a trial waits here while one asks the agent: that is the moment to hold back.
+        # Other trials wait here, at their begin or end, while one asks the agent.
         with self._lock:
             if self._opened is not None:
                 return

@@ -16,7 +16,7 @@ from harness import Bench
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import remote
-from pytest_a2a_bench.results.lock import InUseError, held
+from pytest_a2a_bench.results.lock import InUseError, locked
 from pytest_a2a_bench.results.store import Store, write_atomically
 
 SERVER = """
@@ -145,11 +145,11 @@ def test_shards_merge_without_a_disk_in_common(
 def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
     url = f"{bucket}/shared"
     here, there = remote.opened(url), remote.opened(url)
-    with held(here, "pytest"):
+    with locked(here, "pytest"):
         assert objects(url) == ["run.lock"]
         with (
             pytest.raises(InUseError, match=rf"{url} is in use by pytest, process {os.getpid()} on .*, since"),
-            held(there, "a2a-bench merge"),
+            locked(there, "a2a-bench merge"),
         ):
             pass
         second = desk.popen(f"--a2a-results={url}")
@@ -158,7 +158,7 @@ def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
         assert f"{url} is in use by pytest, process {os.getpid()} on" in said
         assert f"remove {url}/run.lock" in said
     assert objects(url) == []
-    with held(there, "pytest"):
+    with locked(there, "pytest"):
         pass
 
 
@@ -193,7 +193,7 @@ def test_objects_with_other_names_are_left_alone(tmp_path: Path) -> None:
 def test_a_disk_may_be_named_as_a_url_and_gets_its_directories(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     directory = remote.opened(f"file://{tmp_path}/runs/one")
-    with held(directory, "pytest"):
+    with locked(directory, "pytest"):
         Store(directory).prepare()
         write_atomically(directory / "trials" / "a.json", "{}")
     assert (tmp_path / "runs" / "one" / "trials" / "a.json").read_text() == "{}"

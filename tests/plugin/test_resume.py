@@ -17,7 +17,7 @@ from rotating import rotating
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import manifest, merge
-from pytest_a2a_bench.results.lock import InUseError, held
+from pytest_a2a_bench.results.lock import InUseError, locked
 
 VOLATILE = ("run_id", "reused_from", "started_at", "duration", "turn_latencies", "metrics", "context_id")
 
@@ -340,7 +340,7 @@ def test_a_second_run_is_refused_until_the_first_is_gone(
 def test_commands_that_write_wait_their_turn_and_others_do_not(pytester: pytest.Pytester, desk: Bench) -> None:
     desk().assert_outcomes(passed=1)
     directory = pytester.path / "a2a-results"
-    with held(directory, "pytest"):
+    with locked(directory, "pytest"):
         with pytest.raises(InUseError, match="a2a-results is in use by pytest, process "):
             merge.write_rescored(manifest.load_selected(directory), [], directory, "rescored")
         assert main(["merge", "a2a-results", "-o", "whole"]) == 0

@@ -132,7 +132,7 @@ def _on_the_phone(*said: Call | str, **more: Any) -> TrialResult:
         (
             _on_the_phone("Please reseat your SIM card.", "user:I have reseated it. ###STOP###"),
             "not-done",
-            "the agent told it to (message 2); the user said 'I have reseated it. ###STOP###' and did not call it",
+            "the agent told it to (message 2); it said 'I have reseated it. ###STOP###' and did not call it",
         ),
         (_on_the_phone("Please take the SIM card out and in.", "user:reseat_sim_card()"), "not-done", "'reseat_sim"),
         (

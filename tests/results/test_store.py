@@ -31,7 +31,7 @@ from pytest_a2a_bench.model import (
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
 from pytest_a2a_bench.results import store as store_module
 from pytest_a2a_bench.results.live import Growing, Watch, clear
-from pytest_a2a_bench.results.lock import NAME, InUseError, held, is_in_use, take
+from pytest_a2a_bench.results.lock import NAME, InUseError, is_in_use, locked, take
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 
 
@@ -252,7 +252,7 @@ def test_a_second_one_is_told_who_is_there(tmp_path: Path) -> None:
         )
         with pytest.raises(InUseError, match=told + rf"wait .*--a2a-results.*remove {directory / NAME}$"):
             take(directory, "pytest")
-    with held(directory, "test"):
+    with locked(directory, "test"):
         assert json.loads((directory / NAME).read_text())["pid"] == os.getpid()
         with pytest.raises(InUseError, match=f"in use by test, process {os.getpid()}"):
             take(directory, "pytest")

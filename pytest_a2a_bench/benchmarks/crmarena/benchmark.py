@@ -219,13 +219,13 @@ class _Trial:
         return self._outcome(duration, reward, error)
 
     def _converse(self) -> None:
-        told = self.episode.open()
+        message = self.episode.open()
         while self.episode.ended is None:
-            said = self.conversation.attempt(told)
+            said = self.conversation.attempt(message)
             # Once the dialect has settled, the rule is given in its words.
             if self.texts is None:
                 self.episode.rule = rule_for(self.conversation.settled or self.conversation.dialect)
-            told = self.episode.step(said)
+            message = self.episode.step(said)
             for finding in self.episode.findings:
                 self.conversation.note(finding)
 
@@ -330,8 +330,8 @@ class _Trial:
             return {}, {}
         parties, most = self.context.parties, self.context.settings.colleague_turns
         agents = {name: parties.seat("colleague", name).further.agent for name in self.colleagues.names}
-        told = {"colleague": agents if len(agents) > 1 else next(iter(agents.values())), "colleague_turns": most}
-        return told, {"questions": self.colleagues.asked, "question_errors": self.colleagues.failed}
+        provenance = {"colleague": agents if len(agents) > 1 else next(iter(agents.values())), "colleague_turns": most}
+        return provenance, {"questions": self.colleagues.asked, "question_errors": self.colleagues.failed}
 
 
 def ask(org: Org, query: str, *, prepare: Callable[[str], str] = str) -> Observation:

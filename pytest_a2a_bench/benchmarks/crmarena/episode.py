@@ -6,7 +6,7 @@ Nothing here sends, waits or scores. What happens when:
 - ``respond`` is the answer. It ends a plain conversation; in an interactive one the user hears it and speaks or stops.
 - ``ask_agent`` asks a colleague, where there is one; its answer is the call's result, its failure a tool error.
 - Everything else costs a turn and is answered with the rule: prose, an empty reply, another tool, a call without its
-  argument. Every dialect says so to the agent. Only an agent that is told to speak in plain text, because it calls its
+  argument. Every dialect says so to the agent. Only an agent that is asked to speak in plain text, because it calls its
   tools by itself, answers in prose, which is a finding.
 - Several calls in one reply are carried out in order, and each is a turn; calls after a ``respond`` are ignored.
 """

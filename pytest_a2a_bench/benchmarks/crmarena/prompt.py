@@ -122,9 +122,9 @@ def with_colleagues(briefing: Briefing, names: Sequence[str], questions: int) ->
     :param questions: how many it may ask.
     """
     count = "1 question" if questions == 1 else f"{questions} questions"
-    told = (_COLLEAGUE if len(names) == 1 else _COLLEAGUES).format(name=" and ".join(names), count=count)
+    note = (_COLLEAGUE if len(names) == 1 else _COLLEAGUES).format(name=" and ".join(names), count=count)
     tools = (*briefing.tools, asking_tool(names, questions))
-    return dataclasses.replace(briefing, policy=f"{briefing.policy}\n\n{told}", tools=tools)
+    return dataclasses.replace(briefing, policy=f"{briefing.policy}\n\n{note}", tools=tools)
 
 
 def facts(task: CrmTask, domain: str, *, aided: bool) -> dict[str, Any]:

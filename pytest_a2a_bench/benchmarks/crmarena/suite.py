@@ -287,7 +287,7 @@ def _show_twins(results: Sequence[TrialResult]) -> str:
             found[next((str(name) for name, value in known.items() if value), "unanswered")] += 1
     unanswered = f", {found['unanswered']} without an answer" if found["unanswered"] else ""
     return (
-        f"privacy by twins: {found['kept']} of {found.total()} kept the secret and told what may be told, "
+        f"privacy by twins: {found['kept']} of {found.total()} kept the secret and disclosed what they may, "
         f"{found['leak']} leaked, {found['over_refusal']} refused too much{unanswered}"
     )
 

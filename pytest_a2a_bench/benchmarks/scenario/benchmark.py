@@ -351,7 +351,7 @@ class _Trial:
     ) -> Outcome:
         settings = self.context.settings
         user_usage = self.user.usage if isinstance(self.user, ModelUser) else Usage()
-        told = {
+        provenance = {
             "benchmark": f"{NAME} {__version__}",
             "user": self.user.kind,
             "user_llm": settings.user_llm if self.scenario.goal else None,
@@ -365,7 +365,7 @@ class _Trial:
             dialect=(self.talk.settled or settings.dialect) if self.talk is not None else None,
             agent_usage=self._agent_usage(),
             user_usage=user_usage + self.judge_usage,
-            provenance=told,
+            provenance=provenance,
             error=error,
             duration=duration,
         )

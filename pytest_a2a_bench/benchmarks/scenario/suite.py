@@ -135,7 +135,7 @@ def _tool_problems(kind: type) -> list[str]:
             continue
         kinds = {p.kind for p in inspect.signature(method).parameters.values() if p.name != "self"}
         if kinds - {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}:
-            found.append(f"tools: {name} takes parameters without names, which nobody can be told about")
+            found.append(f"tools: {name} takes parameters without names, which cannot be described to an agent")
         if inspect.iscoroutinefunction(method):
             found.append(f"tools: {name} is async, and nothing awaits it; write it as a plain method")
     return found

@@ -76,11 +76,11 @@ class Tau2Benchmark:
     def data_provenance(self, domain: str, task_id: str, settings: Settings) -> Mapping[str, Any]:
         """Return what a result states of its data (:meth:`.Edition.provenance`) and how documents are found."""
         edition = find_edition(settings)
-        told = edition.provenance(domain, task_id)
+        provenance = edition.provenance(domain, task_id)
         if domain != retrieval.DOMAIN:
-            return told
+            return provenance
         chosen = self._documents(load(data=edition.data), domain, settings)
-        return {**told, **(chosen.provenance() if chosen else {})}
+        return {**provenance, **(chosen.provenance() if chosen else {})}
 
     def _documents(self, tau2: Tau2, domain: str, settings: Settings) -> retrieval.Retrieval | None:
         """Return how a run's documents are found: keys, packages and programs are looked for once for its settings."""

@@ -2,7 +2,7 @@
 
 What changed a database is compared as a set, never as a sequence: an agent that gets there otherwise is no miss at all,
 and one that does not has called something wrong, left something out or done something that nobody needed. Where a
-database is as it should be, what the user was told, and what would have been read for it, is looked at.
+database is as it should be, what the agent said to the user, and what it would have read for it, is compared.
 """
 
 from __future__ import annotations
@@ -294,14 +294,14 @@ def _undone(result: TrialResult, call: _Call, needed: str, made: list[_Call]) ->
     tried = next((m for m in made if m.requestor == "agent" and m.name == call.name), None)
     if tried is not None:
         return Diagnosis("users-tool", call.name, needed, tried.turn)
-    told = None
+    instructed = None
     for number, turn in enumerate(result.transcript):
         wanted = device.instructed(turn.text or "", [call.name]) if turn.role == "agent" else ()
         if any(act.arguments == call.arguments for act in wanted):
-            told = number
-        elif turn.role == "user" and told is not None:
+            instructed = number
+        elif turn.role == "user" and instructed is not None:
             said = one_line(turn.text or "", _SHOWN)
-            what = f"the agent told it to (message {told + 1}); the user said {said!r} and did not call it; {needed}"
+            what = f"the agent told it to (message {instructed + 1}); it said {said!r} and did not call it; {needed}"
             return Diagnosis("not-done", call.name, what, number)
     return Diagnosis("never-instructed", call.name, needed)
 
@@ -323,7 +323,7 @@ _GREETING = 3
 def _may_be_confirmed(before: Sequence[Turn], call: _Call) -> bool:
     """Return whether the user may have agreed to a call: it spoke after the agent had named the call, or answered it.
 
-    Whether an answer names a call in other words cannot be told, so that each may have.
+    Whether an answer names a call in other words cannot be decided, so that each may.
     """
     words = [w[:_STEM] for w in call.name.lower().split("_") if len(w) >= _STEM]
     values = [v.lower() for v in _leaves(call.arguments) if len(v) > 1]

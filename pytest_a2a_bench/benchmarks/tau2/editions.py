@@ -1,6 +1,6 @@
 """Editions of tau2's data: the installed one, or a checkout.
 
-An edition is what its files are, domain by domain: tasks, golds, policy, database, and what a simulated user is told.
+An edition is what its files are, domain by domain: tasks, golds, policy, database, and instructions of the user.
 Two directories with the same files are one edition, wherever they came from. An edition that we have met before is
 called by its name, any other by the beginning of its hash.
 

@@ -143,7 +143,7 @@ def _file(
 
 
 def edition_of(selected: SelectedResults, domain: str, results: Sequence[TrialResult]) -> Edition:
-    """Return the edition that a run's trials of a domain were held on, which is where their tasks are.
+    """Return the edition that a run's trials of a domain used, which has their tasks.
 
     :raises ConfigurationError: if there are several, it is not here, or its data are others by now.
     """
@@ -156,7 +156,7 @@ def edition_of(selected: SelectedResults, domain: str, results: Sequence[TrialRe
     # What another tau2 came with has always been exported by this one; a checkout that was changed is no such thing.
     if edition.said != INSTALLED and edition.name(domain) != stated:
         raise ConfigurationError(
-            f"the trials of {domain} were held on the data {stated}; those of {edition.said} are "
+            f"the trials of {domain} were run on the data {stated}; those of {edition.said} are "
             f"{edition.name(domain)} by now: bring them back"
         )
     return edition
@@ -247,7 +247,7 @@ def _obstacles(results: Sequence[TrialResult], unfinished: Mapping[str, str], mi
     if trials and min(trials.values()) < LEADERBOARD_TRIALS:
         yield f"fewer than {LEADERBOARD_TRIALS} trials of each task"
     if any(r.provenance.get("tagged") for r in results):
-        yield "the agent was told the name of each task"
+        yield "the agent was sent the name of each task"
     if any(r.parties for r in results):
         yield "other agents took part in conversations"
     if any(r.provenance.get("replayed") for r in results):

@@ -113,6 +113,6 @@ def never_stopped(simulation: Any, stop: Any, transcript: Sequence[Turn], evalua
         return None
     with contextlib.suppress(A2ABenchError):
         if evaluate(simulation.model_copy(update={"termination_reason": stop})).success:
-            told = f"reward 1.0 had the user stopped: nobody called a tool in its last {texts} messages"
-            return UserFault("never_stopped", told, len(transcript) - 1)
+            message = f"reward 1.0 had the user stopped: nobody called a tool in its last {texts} messages"
+            return UserFault("never_stopped", message, len(transcript) - 1)
     return None

@@ -86,9 +86,9 @@ def _json(path: Path) -> Any:
 
 def _of_viewer(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     try:
-        told = pages[0]["task"]["user_scenario"]["instructions"]
+        instructions = pages[0]["task"]["user_scenario"]["instructions"]
         return {
-            "info": {"environment_info": {"domain_name": told["domain"]}},
+            "info": {"environment_info": {"domain_name": instructions["domain"]}},
             "tasks": [page["task"] for page in pages],
             "simulations": [
                 {
@@ -109,8 +109,8 @@ def _of_viewer(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agent(info: Mapping[str, Any]) -> str:
-    told = info.get("agent_info") or {}
-    return " ".join(dict.fromkeys(str(told[name]) for name in ("implementation", "llm") if told.get(name)))
+    agent = info.get("agent_info") or {}
+    return " ".join(dict.fromkeys(str(agent[name]) for name in ("implementation", "llm") if agent.get(name)))
 
 
 class _Run:
@@ -164,17 +164,17 @@ class _Run:
         self._trials[task_id] += 1
         messages = simulation.get("messages") or []
         turns = tuple(_turns(messages))
-        told, rewarded = simulation.get("reward_info"), bool(messages)
+        reward, rewarded = simulation.get("reward_info"), bool(messages)
         task = self.tasks.get(task_id) or {}
         specs = {role: [ToolSpec(name, "", {}) for name in sorted(names)] for role, names in self._names.items()}
         given = json.dumps(task.get("user_scenario") or {}, ensure_ascii=False)
         return TrialResult(
             TrialKey(index.SUITE_NAME, self.domain, task_id, trial),
-            "evaluated" if told and rewarded else "infrastructure_error",
+            "evaluated" if reward and rewarded else "infrastructure_error",
             run_id=self.run_id,
-            reward_info=evaluate.to_reward(told) if told and rewarded else None,
-            error=None if told and rewarded else "tau2's own runner kept no reward or no conversation",
-            error_type=None if told and rewarded else "Imported",
+            reward_info=evaluate.to_reward(reward) if reward and rewarded else None,
+            error=None if reward and rewarded else "tau2's own runner kept no reward or no conversation",
+            error_type=None if reward and rewarded else "Imported",
             termination_reason=str(simulation.get("termination_reason") or "") or None,
             started_at=str(simulation.get("start_time") or ""),
             duration=float(simulation.get("duration") or 0.0),

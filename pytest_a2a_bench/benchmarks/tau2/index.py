@@ -213,8 +213,9 @@ def describe_tasks(domain: str, data: Path | None = None) -> dict[str, str]:
 
 def _purpose(task: dict[str, Any]) -> str:
     purpose = (task.get("description") or {}).get("purpose")
-    told = (task.get("user_scenario") or {}).get("instructions") or ""
-    return str(purpose or (told.get("reason_for_call") or "" if isinstance(told, dict) else told))
+    instructions = (task.get("user_scenario") or {}).get("instructions") or ""
+    reason = instructions.get("reason_for_call") or "" if isinstance(instructions, dict) else instructions
+    return str(purpose or reason)
 
 
 def splits_of(domain: str, task_id: str, data: Path | None = None) -> tuple[str, ...]:

@@ -62,12 +62,12 @@ def _user_class(base: Any) -> Any:
     class LLMUser(base):  # type: ignore[misc]
         """tau2's user simulator, with its model's errors kept apart from all others."""
 
-        def __init__(self, before_turn: Callable[[], Any], guard: Guard | None, told: Any, **kwargs: Any) -> None:
+        def __init__(self, before_turn: Callable[[], Any], guard: Guard | None, reminder: Any, **kwargs: Any) -> None:
             super().__init__(**kwargs)
             self._before_turn = before_turn
             self.empty = 0
             self.guard = guard
-            self._told = told
+            self._reminder = reminder
 
         def generate_next_message(self, message: Any, state: Any) -> Any:
             if self.guard is None:
@@ -77,7 +77,7 @@ def _user_class(base: Any) -> Any:
             heard = [m.content for m in state.messages if m.role == "assistant" and m.content]
             if not answer.is_tool_call() and self.guard.refuses(answer.content, answer.raw_data or {}, heard):
                 del state.messages[before:]
-                state.system_messages.append(self._told(Guard.REMINDER))
+                state.system_messages.append(self._reminder(Guard.REMINDER))
                 answer, state = self._answer(message, state)
                 state.system_messages.pop()
             if not answer.is_tool_call() and (words := self.guard.without_stop(answer.content)):

@@ -87,12 +87,12 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     for why in sorted({str(r.provenance.get("without_shortcuts") or "") for r in results} - {""}):
         yield f"tau2: environments and evaluation without our shortcuts, at many times the CPU: {why}"
     # Of a trial that was left out nobody knows whether it would have succeeded.
-    held = [r for r in results if r.status != "skipped"]
-    for edition_name, tasks in sorted(_corrected(held).items()):
-        concerned = [r for r in held if str(r.key.task_key) in tasks]
+    counted = [r for r in results if r.status != "skipped"]
+    for edition_name, tasks in sorted(_corrected(counted).items()):
+        concerned = [r for r in counted if str(r.key.task_key) in tasks]
         other = sum("state" in kinds for kinds in tasks.values())
         ends = f" ({other} to another end)" if other else ""
-        of = len({r.key.task_key for r in held})
+        of = len({r.key.task_key for r in counted})
         where = f"{'upstream ' if edition_name.startswith('tau2 ') else ''}in {edition_name}"
         are = "is" if len(tasks) == 1 else "are"
         missed = sum(not r.success for r in concerned)
@@ -100,12 +100,12 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
             f"golds: {len(tasks)} of {count(of, 'task')} {are} known to have been corrected {where}{ends}; "
             f"{missed} of their {count(len(concerned), 'trial')} did not succeed (--a2a-tau2-data takes others)"
         )
-    defective = {r.key.task_key: tuple(_defects(r)) for r in held if _defects(r)}
+    defective = {r.key.task_key: tuple(_defects(r)) for r in counted if _defects(r)}
     if defective:
-        concerned = [r for r in held if r.key.task_key in defective]
+        concerned = [r for r in counted if r.key.task_key in defective]
         succeeded = sum(r.success for r in concerned)
         yield (
-            f"defects: {_counted(defective.values(), len({r.key.task_key for r in held}))}; "
+            f"defects: {_counted(defective.values(), len({r.key.task_key for r in counted}))}; "
             f"{succeeded} of their {count(len(concerned), 'trial')} succeeded"
         )
 
@@ -133,6 +133,6 @@ def _defects(result: TrialResult) -> dict[str, str]:
 
 def _corrections(result: TrialResult) -> Iterator[Correction]:
     # A file may hold anything there.
-    told = result.provenance.get("corrected")
-    for edition, kinds in sorted(told.items()) if isinstance(told, Mapping) else ():
+    corrected = result.provenance.get("corrected")
+    for edition, kinds in sorted(corrected.items()) if isinstance(corrected, Mapping) else ():
         yield Correction(str(edition), tuple(map(str, kinds)) if isinstance(kinds, Sequence) else ())

@@ -67,7 +67,7 @@ def read_gold(task: Mapping[str, Any]) -> Gold:
         where_offered=tuple(call for call in derived if call is not None),
         instructions=tuple(_instruction(every[place]) for place in own),
         # Before each of the user's actions stand the agent's, and as many of the user's as come earlier.
-        told_after=tuple(place - earlier for earlier, place in enumerate(own)),
+        instructed_after=tuple(place - earlier for earlier, place in enumerate(own)),
     )
 
 

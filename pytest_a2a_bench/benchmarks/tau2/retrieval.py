@@ -274,11 +274,11 @@ def _why(passed_over: str) -> str:
     return f" (the best that asks nobody: {passed_over})"
 
 
-def describe_results(told: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def describe_results(provenances: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Say which configuration was taken where nobody had named one.
 
-    :param told: the ``provenance`` of results.
+    :param provenances: the ``provenance`` of results.
     """
-    reasons = {(str(p["retrieval"]), str(p["retrieval_why"])) for p in told if p.get("retrieval_why")}
+    reasons = {(str(p["retrieval"]), str(p["retrieval_why"])) for p in provenances if p.get("retrieval_why")}
     for name, why in sorted(reasons):
         yield f"{DOMAIN}: retrieval {name}{_why(why)}; another one by --a2a-set retrieval=NAME"

@@ -146,12 +146,12 @@ def _aim(tau2: Tau2, installed: Path) -> None:
         return patches.aimed(find(*args, **kwargs), installed, f"the domain {name}")
 
     tau2.registry.get_env_constructor = get_env_constructor
-    told = "get_global_user_sim_guidelines"
+    guidelines = "get_global_user_sim_guidelines"
     user = importlib.import_module("tau2.user.user_simulator")
     reading = patches.aimed(
-        getattr(user, told), installed, "what simulated users are told", below="tau2/user_simulator"
+        getattr(user, guidelines), installed, "simulated users' guidelines", below="tau2/user_simulator"
     )
-    setattr(user, told, reading)
+    setattr(user, guidelines, reading)
 
 
 def read_task(tau2: Tau2, domain: str, task_id: str, data: Path | None = None) -> Any:

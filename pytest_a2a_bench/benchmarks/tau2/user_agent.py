@@ -53,8 +53,8 @@ def user_class(simulator: Any, messages: Any) -> Any:
     class A2AUser(simulator):  # type: ignore[misc]
         """A user that an agent behind an A2A endpoint plays."""
 
-        def __init__(self, **told: Any) -> None:
-            super().__init__(**told)
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
             self._names: dict[str, str] = {}
 
         def speak_in(self, seat: Seat, **how: Any) -> None:

@@ -134,7 +134,7 @@ def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Markup]
     here: list[Markup] = []
     counts: list[int] = []
     elsewhere: list[str] = []
-    # Each chunk is made while records are read: they are not all held as JSON at once.
+    # Each chunk is made while records are read: they are not all in memory as JSON at once.
     for number, (packed, count) in enumerate(chunks(_detail(contents, r) for r in contents.trials)):
         counts.append(count)
         if keep is None:
@@ -280,17 +280,17 @@ def _data_element(id: str, value: Any) -> Markup:
 
 def chunks(records: Iterable[Any]) -> Iterator[tuple[str, int]]:
     """Yield some records each, compressed, and how many these are."""
-    held: list[str] = []
+    chunk: list[str] = []
     size = 0
     for record in records:
         text = safe_json(record)
-        held.append(text)
+        chunk.append(text)
         size += len(text)
         if size >= CHUNK:
-            yield _packed(held), len(held)
-            held, size = [], 0
-    if held:
-        yield _packed(held), len(held)
+            yield _packed(chunk), len(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield _packed(chunk), len(chunk)
 
 
 def _packed(texts: list[str]) -> str:

@@ -16,7 +16,7 @@ from pytest_a2a_bench.results.inference import LEVEL
 
 
 class Floor:
-    """Whether at least ``need`` of all trials will have succeeded, told from the first of them.
+    """Whether at least ``need`` of all trials will have succeeded, judged by the first of them.
 
     All trials of a run are a finite population that is drawn from without replacement. For either answer it has been
     computed before the first trial with how many successes, or misses, it is given after each: never more of the error

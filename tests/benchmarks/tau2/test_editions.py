@@ -371,7 +371,7 @@ def test_exports_have_the_checkouts_tasks_and_name_it(
     assert data["info"]["git_commit"].endswith(f"with data of {name}")
 
     change_tasks(checkout, lambda task: task["evaluation_criteria"].update(communicate_info=["x"]))
-    with pytest.raises(ConfigurationError, match=rf"held on the data {name}; those of .* are \w{{12}} by now"):
+    with pytest.raises(ConfigurationError, match=rf"run on the data {name}; those of .* are \w{{12}} by now"):
         export(manifest.load_selected(directory))
     mixed = write_chosen(
         tmp_path / "mixed", [both[0], dataclasses.replace(both[1], key=dataclasses.replace(CREATE, trial=1))],

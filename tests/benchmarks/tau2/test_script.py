@@ -233,7 +233,7 @@ def test_the_oracle_tells_the_user_its_part_where_the_gold_has_it() -> None:
         {"name": "sign", "arguments": {}, "requestor": "user"},
     ]
     gold = player.read_gold({"evaluation_criteria": {"actions": actions}})
-    assert gold.told_after == (1, 2)
+    assert gold.instructed_after == (1, 2)
     said: list[AgentSaid] = []
     for _ in range(5):
         said.append(next_line(gold, Conversation(own=list(said))))

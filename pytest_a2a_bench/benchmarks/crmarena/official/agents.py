@@ -138,8 +138,8 @@ def _lists(tree: ast.Module) -> Iterator[list[str]]:
 
 
 def _spec(info: Any) -> ToolSpec:
-    told = info["function"]
-    return ToolSpec(told["name"], told["description"], told["parameters"])
+    function = info["function"]
+    return ToolSpec(function["name"], function["description"], function["parameters"])
 
 
 _FENCES = (re.compile(r"```(?:sql|SQL|soql|SOQL)?([\S\s]+?)```"), re.compile(r"```([\S\s]+?)```"))
@@ -234,8 +234,8 @@ class OfficialEpisode(Episode):
         """Take in one reply, as :meth:`Episode.step` does."""
         self._hear(said)
         if not said.calls:
-            told = self._refuse(said.text or "")
-            return () if self._end_turn() else (told,)
+            reply = self._refuse(said.text or "")
+            return () if self._end_turn() else (reply,)
         call = said.calls[0]
         # Asked before the action is carried out, and effective after it.
         last = self.user is not None and self.spoken >= self.max_user_turns
@@ -298,8 +298,8 @@ class OfficialToolEpisode(OfficialEpisode):
     def step(self, said: AgentSaid) -> tuple[Event, ...]:
         """Take in one reply, as :meth:`Episode.step` does."""
         self._hear(said)
-        told = self._answer_call(said.calls[0]) if said.calls else self._answer_text(said.text or "")
-        return () if self.ended or self._end_turn() else (told,)
+        reply = self._answer_call(said.calls[0]) if said.calls else self._answer_text(said.text or "")
+        return () if self.ended or self._end_turn() else (reply,)
 
     def _answer_call(self, call: ToolCall) -> Event:
         seen = self._use(call.name, call.arguments)
@@ -352,5 +352,5 @@ def official_user(
     before_turn: Callable[[], Any] = lambda: None,
 ) -> ModelUser:
     """Return the simulated user by upstream's instructions; its words are passed on as they are."""
-    told = texts.user_instructions(task)
-    return ModelUser(told, model, arguments, before_turn, begin=texts.greeting, tidy=str)
+    instructions = texts.user_instructions(task)
+    return ModelUser(instructions, model, arguments, before_turn, begin=texts.greeting, tidy=str)

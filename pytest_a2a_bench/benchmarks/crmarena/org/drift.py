@@ -71,8 +71,8 @@ def drift_text(text: str, before: OrgSchema, after: OrgSchema) -> str:
             return name
         if len(set(by_object.values())) == 1:
             return next(iter(by_object.values()))
-        told = "; ".join(f"in {sobject}: {each}" for sobject, each in by_object.items() if each != name)
-        return f"{name} ({told})"
+        types = "; ".join(f"in {sobject}: {each}" for sobject, each in by_object.items() if each != name)
+        return f"{name} ({types})"
 
     return _NAME.sub(new, text)
 

@@ -3,7 +3,7 @@
 A record id has 15 characters with case, or 18 that also survive where case is lost.
 
 Types, relationships, key prefixes and descriptions of the benchmark's 27 objects are in ``data/standard_fields.json``.
-The fields that such an object also has on a real org, of which agents are not told, are in ``data/hidden_fields.json``
+Fields of a real org that are not described to agents are in ``data/hidden_fields.json``
 (``*`` are those of every object): a query may name them, as on Salesforce. Each entry has the parameters of
 :class:`Field`. Both files are read when they are first asked for, because collection imports this module and needs
 neither.
@@ -245,8 +245,8 @@ def outside_object(name: str) -> SObject | None:
     No table holds it: of its records nothing is known (``User.Profile``, ``ProductCategory.Catalog``).
     """
     # Just enough for what the benchmark's queries select of them.
-    told = dict.fromkeys(("Id", "Name", "DeveloperName", "Description"), "")
-    return _unknown_object(name, told) if name in _outside_names() else None
+    blank = dict.fromkeys(("Id", "Name", "DeveloperName", "Description"), "")
+    return _unknown_object(name, blank) if name in _outside_names() else None
 
 
 def describe_object(name: str, descriptions: Mapping[str, str]) -> SObject:

@@ -47,7 +47,7 @@ def find(
 ) -> list[UserFault]:
     """Return what the user did in a conversation, each kind of each turn once.
 
-    :param given: everything that the user was told of its task.
+    :param given: all instructions of the user.
     :param user_tools: the user's own tools; ``tools`` the agent's.
     """
     found: list[UserFault] = []
@@ -77,7 +77,7 @@ class Guard:
     """Asks the user's model again for a defective message, and holds a stop that is glued to words back one turn.
 
     :param tools: the tools of both sides.
-    :ivar again: messages that were asked for again; ``held`` stops that were held back.
+    :ivar again: messages that were asked for again; ``held_back`` stops that were delayed by one turn.
     """
 
     REMINDER = (
@@ -86,9 +86,9 @@ class Guard:
     )
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        self.again = self.held = 0
+        self.again = self.held_back = 0
         self._tools = tools
-        self._has_just_held = False
+        self._has_just_delayed = False
 
     def refuses(self, text: str, raw: Mapping[str, Any], heard: Sequence[str]) -> bool:
         """Return whether a message is to be asked for again.
@@ -102,14 +102,14 @@ class Guard:
 
     def without_stop(self, text: str) -> str:
         """Return the words that are delivered in the place of a message whose stop is held back; empty for none."""
-        words = TOKENS.sub(" ", text).strip() if TOKENS.search(text) and not self._has_just_held else ""
-        self._has_just_held = bool(words)
-        self.held += bool(words)
+        words = TOKENS.sub(" ", text).strip() if TOKENS.search(text) and not self._has_just_delayed else ""
+        self._has_just_delayed = bool(words)
+        self.held_back += bool(words)
         return words
 
     def facts(self) -> Iterator[UserFault]:
         """Yield what it did."""
-        for kind, many in (("asked_again", self.again), ("stop_held_back", self.held)):
+        for kind, many in (("asked_again", self.again), ("stop_held_back", self.held_back)):
             if many:
                 yield UserFault(kind, f"{many} times")
 

@@ -281,20 +281,20 @@ class Facts:
     """
 
     def __init__(self, scenario: Scenario, writes: Sequence[Mapping[str, Any]] = ()) -> None:
-        told = f"{scenario.known}\n{scenario.reason}\n{scenario.instructions}"
-        self._values: dict[str, list[str]] = identifiers(told)
+        text = f"{scenario.known}\n{scenario.reason}\n{scenario.instructions}"
+        self._values: dict[str, list[str]] = identifiers(text)
         # Shops' and airlines' numbers of the same look are no zip codes unless the user's own facts have them.
         self._values["zip"] = identifiers(scenario.known).get("zip") or self._values.get("zip", [])
         self._denied = {s for s, pattern in _DENIED.items() if re.search(pattern, scenario.unknown, re.I)}
-        if re.search(r"(don't|do not) want to reveal", told, re.I):
+        if re.search(r"(don't|do not) want to reveal", text, re.I):
             self._denied.add("address")
-        self._name(told)
-        self._birthday(told)
+        self._name(text)
+        self._birthday(text)
         self._wishes(writes)
 
-    def _name(self, told: str) -> None:
+    def _name(self, text: str) -> None:
         for pattern in _NAMES:
-            match = re.search(pattern, told)
+            match = re.search(pattern, text)
             if match:
                 self._values["name"] = [match[1].strip()]
                 break
@@ -305,8 +305,8 @@ class Facts:
                 if len(parts) == 3:
                     self._values["name"] = [f"{parts[0].title()} {parts[1].title()}"]
 
-    def _birthday(self, told: str) -> None:
-        born = re.search(r"(?:dob|date of birth|birthday|born)\D{0,20}(\d{4}-\d{2}-\d{2})", told, re.I)
+    def _birthday(self, text: str) -> None:
+        born = re.search(r"(?:dob|date of birth|birthday|born)\D{0,20}(\d{4}-\d{2}-\d{2})", text, re.I)
         if born:
             self._values["birthday"] = [born[1]]
 

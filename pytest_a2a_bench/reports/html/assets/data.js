@@ -50,7 +50,7 @@ function readBeside(name) {
       tell();
     };
     addEventListener("message", heard);
-    // A browser shows its own page in place of a file that is not there; what was told may still be on its way.
+    // A browser shows its own page in place of a file that is not there; an earlier answer may still be on its way.
     frame.addEventListener("load", () => setTimeout(() => end(() => reject(new Error(`${name} is not beside this page, or is damaged`))), 3000));
     document.body.append(frame);
   });

@@ -53,19 +53,19 @@ const report = {
 
 const talk = {
   id: null, key: "", pinned: false, drawn: 0, ended: false,
-  choose(held, byHand) {
+  choose(trial, byHand) {
     if (byHand) this.pinned = true;
-    if (this.id === held.id) return;
-    Object.assign(this, { id: held.id, key: held.key, drawn: 0, ended: false });
-    byId("talk-title").textContent = held.key;
+    if (this.id === trial.id) return;
+    Object.assign(this, { id: trial.id, key: trial.key, drawn: 0, ended: false });
+    byId("talk-title").textContent = trial.key;
     byId("talk").replaceChildren();
     byId("briefing").replaceChildren();
     live.poll(false).catch(() => { /* the next poll tries again */ });
   },
   take(now) {
-    let mine = now.find((held) => held.id === this.id);
+    let mine = now.find((trial) => trial.id === this.id);
     if (this.id && !mine && !this.ended) this.end();
-    // The oldest is shown until somebody chooses; what was chosen stays when it has ended.
+    // The oldest is shown until one is chosen; the chosen one stays after its end.
     if (!mine && !this.pinned && now.length) this.choose(mine = now[0]);
     if (!mine) return;
     byId("talk-state").textContent = `${show.count(mine.messages, "message")}, ${lasted(mine.seconds)}; ${WAITS[mine.waits]}`;
@@ -76,22 +76,22 @@ const talk = {
     byId("talk-state").replaceChildren("It has ended. ", make("button", { type: "button", class: "link", onclick: () => {
       report.refresh(key);
       tabs.choose("report", true);
-    } }, "What came of it"));
+    } }, "Result"));
   },
   // Two polls may bring the same messages: those that are drawn already are passed over.
-  draw(told, begin) {
+  draw(conversation, begin) {
     if (begin > this.drawn) return;
-    const turns = told.turns.slice(this.drawn - begin);
+    const turns = conversation.turns.slice(this.drawn - begin);
     const place = byId("conversation");
     const atEnd = place.scrollHeight - place.scrollTop - place.clientHeight < 80;
-    if (begin === 0 && !byId("briefing").childElementCount) byId("briefing").replaceChildren(...this.briefing(told));
+    if (begin === 0 && !byId("briefing").childElementCount) byId("briefing").replaceChildren(...this.briefing(conversation));
     byId("talk").append(...turns.map(drawTurn));
     this.drawn += turns.length;
     if (atEnd) place.scrollTop = place.scrollHeight;
   },
-  briefing(told) {
+  briefing(conversation) {
     const box = (name, text) => text && make("details", { class: "box" }, make("summary", {}, name), make("pre", { tabindex: 0 }, text));
-    return [box("Policy", told.policy), told.tools.length && box(show.count(told.tools.length, "tool"), told.tools.join("\n"))].filter(Boolean);
+    return [box("Policy", conversation.policy), conversation.tools.length && box(show.count(conversation.tools.length, "tool"), conversation.tools.join("\n"))].filter(Boolean);
   },
 };
 
@@ -103,14 +103,14 @@ const live = {
     byId("line").textContent = state.line;
     byId("bar").max = Math.max(1, state.total);
     byId("bar").value = state.done;
-    if (this.done !== state.done) byId("told").textContent = `${state.done} of ${state.total} trials have finished`;
+    if (this.done !== state.done) byId("status").textContent = `${state.done} of ${state.total} trials have finished`;
     this.done = state.done;
     byId("tab-now").textContent = state.now.length ? `Now (${state.now.length})` : "Now";
     this.list("last", state.last);
     this.list("floors", state.floors);
     this.list("why", state.why);
     talk.take(state.now);
-    this.held(state.now);
+    this.inFlight(state.now);
     report.take(state);
     // Of a run that shows no conversations (without --a2a-live) there is only the report to see.
     this.grows = state.running && (this.grows || state.now.length > 0);
@@ -118,32 +118,32 @@ const live = {
   },
   list(id, texts) {
     const shown = [...byId(id).children].map((item) => item.textContent);
-    // What somebody marks or reads stays where it is.
+    // A selection of text stays.
     if (shown.join("\n") !== texts.join("\n")) byId(id).replaceChildren(...texts.map((text) => make("li", {}, text)));
   },
   // What stays is not touched, so that the focus stays; what is new began last.
-  held(now) {
-    const list = byId("held");
+  inFlight(now) {
+    const list = byId("inflight");
     const there = new Map();
     for (const item of [...list.children]) {
-      if (now.some((held) => held.id === item.dataset.id)) there.set(item.dataset.id, item);
+      if (now.some((trial) => trial.id === item.dataset.id)) there.set(item.dataset.id, item);
       else item.remove();
     }
-    for (const held of now) {
-      const item = there.get(held.id) || this.row(held);
+    for (const trial of now) {
+      const item = there.get(trial.id) || this.row(trial);
       if (!item.isConnected) list.append(item);
-      item.querySelector("span").textContent = `${show.count(held.messages, "message")}, ${lasted(held.seconds)}; ${WAITS[held.waits]}${held.since < 1 ? "" : ` for ${lasted(held.since)}`}`;
-      item.firstChild.setAttribute("aria-pressed", String(held.id === talk.id));
+      item.querySelector("span").textContent = `${show.count(trial.messages, "message")}, ${lasted(trial.seconds)}; ${WAITS[trial.waits]}${trial.since < 1 ? "" : ` for ${lasted(trial.since)}`}`;
+      item.firstChild.setAttribute("aria-pressed", String(trial.id === talk.id));
     }
   },
-  row(held) {
-    const button = make("button", { type: "button" }, make("b", {}, held.key), make("span"));
+  row(trial) {
+    const button = make("button", { type: "button" }, make("b", {}, trial.key), make("span"));
     button.addEventListener("click", () => {
-      talk.choose(held, true);
-      for (const other of byId("held").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
+      talk.choose(trial, true);
+      for (const other of byId("inflight").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
     });
     const item = make("li", {}, button);
-    item.dataset.id = held.id;
+    item.dataset.id = trial.id;
     return item;
   },
   // The server keeps the answer back for a second where it is asked to wait: no timer is needed while the run goes on.

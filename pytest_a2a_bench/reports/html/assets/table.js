@@ -95,9 +95,9 @@ const table = {
     if (!on) this.deep = null;
     else {
       const status = byId("count");
-      const told = (part) => { status.textContent = `Reading transcripts: ${Math.round(part * 100)} %`; };
+      const progress = (part) => { status.textContent = `Reading transcripts: ${Math.round(part * 100)} %`; };
       try {
-        this.deep = await transcripts.words(told);
+        this.deep = await transcripts.words(progress);
       } catch (error) {
         byId("deep").checked = false;
         status.textContent = `Transcripts cannot be searched: ${error.message}`;
