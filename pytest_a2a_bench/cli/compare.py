@@ -9,21 +9,23 @@ are too few trials, or those of B that could not be evaluated may hide a drop.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.cli import _history
 from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.config.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import summary
-from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results import history, inference, manifest
 from pytest_a2a_bench.results.baseline import load
 from pytest_a2a_bench.results.compare import compare, judge_drop, passes_at_worst
+from pytest_a2a_bench.results.gates.files import VERDICT, VERDICT_FILE
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.text import one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.compare import Comparison
@@ -48,7 +50,7 @@ def run(namespace: Namespace) -> int:
     if namespace.history is not None:
         if namespace.runs:
             raise ConfigurationError("--history shows the runs of a history; leave out the two runs")
-        return _history.run(namespace)
+        return _compare_with_history(namespace)
     if len(namespace.runs) != 2:
         raise ConfigurationError("give two runs, A and B, or --history PATH")
     namespace.before, namespace.after = namespace.runs
@@ -105,3 +107,50 @@ def _print_errors(comparison: Comparison, *, hidden: bool) -> None:
         if number:
             tail = "; taken for misses they could be a drop beyond what is allowed" if hidden and name == "B" else ""
             print(f"{count(number, 'trial')} of {name} could not be evaluated{tail}")
+
+
+def _compare_with_history(namespace: Namespace) -> int:
+    """Print the runs and what they show."""
+    if namespace.add is not None:
+        try:
+            history.append(namespace.history, entry_of(namespace.add))
+        except OSError as error:
+            raise ConfigurationError(f"{namespace.history}: cannot be written: {error.strerror}") from error
+    entries = history.read(namespace.history)
+    found = history.trend(entries)
+    if found is None:
+        raise ConfigurationError(f"{namespace.history}: there is no run in it; pytest --a2a-history-file adds them")
+    for entry in entries[-namespace.last :]:
+        won, every = entry.trials
+        rate = "-" if entry.rate is None else f"{entry.rate:.3f}"
+        cost = () if entry.cost_usd is None else (f"${entry.cost_usd:.4f} each",)
+        cells = (
+            entry.at,
+            rate,
+            f"{won}/{every}",
+            entry.verdict or "-",
+            entry.revision or "-",
+            entry.agent or "-",
+            *cost,
+        )
+        print("  ".join(one_line(cell, 60) for cell in cells))
+    for line in history.trend_lines(found):
+        print(one_line(line, 2_000))
+    return 0
+
+
+def entry_of(directory: Path) -> history.Entry:
+    """Return the run of a results directory as a line of a history.
+
+    :raises ConfigurationError: if it is none.
+    """
+    if not directory.is_dir():
+        raise ConfigurationError(f"{directory} is not a results directory (--a2a-results)")
+    measured = load(directory)
+    run = manifest.load(directory)
+    try:
+        verdict = VERDICT.read(directory / VERDICT_FILE)
+        outcome = verdict.verdict if verdict.run_id in run.runs else ""
+    except FileNotFoundError:
+        outcome = ""
+    return history.Entry.of(measured, os.environ, run_id=run.run_id, agent=run.agent, verdict=outcome)

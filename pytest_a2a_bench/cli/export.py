@@ -17,18 +17,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
-from pytest_a2a_bench import extensions
+from jsonschema import Draft202012Validator
+
+from pytest_a2a_bench import extensions, schemas
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli import _page, _schema, _settings
+from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._results import configured_results, results_directory
 from pytest_a2a_bench.config.settings import NOISY, PLAIN
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.platforms import leaderboard
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import protocol_metrics
-from pytest_a2a_bench.results import lock, manifest, remote
-from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
+from pytest_a2a_bench.reports.contents import gather, write_with
+from pytest_a2a_bench.reports.html import write
+from pytest_a2a_bench.results import history, lock, manifest, remote
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.store import JSON_FILE, Store, StoreError, write_atomically
+from pytest_a2a_bench.schemas import FORMS
+from pytest_a2a_bench.text import did_you_mean
 
 LEADERBOARD = "leaderboard"
 """The format that is no benchmark's: AgentBeats' leaderboards, of which DuckDB reads a directory of files."""
@@ -132,14 +139,14 @@ def _contradictions(namespace: Namespace) -> Iterator[str]:
 def run(namespace: Namespace) -> int:
     """Write the file, and say what its users must know."""
     if namespace.format == SCHEMA:
-        return _schema.run(namespace.directory or "", namespace.check or ())
+        return _check_schema(namespace.directory or "", namespace.check or ())
     given = namespace.directory
     try:
         namespace.directory = results_directory(given) if given is not None else configured_results(namespace)
     except ArgumentTypeError as error:
         raise ConfigurationError(f"export: {error}") from error
     if namespace.format == HTML or namespace.format in extensions.names("reporters"):
-        return _page.run(namespace, namespace.directory)
+        return _write_page(namespace, namespace.directory)
     problems = list(_contradictions(namespace))
     if problems:
         raise ConfigurationError(f"export: {'; '.join(problems)}")
@@ -207,3 +214,64 @@ def _finished(namespace: Namespace) -> Iterator[TrialResult]:
         if not goes_on or not waiting:
             return
         time.sleep(_LOOK_EVERY)
+
+
+def _write_page(namespace: Namespace, directory: Path) -> int:
+    """Write the file and say where it is.
+
+    The page needs no network: verdict, charts, every trial and its transcript are in one file, or with ``-o DIR/`` the
+    transcripts in files beside it.
+    """
+    past = history.read(namespace.history) if namespace.history is not None else ()
+    contents = gather(directory, namespace.baseline, namespace.conformance, past)
+    output = namespace.output or "report.html"
+    try:
+        page = (
+            write(output, contents)
+            if namespace.format == "html"
+            else write_with(namespace.format, Path(output), contents)
+        )
+    except OSError as error:
+        raise ConfigurationError(f"-o {output}: cannot be written: {error.strerror or error}") from error
+    print(f"{page}: {count(len(contents.trials), 'trial')}")
+    for note in contents.unfinished:
+        print(note)
+    return 0
+
+
+_MOST = 5
+
+
+def _check_schema(name: str, files: Sequence[Path]) -> int:
+    """Print the schema, or check files and say which are wrong."""
+    if name not in FORMS:
+        valid = sorted(FORMS)
+        raise ConfigurationError(f"export schema: {name!r} is not one of {', '.join(valid)}{did_you_mean(name, valid)}")
+    if not files:
+        print(json.dumps(schemas.load(name), indent=1, ensure_ascii=False))
+        return 0
+    wrong = 0
+    for path in files:
+        found = _problems(path, name)
+        wrong += bool(found)
+        for line in found:
+            print(f"{path}: {line}")
+    print(f"{count(len(files), 'file')} checked against {schemas.file_name(name)}: {wrong} wrong")
+    return int(wrong > 0)
+
+
+def _problems(path: Path, name: str) -> list[str]:
+    """Return what is wrong with a file, one line each."""
+    try:
+        data = JSON_FILE.read(path)
+        errors = sorted(
+            Draft202012Validator(schemas.load(name)).iter_errors(data), key=lambda e: list(map(str, e.absolute_path))
+        )
+        if not errors:  # what only our own reader refuses: numbers that are none, keys that do not fit
+            FORMS[name].read(path)
+    except FileNotFoundError as error:
+        return [f"cannot be read: {error.strerror}"]
+    except A2ABenchError as error:
+        return [str(error).removeprefix(str(path)).lstrip(": ")]
+    found = [f"/{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors[:_MOST]]
+    return found + ([f"and {len(errors) - _MOST} more"] if len(errors) > _MOST else [])

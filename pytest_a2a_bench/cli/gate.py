@@ -10,22 +10,31 @@ the run passes, 1 if it does not, 2 for wrong settings.
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 import shutil
 import sys
+import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli import _rescore, _settings, _write_baseline
+from pytest_a2a_bench.benchmarks import models, registry
+from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
+from pytest_a2a_bench.benchmarks.registry import get_benchmark
+from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._results import configured_results, results_directory
+from pytest_a2a_bench.cli._settings import load_settings, moved_places
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import diagnosis, summary
-from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.reports.summary import judge_spread
+from pytest_a2a_bench.results import manifest, merge
+from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled, task_name
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import Finished, early_verdict
 from pytest_a2a_bench.results.gates.judge import judge_run
@@ -44,6 +53,11 @@ from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import StoreError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import Reward, TrialResult
+    from pytest_a2a_bench.results.baseline import Baseline
+
 
 NAMES = (
     *("min_pass", "min_pass_k", "baseline", "max_drop", "inconclusive"),
@@ -79,14 +93,14 @@ def run(namespace: Namespace) -> int:
     ):
         raise ConfigurationError(f"{other} judges nothing; leave out {', '.join(gates)}, or run the gate after it")
     if namespace.write_baseline is not None:
-        return _write_baseline.run(namespace, directories)
+        return _write_baseline(namespace, directories)
     for name in ("force", "agent", "allow_incomplete"):
         if getattr(namespace, name):
             raise ConfigurationError(f"--{name.replace('_', '-')} belongs to --write-baseline FILE")
     if len(directories) > 1:
         raise ConfigurationError("give one results directory; several are pooled by --write-baseline only")
     if namespace.rescore:
-        return _rescore.run(namespace, directories[0])
+        return _rescore(namespace, directories[0])
     if namespace.output or namespace.in_place or namespace.judge_llm:
         raise ConfigurationError("-o, --in-place and --judge-llm belong to --rescore")
     return _judge(namespace, directories[0])
@@ -214,3 +228,112 @@ def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults
         files.write_verdict(directory, verdict_found)
     except OSError as error:
         raise ConfigurationError(f"{directory}: the verdict cannot be written: {error.strerror}") from error
+
+
+def _write_baseline(namespace: Namespace, sources: Sequence[Path]) -> int:
+    """Write the baseline, and say what is in it."""
+    target = Path(namespace.write_baseline)
+    for source in sources:
+        if not source.is_dir():
+            raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
+    found = pooled([load(source) for source in sources])
+    if namespace.agent is not None:
+        if namespace.agent not in found.agents:
+            there = f"its agents are {', '.join(found.agents)}" if found.agents else "its agent has no name"
+            raise ConfigurationError(f"--agent {namespace.agent}: {found.source}: {there}")
+        found = found.only(namespace.agent)
+    if not found.trials:
+        raise ConfigurationError(f"{found.source}: no trial of {namespace.agent} was evaluated")
+    if found.absent and not namespace.allow_incomplete:
+        raise ConfigurationError(
+            f"{found.source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave "
+            "them out with --allow-incomplete"
+        )
+    if target.exists() and not namespace.force:
+        _check_replaced(target, found)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(dump_json(found.to_json()) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"--write-baseline {target}: cannot be written: {error}") from error
+    ok = sum(sum(t.outcomes) for t in found.tasks.values())
+    trials = f"{ok} of {count(found.trials, 'trial')} succeeded ({ok / found.trials:.3f})"
+    print(f"{target}: {count(len(found.tasks), 'task')}, {trials}")
+    errors = sum(t.errors for t in found.tasks.values()) - len(found.absent)
+    if errors:
+        are = "is" if errors == 1 else "are"
+        print(f"{count(errors, 'trial')} could not be evaluated and {are} not part of it", file=sys.stderr)
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    if len(found.run_ids) > 1:
+        print(f"the trials are of {len(found.run_ids)} runs: {', '.join(found.run_ids)}", file=sys.stderr)
+    _warn_of_mixtures(found)
+    return 0
+
+
+def _check_replaced(target: Path, found: Baseline) -> None:
+    gone = sorted(set(load(target).tasks) - set(found.tasks))
+    if gone:
+        raise ConfigurationError(
+            f"{target} has {count(len(gone), 'task')} that the new results have not ({', '.join(gone[:3])}"
+            f"{', ...' if len(gone) > 3 else ''}); run them too, write another file, or replace it with --force"
+        )
+
+
+def _warn_of_mixtures(found: Baseline) -> None:
+    for domain, names in found.measured.items():
+        for name, values in names.items():
+            if len(values) > 1 and name not in BY_TASK:
+                print(f"{domain} was measured with several: {name} {' + '.join(values)}", file=sys.stderr)
+
+
+_CHANGED = 1
+_NOT_EVALUATED = 2
+
+
+def _rescore(namespace: Namespace, directory: Path) -> int:
+    """Rescore, and show the differences."""
+    found = manifest.load_selected(directory)
+    # Who judges is said anew, because it costs.
+    loaded = load_settings(namespace)
+    options = moved_places(loaded, found.manifest.settings)
+    settings = Settings(
+        judge_llm=namespace.judge_llm,
+        judge_times=loaded.settings.judge_times,
+        user_llm_args=loaded.settings.user_llm_args,
+        benchmark_options=options,
+    )
+    for _, problem in models.model_problems(settings):
+        raise ConfigurationError(f"--judge-llm: {problem}")
+    trials = merge.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
+    for trial in trials:
+        for line in trial.differences():
+            print(line)
+    for key in found.absent:
+        print(f"{key}: there is no result")
+    output = directory if namespace.in_place else namespace.output
+    if output is not None:
+        run_id = f"rescored-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
+        merge.write_rescored(found, trials, output, run_id)
+    changed = sum(trial.changed for trial in trials)
+    failed = sum(trial.problem is not None for trial in trials) + len(found.absent)
+    print(
+        f"{len(trials) + len(found.absent)} trials: {changed} rewards changed, "
+        f"{len(trials) - sum(t.problem is not None for t in trials) - changed} are the same, {failed} not evaluated"
+        + (f"; written to {output}" if output is not None else "; nothing was written (-o DIR, --in-place)")
+    )
+    for line in judge_spread(trial.result for trial in trials):
+        print(line)
+    if failed:
+        return _NOT_EVALUATED
+    return _CHANGED if changed else 0
+
+
+def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, Mapping[str, Any]]:
+    """Let a trial's benchmark evaluate it again.
+
+    :raises A2ABenchError: if the benchmark cannot.
+    """
+    benchmark = get_benchmark(result.key.suite)
+    reward = rescorer(benchmark)(result, settings)
+    return reward, evaluated_by(benchmark, result.key, settings)

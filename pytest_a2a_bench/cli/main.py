@@ -13,13 +13,12 @@ from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace,
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
-from typing import NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, TextIO, cast
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.cli import _outlet
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, Terminated
 from pytest_a2a_bench.redact import KNOWN, in_environment, in_url
-from pytest_a2a_bench.text import did_you_mean
+from pytest_a2a_bench.text import did_you_mean, sanitise
 
 # As argparse itself exits for arguments that it refuses.
 USAGE_ERROR = 2
@@ -79,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # First of all, since the line of an error quotes what agents and files say, too.
     _write_whatever_it_is()
     argv = sys.argv[1:] if argv is None else argv
-    with _outlet.harmless(), _secrets_remembered(argv):
+    with harmless(), _secrets_remembered(argv):
         return _run(argv)
 
 
@@ -214,3 +213,56 @@ def _operand(action: Action) -> str:
 def load_command(name: str) -> Command:
     """Import the module of a subcommand."""
     return cast(Command, import_module(f"{__package__}.{name}"))
+
+
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
+@contextlib.contextmanager
+def harmless() -> Iterator[None]:
+    """Hide secrets in what is printed, and make it harmless (:func:`~pytest_a2a_bench.text.sanitise`)."""
+    out, err = Outlet(sys.stdout), Outlet(sys.stderr)
+    with contextlib.redirect_stdout(cast(TextIO, out)), contextlib.redirect_stderr(cast(TextIO, err)):
+        try:
+            yield
+        finally:
+            out.finish()
+            err.finish()
+
+
+class Outlet:
+    """A text stream that passes text on line by line: what is harmless in two pieces may be a command in one.
+
+    A terminal gets colours; no CI reads what is written there.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Write the lines that are complete."""
+        lines, end, self._begun = (self._begun + text).rpartition("\n")
+        if end:
+            self._stream.write(self._clean(lines) + end)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write a line that is not complete, too."""
+        self.finish()
+        self._stream.flush()
+
+    def finish(self) -> None:
+        """Pass on what is left."""
+        begun, self._begun = self._begun, ""
+        if begun and not self._stream.closed:
+            self._stream.write(self._clean(begun))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _clean(self, text: str) -> str:
+        text = KNOWN.hide(text)
+        if not self._stream.isatty():
+            return sanitise(text)
+        return "".join(part if _COLOUR.fullmatch(part) else sanitise(part) for part in _COLOUR.split(text))

@@ -8,21 +8,41 @@ it. ``--browser`` serves the page of a run, while it goes on and after it.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
+import shlex
 import shutil
+import tempfile
+import threading
+import webbrowser
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from pytest_a2a_bench.cli import _browser, _noise, _settings, _why
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._results import configured_results, results_directory
 from pytest_a2a_bench.cli.controller import port
+from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings, with_endpoint
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.reports.trial_text import conversation, rerun_command
+from pytest_a2a_bench.reports import diagnosis
+from pytest_a2a_bench.reports.live import Server, Watched
+from pytest_a2a_bench.reports.trial_text import conversation, noise_text, rerun_command
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.gates.noise import events_of
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, load_trial
 from pytest_a2a_bench.text import nearest, one_line
+from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.trial import Client
 
 _LISTED = 20
 _NEAREST = 5
@@ -54,7 +74,7 @@ def run(namespace: Namespace) -> int:
     if namespace.browser:
         if namespace.what is not None:
             raise ConfigurationError(f"--browser shows a whole run; leave out {namespace.what}")
-        return _browser.run(namespace, directory)
+        return _open_browser(namespace, directory)
     if namespace.what is None or namespace.why or namespace.ids is not None:
         return _explain(namespace, directory)
     return _show(namespace, directory)
@@ -67,11 +87,11 @@ def _explain(namespace: Namespace, directory: Path) -> int:
         results = [one for one in results if namespace.what == str(one.key) or _is_part(namespace.what, str(one.key))]
         if not results:
             raise ConfigurationError(f"{directory} has no trial {one_line(namespace.what, 200)}")
-    code = _why.run(namespace, directory, found, results)
-    lost = _noise.is_lost(results) if namespace.why and namespace.what is not None else None
+    code = _print_reasons(namespace, directory, found, results)
+    lost = _is_lost(results) if namespace.why and namespace.what is not None else None
     if lost is not None and namespace.format == "text" and namespace.ids is None:
         options = _settings.moved_places(_settings.load_settings(namespace), found.manifest.settings)
-        return _noise.run(lost, found.manifest, options)
+        return _explain_noise(lost, found.manifest, options)
     return code
 
 
@@ -144,3 +164,138 @@ def _is_part(what: str, key: str) -> bool:
             return True
         begin = key.find(what, begin + 1)
     return False
+
+
+def _open_browser(namespace: Namespace, directory: Path) -> int:
+    """Serve until Ctrl-C."""
+    if not (directory / manifest.NAME).exists() and not directory.is_dir():
+        raise ConfigurationError(f"{directory}: no such directory; give a run's --a2a-results")
+    baseline = namespace.baseline
+    with Server(Watched(directory, baseline, past=namespace.history), namespace.port) as server:
+        beside = f" beside {baseline}" if baseline else ""
+        print(f"{server.url} shows {directory}{beside}; Ctrl-C ends it", flush=True)
+        if namespace.open:
+            webbrowser.open(server.url)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+def _print_reasons(
+    namespace: Namespace, directory: Path, found: manifest.SelectedResults, results: list[TrialResult]
+) -> int:
+    """Print the reasons.
+
+    :param results: the trials to explain, of all that were found.
+    """
+    reasons = diagnosis.clusters(results)
+    items = {key: nodeid for nodeid, key in found.manifest.nodeids.items()}
+    if namespace.ids is not None:
+        return _print_ids(reasons, namespace.ids, items)
+    if namespace.format == "json":
+        print(json.dumps([*map(asdict, diagnosis.stored_reasons(reasons))], indent=1, ensure_ascii=False))
+        return 0
+    missed = sum(len(c.trials) for c in reasons)
+    counted = [r for r in results if r.status not in ("skipped", "not_run")]
+    print(
+        f"{missed} of {count(len(counted), 'trial')} did not pass"
+        + (f", for {count(len(reasons), 'reason')}" if missed else "")
+    )
+    command = f"a2a-bench show --results {shlex.quote(str(directory))}"
+    for line in diagnosis.lines(reasons, items, command):
+        print(line)
+    return 0
+
+
+def _print_ids(reasons: list[diagnosis.Cluster], number: int, nodeids: dict[str, str]) -> int:
+    if not 1 <= number <= len(reasons):
+        raise ConfigurationError(f"--ids: there is no reason {number}; there are {count(len(reasons), 'reason')}")
+    ids = [nodeids[str(r.key)] for r, _ in reasons[number - 1].trials if str(r.key) in nodeids]
+    print("\n".join(ids))
+    return 0
+
+
+_MOST = 10
+"""Highest number of conversations to find the events."""
+
+
+def _is_lost(results: Sequence[TrialResult]) -> TrialResult | None:
+    """Return the trial with noise that is to be explained: the only one among some, which was evaluated and missed."""
+    lost = [r for r in results if r.key.agent == NOISY and r.status == "evaluated" and not r.success and events_of(r)]
+    return lost[0] if len(lost) == 1 else None
+
+
+def _explain_noise(result: TrialResult, found: Manifest, options: Mapping[str, Any]) -> int:
+    """Run the trial again with subsets of its events, and print the smallest that loses it.
+
+    :param options: the settings of benchmarks.
+    """
+    events = {str(event["id"]): event for event in events_of(result)}
+    print(f"\nwhich noise did it: the trial runs again, at most {_MOST} times, with fewer of its {len(events)} events")
+    settings = dataclasses.replace(_settings_of(found, options), noise=result.provenance["noise"]["rates"])
+    builtin = start_builtin(settings.builtin, settings) if settings.builtin else None
+    try:
+        settings = with_endpoint(settings, builtin.url if builtin is not None else settings.endpoint, agents={})
+        with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
+            smallest, tried = reduce(list(events), lambda some: _is_lost_with(some, result, settings, connection))
+    finally:
+        if builtin is not None:
+            builtin.stop()
+    if smallest is None:
+        print(f"with all of them it succeeds now ({count(tried, 'conversation')} run): the agent varies by itself")
+        return 0
+    print(f"{count(tried, 'conversation')} run; {count(len(smallest), 'event')} suffices to lose it:")
+    for name in smallest:
+        print(f"  {noise_text(events[name])}")
+    return 0
+
+
+def _settings_of(found: Manifest, options: Mapping[str, Any]) -> Settings:
+    """Return the settings of the plain trials of a run, and where its agent is."""
+    endpoints = dict(each.partition("=")[::2] for each in found.endpoint.split())
+    stored: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in found.settings.items() if name in CORE
+    }
+    return Settings(**stored | {"endpoint": endpoints.get(PLAIN)}, benchmark_options=dict(options))
+
+
+def reduce(
+    events: Sequence[str], loses: Callable[[Sequence[str]], bool], most: int = _MOST
+) -> tuple[list[str] | None, int]:
+    """Return the smallest set of events found that loses the trial, and the number of conversations.
+
+    :param loses: holds a conversation with some events only, and returns whether it misses.
+    :returns: None in place of the set where all of them do not lose it.
+    """
+    tried = 1
+    if not loses(events):
+        return None, tried
+    smallest, parts = list(events), 2
+    while len(smallest) > 1 and tried < most:
+        size = -(-len(smallest) // parts)
+        pieces = [smallest[at : at + size] for at in range(0, len(smallest), size)]
+        others = [[e for e in smallest if e not in piece] for piece in pieces] if len(pieces) > 2 else []
+        for some in [*pieces, *others]:
+            if tried >= most:
+                break
+            tried += 1
+            if loses(some):
+                smallest, parts = some, 2
+                break
+        else:
+            if size == 1:
+                break
+            parts = min(len(smallest), parts * 2)
+    return smallest, tried
+
+
+def _is_lost_with(events: Sequence[str], result: TrialResult, settings: Settings, connection: AgentConnection) -> bool:
+    with tempfile.TemporaryDirectory() as directory:
+        chosen = dataclasses.replace(settings, noise_events=tuple(events), agent=NOISY, resume=False)
+        runner = Runner(chosen, Client(connection), Store(Path(directory)), "noise")
+        again = runner.run(result.key)
+    if again.status != "evaluated":
+        raise ConfigurationError(f"the trial could not be run again: {again.error}")
+    return not again.success

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from harness import Bench
 
-from pytest_a2a_bench.cli._outlet import harmless
-from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.cli.main import harmless, main
 
 SPOKEN = (
     "said",
