@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 
 from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.benchmarks.conversation import Conversation, SessionReply
 from pytest_a2a_bench.config.settings import TAGGED_SKILL
 from pytest_a2a_bench.errors import AgentOutcomeError
-from pytest_a2a_bench.model import Briefing, Event, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model import Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.results.stats import count, duration
 from pytest_a2a_bench.text import one_line
 
@@ -23,6 +24,10 @@ TURNS = 10
 CARD_ERROR = "card error"
 """Title of a line about an interface URL that no client can call, and the URL that is used instead."""
 
+NO_CALL = "no call"
+"""Title of the line about an agent that called no tool, although it was asked for what one returns."""
+
+_GUIDE = "https://github.com/pytest-a2a-bench/pytest-a2a-bench/blob/main/docs/guides/agents.md"
 _ORDER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
 _TOOL = ToolSpec("get_status", "Return the status of an order.", _ORDER)
 _BRIEFING = Briefing("You serve a shop. Look up an order's status with the tool before you tell it.", (_TOOL,))
@@ -58,10 +63,32 @@ def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -
         connection.close()
 
 
+class _Noted:
+    """A session that keeps the message it sent first.
+
+    :ivar sent: its parts as text.
+    """
+
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
+        self.sent = ""
+
+    @property
+    def context_id(self) -> str | None:
+        """The contextId that the server gave, once it did."""
+        return self._session.context_id
+
+    def send(self, parts: Sequence[Part], timeout: float | None = None) -> SessionReply:
+        """Send one message and wait for the answer."""
+        self.sent = self.sent or " ".join(part.text or str(part.data) for part in parts)
+        return self._session.send(parts, timeout=timeout)
+
+
 def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     session = connection.session()
     try:
-        talk = Conversation(session, _BRIEFING)
+        noted = _Noted(session)
+        talk = Conversation(noted, _BRIEFING)
         seconds = []
         news: list[Event] = [UserSaid("What is the status of order A1?")]
         called = reported = False
@@ -81,7 +108,18 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
                 break
             called = True
             news = [ToolReturned(c.id, c.name, _STATUS) for c in said.calls]
-        yield "dialect", _dialect(talk, words, called=called, reported=reported)
+        if called:
+            name = talk.settled or talk.dialect
+            yield "dialect", f"{name}: it called the tool and {'reported' if reported else 'did not report'} its result"
+        else:
+            # One that follows rules of its own may ask something first, and call tools in the tasks it was made for.
+            yield (
+                NO_CALL,
+                f"asked for an order's status, it called no tool and said {one_line(words, 120)!r}; one that never "
+                "calls a tool solves only tasks that need no call",
+            )
+            yield "it was sent", one_line(noted.sent, 1_000)
+            yield "forms", f"of calls that are understood: {_GUIDE}"
         yield from (("finding", one_line(f"{f.message} [{f.rule}]: {f.raw}", 200)) for f in talk.findings[:5])
         yield "a turn", f"{statistics.median(seconds):.2f} s, of {count(len(seconds), 'turn')}"
         if talk.usage.tokens is not None:
@@ -91,18 +129,6 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
             yield from _estimates(statistics.median(seconds), talk.usage.cost_usd, len(seconds), tasks)
     finally:
         session.finish()
-
-
-def _dialect(talk: Conversation, words: str, *, called: bool, reported: bool) -> str:
-    if not called:
-        # One that follows rules of its own may ask something first, and call tools in the tasks that it was made for.
-        return (
-            f"not known: asked for an order's status, it called no tool and said {one_line(words, 120)!r}. One that "
-            "never calls a tool can do nothing in tau2's and CRMArena's tasks; docs/guides/agents.md has the forms"
-        )
-    name = talk.settled or talk.dialect
-    end = " and reported its result" if reported else ", and did not report its result"
-    return f"{name}: it called the tool{end}"
 
 
 def _estimates(turn: float, cost: float | None, turns: int, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import distribution
 from typing import Any
 
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.config.load import SECTION
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
@@ -22,7 +23,7 @@ GATE = "a2a-gate.sh"
 STARTER = "agent_tests/agent_checks.py"
 QUARANTINE = "a2a-quarantine.toml"
 WAIVERS = "a2a-waivers.toml"
-HISTORY = "a2a-history.jsonl"
+HISTORY = "a2a-results/history.jsonl"
 BASELINE = "a2a-baseline.json"
 WORKFLOWS = {"github": ".github/workflows/a2a.yml", "gitlab": "a2a.gitlab-ci.yml", "script": ""}
 """CI system -> the file that runs the gate there."""
@@ -206,51 +207,101 @@ _WAIVERS = f"""\
 """
 
 
+_SOURCE = "A2A_BENCH_SOURCE"
+"""Variable of the CI system that says where pip finds a copy that was installed from a directory here."""
+
+# By commit: a tag can be moved. The version is what people and update bots read.
+_CHECKOUT = "actions/checkout@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2"
+_PYTHON = "actions/setup-python@a309ff8b426b58ec0e2a45f0f869d46889d02405 # v6.2.0"
+_RESTORE, _SAVE = (
+    f"actions/cache/{what}@cdf6c1fa76f9f475f3d7449005a359c84ca0f306 # v5.0.3" for what in ("restore", "save")
+)
+_UPLOAD = "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a # v7.0.1"
+
+
 def _install(wish: Wish) -> str:
+    """Return the command that installs the copy that runs here, as PEP 610's ``direct_url.json`` describes it."""
     extras = ["agents"] if wish.endpoint.startswith(BUILTIN_PREFIX) else []
     if isinstance(wish, TasksWish):
         extras += ["tau2", "xdist"] if wish.suite.name == "tau2" else ["xdist"]
     name = f"pytest-a2a-bench[{','.join(extras)}]" if extras else "pytest-a2a-bench"
     source = _source()
-    return (
-        f"pip install '{name} @ {source}'" if source else f"pip install '{name}'" if extras else f"pip install {name}"
-    )
+    if not source:
+        return f"pip install '{name}=={__version__}'"
+    if source.startswith("file:"):
+        return f'pip install "{name} @ ${{{_SOURCE}:?see the comment on it}}"'
+    return f"pip install '{name} @ {source}'"
 
 
 def _source() -> str:
-    """Return the git URL and commit that this copy was installed from (PEP 610); empty for an index or a directory."""
+    """Return the URL that this copy was installed from, with its commit; empty for an index."""
     found = json.loads(distribution("pytest-a2a-bench").read_text("direct_url.json") or "{}")
-    vcs = found.get("vcs_info", {})
-    return f"{vcs['vcs']}+{found['url']}@{vcs['commit_id']}" if vcs else ""
+    vcs = found.get("vcs_info")
+    return f"{vcs['vcs']}+{found['url']}@{vcs['commit_id']}" if vcs else found.get("url", "")
+
+
+def needs_source() -> bool:
+    """Return whether CI has to be told where pip finds this copy: it was installed from a directory."""
+    return _source().startswith("file:")
+
+
+def _about_source(indent: str) -> str:
+    return (
+        f"{indent}# pytest-a2a-bench was installed here from a directory, which CI does not have. Its URL for pip:\n"
+        f"{indent}# git+https://HOST/OWNER/pytest-a2a-bench@COMMIT, or file:///PATH where CI has a checkout.\n"
+    )
 
 
 def _github(wish: Wish) -> str:
-    endpoint = "" if wish.endpoint.startswith(BUILTIN_PREFIX) else "      A2A_ENDPOINT: ${{ vars.A2A_ENDPOINT }}\n"
+    given = {} if wish.endpoint.startswith(BUILTIN_PREFIX) else {"A2A_ENDPOINT": "vars.A2A_ENDPOINT"}
     token = wish.given.get("auth-env") or "A2A_AUTH_TOKEN"
+    given[token] = f"secrets.{token}"
+    environment = "".join(f"      {name}: ${{{{ {value} }}}}\n" for name, value in given.items())
+    if needs_source():
+        environment += f"{_about_source('      ')}      {_SOURCE}: ${{{{ vars.{_SOURCE} }}}}\n"
+    kept = f"""\
+        with:
+          path: {HISTORY}
+          key: a2a-history-${{{{ github.run_id }}}}-${{{{ github.run_attempt }}}}
+"""
+    # The rates of earlier runs, those that failed too; a pull request is shown beside those of main.
+    restore = f"      - uses: {_RESTORE}\n{kept}          restore-keys: a2a-history-\n"
+    save = f"      - uses: {_SAVE}\n        if: always()\n{kept}"
+    if not isinstance(wish, TasksWish):
+        restore = save = ""
     return f"""\
 name: a2a
 on:
+  push:
+    branches: [main]
   pull_request:
   workflow_dispatch:
 permissions:
   contents: read
+concurrency:
+  group: a2a-${{{{ github.ref }}}}
+  cancel-in-progress: true
 jobs:
   gate:
+    name: gate
     runs-on: ubuntu-latest
     timeout-minutes: 60
     env:
-{endpoint}      {token}: ${{{{ secrets.{token} }}}}
-    steps:
-      - uses: actions/checkout@v4
+{environment}    steps:
+      - uses: {_CHECKOUT}
         with:
           persist-credentials: false
-      - uses: actions/setup-python@v5
+      - uses: {_PYTHON}
         with:
           python-version: "3.12"
+          cache: pip
+          cache-dependency-path: {WORKFLOWS["github"]}
+{restore}\
       - run: {_install(wish)}
       # If your agent is not deployed somewhere, start it here, in the background: the gate waits for it.
       - run: sh {GATE}
-      - uses: actions/upload-artifact@v4
+{save}\
+      - uses: {_UPLOAD}
         if: always()
         with:
           name: a2a
@@ -259,12 +310,20 @@ jobs:
 
 
 def _gitlab(wish: Wish) -> str:
+    source = f", and {_SOURCE}:\n{_about_source('').rstrip()}" if needs_source() else "."
+    kept = [".cache/pip", *([HISTORY] if isinstance(wish, TasksWish) else [])]
     return f"""\
 # In .gitlab-ci.yml: include: [{{local: {WORKFLOWS["gitlab"]}}}]
-# A2A_ENDPOINT and {wish.given.get("auth-env") or "A2A_AUTH_TOKEN"} are variables of the project.
+# A2A_ENDPOINT and {wish.given.get("auth-env") or "A2A_AUTH_TOKEN"} are variables of the project{source}
 a2a-gate:
   image: python:3.12
   timeout: 1h
+  variables:
+    PIP_CACHE_DIR: $CI_PROJECT_DIR/.cache/pip
+  cache:
+    key: a2a
+    when: always
+    paths: [{", ".join(kept)}]
   script:
     - {_install(wish)}
     # If your agent is not deployed somewhere, start it here, in the background: the gate waits for it.

@@ -19,21 +19,23 @@ from typing import TypeVar
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.cli import _settings, _starter
-from pytest_a2a_bench.cli._meeting import TURNS, meet
+from pytest_a2a_bench.cli._meeting import NO_CALL, TURNS, meet
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.config.rates import read_rate
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, needs_tags
 from pytest_a2a_bench.config.values import one_of, read_endpoint, whole
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
-from pytest_a2a_bench.model import BenchTask
-from pytest_a2a_bench.reports.summary import aligned
+from pytest_a2a_bench.model import BenchTask, TrialResult
+from pytest_a2a_bench.reports.summary import aligned, silence
 from pytest_a2a_bench.results import planning
 from pytest_a2a_bench.results.stats import count, duration
+from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.text import one_line
 
 T = TypeVar("T")
 
 _SAMPLE = 3
+_RESULTS = "a2a-results/init"
 _WITHOUT_TASKS = (
     "or give --domain mini (CRMArena) or --domain conformance (the protocol alone), which need nothing more"
 )
@@ -70,10 +72,14 @@ def run(namespace: Namespace) -> int:
     if not namespace.offline:
         try:
             with served(wish.endpoint) as url:
-                turn = _meet(namespace, wish, url)
+                turn, silent = _meet(namespace, wish, url)
         except A2ABenchError as error:
             print(f"{'not met':<12}{one_line(_settings.in_words_of(namespace.options, str(error)), 1_000)}")
             print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
+            return 1
+        if silent:
+            print(f"\n{silent}")
+            print("nothing was written: a gate would judge tasks that need no call; --offline writes it all the same")
             return 1
     print()
     if isinstance(wish, _starter.TasksWish):
@@ -178,12 +184,12 @@ def _write(path: Path, text: str | None, *, dry: bool) -> None:
     print(f"{path}: {'would be written' if dry else 'written'}")
 
 
-def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
-    """Show what the agent is like; return the seconds of a turn.
+def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> tuple[float | None, str]:
+    """Show what the agent is like; return the seconds of a turn, and a sentence about one that calls no tool.
 
     :raises A2ABenchError: if it cannot be met.
     """
-    turn = None
+    turn, silent = None, ""
     config = _settings.read_config(namespace, url)
     # What a tasks' gate needs, the dialect and the time of a turn, one of the protocol does not.
     talk = isinstance(wish, _starter.TasksWish) and not needs_tags(wish.endpoint)
@@ -191,31 +197,36 @@ def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> float | None:
         print(f"{what:<12}{found}", flush=True)
         if what == "a turn":
             turn = float(found.split()[0])
+        if what == NO_CALL:
+            silent = "the agent called no tool"
     if not (namespace.no_try or namespace.dry_run):
-        _try(namespace, wish, url)
-    return turn
+        trials = _try(namespace, wish, url)
+        # One that follows rules of its own may call tools only in the tasks that it was made for.
+        silent = silent and silence(trials)
+    return turn, silent
 
 
-def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> None:
-    """Judge the protocol, and hold some conversations, as the commands that are shown would."""
+def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> Sequence[TrialResult]:
+    """Judge the protocol, and run some tasks, as the commands that are shown would; return the tasks' trials."""
     given = [f"{key}={value}" for key, value in wish.given.items()]
     judged = _output("pytest_a2a_bench.cli", "check", url, *(f"--set={one}" for one in given))
     for line in [line for line in judged if line.startswith("A2A ")] or judged[-1:] or ["no answer"]:
         print(f"{'protocol':<12}{line}", flush=True)
     print(f"{'':<12}more: a2a-bench check {wish.endpoint}", flush=True)
     if not isinstance(wish, _starter.TasksWish):
-        return
+        return ()
     label = f"{wish.suite.node_prefix}{wish.domain}"
     ids = [f"a2a/{label}::test_{label}[{task.key(0).short_id}]" for task in wish.tasks[:_SAMPLE]]
     print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(wish.tasks)}:", flush=True)
     target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else url
     output = _output(
-        *("pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results=a2a-results/init"),
+        *("pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, f"--a2a-results={_RESULTS}"),
         *(f"--a2a-set={one}" for one in given),
         *ids,
         directory=namespace.directory,
     )
     print("\n".join(f"  {line}" for line in output if line.strip()), flush=True)
+    return list(Store(namespace.directory / _RESULTS).read_all())
 
 
 def _output(module: str, *arguments: str, directory: Path | None = None) -> list[str]:
@@ -258,4 +269,5 @@ def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
     if ci == "gitlab":
         yield f"  in .gitlab-ci.yml: include: [{{local: {_starter.WORKFLOWS[ci]}}}]"
     if ci != "script":
-        yield "  in your CI: the agent's URL as variable A2A_ENDPOINT, its token as secret A2A_AUTH_TOKEN"
+        source = ", A2A_BENCH_SOURCE (the workflow says what)" if _starter.needs_source() else ""
+        yield f"  in your CI: the agent's URL as variable A2A_ENDPOINT{source}, its token as secret A2A_AUTH_TOKEN"

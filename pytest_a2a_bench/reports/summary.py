@@ -149,19 +149,24 @@ _SILENT = 3
 """Fewest conversations without a call that show that an agent calls no tools."""
 
 
+def silence(results: Sequence[TrialResult]) -> str:
+    """Return a sentence about an agent that called no tool at all, and what that scores; empty for any other."""
+    # Benchmarks with tools store how these were described; a scenario may have none.
+    judged = [r for r in results if r.status == "evaluated" and "dialect_option" in r.provenance]
+    if len(judged) < _SILENT or any(r.tool_calls or r.provenance.get("native_calls") for r in judged):
+        return ""
+    return (
+        f"the agent called no tool in any of {len(judged)} conversations; doing nothing scores "
+        f"{sum(r.success for r in judged) / len(judged):.2f} here; a2a-bench doctor URL shows what it was sent"
+    )
+
+
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what is unusual about these trials: replayed, reused, retried, estimated, with other agents.
 
     The terminal, the page and the files for merge requests all show this.
     """
-    # Benchmarks with tools store how these were described; a scenario may have none.
-    judged = [r for r in results if r.status == "evaluated" and "dialect_option" in r.provenance]
-    if len(judged) >= _SILENT and not any(r.tool_calls or r.provenance.get("native_calls") for r in judged):
-        succeeded = sum(r.success for r in judged)
-        yield (
-            f"the agent called no tool in any of {len(judged)} conversations, so that only tasks succeed that need no "
-            f"call ({succeeded}); a2a-bench doctor URL shows what it answers"
-        )
+    yield from filter(None, [silence(results)])
     replayed = sum(bool(r.provenance.get("replayed")) for r in results)
     if replayed:
         yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"

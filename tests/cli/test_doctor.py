@@ -64,7 +64,8 @@ def test_an_agent_that_only_talks_is_told_of(capsys: pytest.CaptureFixture[str])
         code, told = doctor(capsys, agent.url)
 
     assert code == 0
-    assert "called no tool" in told["dialect"]
+    assert "called no tool" in told["no call"]
+    assert "get_status" in told["it was sent"]
     assert told["a turn"].endswith(" s, of 1 turn")
     # It would get through none of its tasks.
     assert "airline" not in told

@@ -6,10 +6,12 @@ import ast
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,6 +19,7 @@ from faulty_server import start_faulty
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.cli import _starter
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.waivers import read_waivers
@@ -84,9 +87,63 @@ def test_a_gate_of_the_protocol_has_no_tasks(project: Path, capsys: pytest.Captu
     assert "min-pass" not in found["a2a-gate.sh"]
     assert read_waivers(project / "a2a-waivers.toml") == ()
     steps = yaml.safe_load(found[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
-    assert {"run": "pip install pytest-a2a-bench"} in steps
+    assert any(step.get("run", "").startswith('pip install "pytest-a2a-bench @ ') for step in steps)
+    assert not any("cache/" in step.get("uses", "") for step in steps)  # there are no rates to keep
     assert "a2a-bench check https://agent.example --waivers a2a-waivers.toml --accept REASON" in told
     assert "conversations" not in told
+
+
+@pytest.mark.parametrize(
+    ("direct_url", "command"),
+    [
+        (None, f"pip install 'pytest-a2a-bench[tau2,xdist]=={__version__}'"),
+        (
+            {"url": "https://example.org/bench.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
+            "pip install 'pytest-a2a-bench[tau2,xdist] @ git+https://example.org/bench.git@c0ffee'",
+        ),
+        (
+            {"url": "https://example.org/bench.whl", "archive_info": {}},
+            "pip install 'pytest-a2a-bench[tau2,xdist] @ https://example.org/bench.whl'",
+        ),
+        (
+            {"url": "file:///home/me/clone", "dir_info": {}},
+            'pip install "pytest-a2a-bench[tau2,xdist] @ ${A2A_BENCH_SOURCE:?see the comment on it}"',
+        ),
+    ],
+    ids=["index", "git", "archive", "directory"],
+)
+def test_ci_installs_the_copy_that_is_here(
+    project: Path, monkeypatch: pytest.MonkeyPatch, direct_url: dict[str, Any] | None, command: str
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return None if direct_url is None else json.dumps(direct_url)
+
+    monkeypatch.setattr(_starter, "distribution", lambda name: Installed())
+    for ci in ("github", "gitlab"):
+        assert init("https://agent.example", "--offline", "--ci", ci) == 0
+    found = everything(project)
+    job = yaml.safe_load(found[".github/workflows/a2a.yml"])["jobs"]["gate"]
+    assert {"run": command} in job["steps"]
+    assert command in yaml.safe_load(found["a2a.gitlab-ci.yml"])["a2a-gate"]["script"]
+    told = [text for text in found.values() if "A2A_BENCH_SOURCE" in text]
+    assert len(told) == (2 if "file:" in str(direct_url) else 0)
+    # A tag can be moved.
+    used = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert all(re.fullmatch(r"actions/[\w/-]+@[0-9a-f]{40}", name) for name in used)
+    assert job["steps"][0]["with"] == {"persist-credentials": False}
+
+
+def test_an_agent_that_calls_no_tool_gets_no_gate(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("builtin:noop", "--domain", "mock", "--no-try") == 1
+    told = capsys.readouterr().out
+    assert "called no tool" in told
+    assert '"name": "get_status"' in told  # what it was sent
+    assert "nothing was written" in told
+    assert everything(project) == {}
+    assert init("builtin:noop", "--domain", "mock", "--offline") == 0
+    assert "a2a-gate.sh" in everything(project)
 
 
 def test_who_plays_given_tasks_is_not_asked_about_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,7 +244,7 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     python = sys.executable
     told = done(python, "-m", "pytest_a2a_bench.cli", "init", "builtin:oracle", "--domain", "mock", "--ci", "script")
     assert "3 passed" in told
-    assert "passed, " in told
+    assert "MUST " in told
     monkeypatch.setenv("PATH", str(Path(python).parent), prepend=os.pathsep)
     first = done("sh", "a2a-gate.sh")
     assert "19 passed" in first  # the gate is one
@@ -201,7 +258,7 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "passed" in done(python, "-m", *command.split())
     # The gate's results and history are its own, whatever else is run.
     assert (project / "a2a-results" / "verdict.json").read_text(encoding="utf-8") == judged
-    assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+    assert len((project / "a2a-results" / "history.jsonl").read_text(encoding="utf-8").splitlines()) == 2
     assert (project / "a2a-results" / "report.html").is_file()
     assert "a2a-results/checks" in command
 
@@ -221,25 +278,3 @@ def test_the_gate_of_the_protocol_works(project: Path, monkeypatch: pytest.Monke
         assert (project / "a2a-results" / "report.html").is_file()
         assert code(*cli, "check", agent.url, "--waivers", "a2a-waivers.toml", "--accept", "reported") == 0
         assert code("sh", "a2a-gate.sh") == 0
-
-
-def test_the_workflow_installs_this_copy_where_it_is_of_a_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Installed:
-        def __init__(self, text: str | None) -> None:
-            self.text = text
-
-        def read_text(self, name: str) -> str | None:
-            assert name == "direct_url.json"
-            return self.text
-
-    url = {"url": "https://git.example/bench", "vcs_info": {"vcs": "git", "commit_id": "abc123"}}
-    wish = _starter.Wish(endpoint="http://127.0.0.1:1", domain="conformance")
-    for text, install in (
-        (None, "pip install pytest-a2a-bench"),
-        (json.dumps({"url": "file:///x", "dir_info": {"editable": True}}), "pip install pytest-a2a-bench"),
-        (json.dumps(url), "pip install 'pytest-a2a-bench @ git+https://git.example/bench@abc123'"),
-    ):
-        monkeypatch.setattr(_starter, "distribution", lambda name, text=text: Installed(text))
-        workflow = _starter.files(wish, "github")[_starter.WORKFLOWS["github"]]
-        assert f"- run: {install}\n" in workflow
-        assert "permissions:\n  contents: read\n" in workflow

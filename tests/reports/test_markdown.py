@@ -236,8 +236,9 @@ def test_an_agent_that_calls_no_tool_is_named() -> None:
     said: dict[str, Any] = {"provenance": {"dialect_option": "auto"}}
     silent = [made_trial(f"tau2/airline/{n}#0", success=n == 1, transcript=(), **said) for n in range(3)]
     (line,) = (line for line in summary.caveats(silent) if "called no tool" in line)
-    assert line.startswith(
-        "the agent called no tool in any of 3 conversations, so that only tasks succeed that need no"
+    assert line == (
+        "the agent called no tool in any of 3 conversations; doing nothing scores 0.33 here; "
+        "a2a-bench doctor URL shows what it was sent"
     )
     talking = [*silent, made_trial("tau2/airline/9#0", **said)]
     assert not any("called no tool" in line for line in summary.caveats(talking))
