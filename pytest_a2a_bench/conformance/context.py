@@ -21,7 +21,7 @@ from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
-from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events
+from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events, result_of
 from pytest_a2a_bench.conformance.scenarios import missing_text
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target
@@ -123,6 +123,7 @@ class Context:
         :param path: HTTP bindings: asks this path below the interface's URL with ``http_method``.
         :raises SkipCheck: if the binding has no form for the request.
         """
+        wanted = operation
         operation, asked = self.variant.asked(operation, params or {})
         params = dict(asked)
         if spell and self.version == "0.3":
@@ -144,6 +145,9 @@ class Context:
             auth=auth,
         )
         reply = await self.session.call(request)
+        if wanted == "SendMessage" and operation != wanted and reply.events:
+            # The rules of what a blocking call returns are those of a stream that has ended, too.
+            reply = replace(reply, result=result_of(read_events(reply.events)))
         self.replies.append(reply)
         # What is asked without credentials, in another version or in no proper form need not be served.
         if reply.is_breakdown and auth is True and body is UNSET and version_header is UNSET:
@@ -232,7 +236,7 @@ class Context:
         """Return the answer to a message of nothing but a text, the ordinary one by default; said once for all."""
         # A message may cost the agent a model call.
         text = text if text is not None else self.target.scenarios.get("task")
-        return await self.session.shared.once(("said", text), lambda: self.send(text))
+        return await self.session.shared.once(("said", text, self.variant.operation), lambda: self.send(text))
 
     async def streamed(self) -> WireReply:
         """Return the stream that answers the ordinary message; asked once for all."""

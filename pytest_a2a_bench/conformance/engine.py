@@ -269,7 +269,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
             ctx.require(ctx.requirement.needs)
         async with asyncio.timeout(limit_of(ctx.requirement)):
             await check_of(ctx.requirement)(ctx)
-        if ctx.target.breadth == "full" and not ctx.findings:
+        if not ctx.findings:
             # In a time of their own: what a slow agent could not be asked any more is no finding.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_SECONDS):
@@ -302,12 +302,13 @@ async def _widen(ctx: Context) -> None:
     capabilities = frozenset(name for name in _CAPABILITIES if ctx.target.declares(name))
     declared = Declared(capabilities, frozenset(key for key in SCENARIOS if ctx.has_prompt(key)), ctx.version)
     # The representative was judged: a variant that cannot be brought about takes nothing away from that.
-    for variant in allowed(ctx.requirement, declared):
+    is_full = ctx.target.breadth == "full"
+    for variant in allowed(ctx.requirement, declared, is_full=is_full):
         with contextlib.suppress(SkipCheck, NoAnswer):
             await _try(ctx, variant)
         if len(ctx.findings) >= _ENOUGH:
             return
-    if ctx.requirement.stress:
+    if ctx.requirement.stress and is_full:
         with contextlib.suppress(SkipCheck, NoAnswer):
             await function(ctx.requirement.stress)(ctx)
 

@@ -78,12 +78,14 @@ class Vary(NamedTuple):
 
     :param operations: asked in place of ``instead``.
     :param near: how unknown ids are like known ones.
+    :param always: which of them the other profiles try, too; the rest is for the profile ``full``.
     """
 
     states: tuple[str, ...] = ("",)
     operations: tuple[str, ...] = ("",)
     instead: str = ""
     near: tuple[str, ...] = ("",)
+    always: tuple[str, ...] = ()
 
 
 REPRESENTATIVE_ALONE = Vary()

@@ -49,6 +49,19 @@ async def _terminal(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
     ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")
 
 
+async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
+    """Return a new task that waits for the user; skip where the scenario does not lead there."""
+    ctx = ctx.plain()
+    reply = await ctx.send(ctx.prompt(key))
+    task = ctx.task_of(reply, f"the scenario {key}")
+    # Some agents answer before the task has come to its question.
+    if state_of(task) != state:
+        task = ctx.needed(await ctx.wait_for_task(str(task["id"])), "GetTask", "GET-001").result
+    if state_of(task) != state:
+        ctx.skip(f"the scenario {key} led to {state_of(task) or 'no state'}, not to {state}")
+    return task
+
+
 async def message_reply(ctx: Context) -> Mapping[str, Any]:
     """Return a direct message of the agent (``message`` prompt, or the ordinary one if that gives a message)."""
     asking = ctx.plain()
@@ -94,6 +107,8 @@ async def _samples(ctx: Context) -> tuple[WireReply, ...]:
         replies += await asyncio.gather(*further)
     if ctx.target.declares("streaming"):
         replies.append(await ctx.streamed())
+        if text := ctx.target.scenarios.get("message"):
+            replies.append(await ctx.shared("stream-message", lambda: ctx.stream(text)))
     # Only where the user named a prompt: what an agent makes of ours is luck.
     for key in ("message", "data", "file", "input"):
         prompt = ctx.target.scenarios.get(key)
@@ -149,6 +164,9 @@ async def _make(ctx: Context, state: str) -> WireReply:
         kept = await ctx.call("GetTask", {"id": task_id})
         if kept.may_be("TaskNotFoundError"):
             ctx.skip("the agent keeps no canceled tasks")
+    elif state == "resumed":
+        waiting = await waiting_task(ctx)
+        return await ctx.send(ctx.prompt("input_answer"), task_id=str(waiting["id"]))
     else:
         reply = await ctx.send(ctx.prompt(STATE_PROMPTS[state]))
     # Spelled wrongly it is that state all the same, and the check is to see it.
@@ -183,6 +201,9 @@ async def _stream(ctx: Context, state: str) -> WireReply:
         if state == "canceled":
             await ctx.call("CancelTask", {"id": task_id})
         return await watching
+    if state == "resumed":
+        waiting = await waiting_task(ctx)
+        return await ctx.stream(ctx.prompt("input_answer"), task_id=str(waiting["id"]))
     # A stream may stay open while the agent waits for the user (section 7.6.1): it is left then.
     waits = state in ("input-required", "auth-required")
     until = (lambda event: read_event(event).state in SETTLED) if waits else None

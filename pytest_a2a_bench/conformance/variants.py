@@ -23,8 +23,10 @@ STATE_PROMPTS: Mapping[str, str] = {
     "failed": "fail",
     "canceled": "slow",
     "rejected": "reject",
+    "resumed": "input",
 }
-"""State of a task -> scenario that brings it about. No task stays submitted: a working one begins so."""
+"""State of a task -> scenario that brings it about. No task stays submitted: a working one begins so. One that is
+resumed has had the answer to its question: what is judged is the follow-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,10 @@ def obstacle(variant: Variant, declared: Declared) -> str:
     return ""
 
 
-def allowed(entry: Requirement, declared: Declared) -> list[Variant]:
-    """Return the variants of a requirement's check that an interface allows."""
-    return [variant for variant in variants(entry) if not obstacle(variant, declared)]
+def allowed(entry: Requirement, declared: Declared, *, is_full: bool = True) -> list[Variant]:
+    """Return the variants of a requirement's check that an interface allows.
+
+    :param is_full: whether all are wanted, or those alone that every profile tries.
+    """
+    wanted = (v for v in variants(entry) if is_full or {v.operation, v.state, v.near} <= {"", *entry.vary.always})
+    return [variant for variant in wanted if not obstacle(variant, declared)]

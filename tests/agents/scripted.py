@@ -60,7 +60,8 @@ class ScriptedExecutor(AgentExecutor):
         if task is None:
             task = new_task_from_user_message(context.message)
             task.id, task.context_id = str(context.task_id), str(context.context_id)
-            await event_queue.enqueue_event(task)
+        # The stream of a follow-up begins with the task, too (section 3.1.2).
+        await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         if context.current_task is not None:
             await updater.add_artifact([new_text_part(f"continued: {word} {argument}")], artifact_id="later")

@@ -13,8 +13,8 @@ from typing import Any
 
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.checks.send import waiting_task
 from pytest_a2a_bench.conformance.context import Context, instead, without_result
+from pytest_a2a_bench.conformance.fixtures import waiting_task
 from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
 
@@ -121,6 +121,9 @@ async def refused(ctx: Context) -> None:
             _expect_code(ctx, reply, what, errors)
         elif not ctx.expect_error(reply, *errors, what=what, old_names=ctx.requirement.ask.tolerated):
             failed.add(key)
+        elif reply.documents and ctx.binding == "HTTP+JSON":
+            expected = f"HTTP status {ERRORS[errors[0]].http}, and no stream"
+            ctx.fail(f"{what}: the error is an event of a stream with status {reply.status}", reply, expected=expected)
 
 
 def _expect_code(ctx: Context, reply: WireReply, what: str, errors: list[str]) -> None:

@@ -53,6 +53,14 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=garbage(ctx))
     if not reply.is_refused:
         ctx.fail(f"SendMessage with credentials that nobody has: {reply.describe()}", reply)
+    scheme, _, token = ctx.target.auth.headers.get("Authorization", "").partition(" ")
+    if not token or ctx.variant.operation:
+        return
+    other = auth.AuthParts(headers={"Authorization": f"No-{scheme}-At-All {token}"})
+    reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, auth=other)
+    if not reply.is_refused:
+        found = f"the token is accepted under the name of a scheme that does not exist: {reply.describe()}"
+        ctx.warn(found, reply, expected=f"a refusal, as the card declares {scheme}")
 
 
 def garbage(ctx: Context) -> auth.AuthParts:
@@ -95,11 +103,13 @@ async def refusal_has_its_status(ctx: Context) -> None:
 
 
 async def every_operation_is_guarded(ctx: Context) -> None:
-    """Every operation refuses requests without credentials."""
+    """Every operation refuses requests without credentials, and with those that nobody has."""
     for name, params in operations(ctx).items():
-        reply = await ctx.call(name, params, auth=False)
-        if not reply.is_refused:
-            ctx.fail(f"{name} without credentials: {reply.describe()}", reply)
+        for what, parts in (("without credentials", False), ("with credentials that nobody has", garbage(ctx))):
+            reply = await ctx.call(name, params, auth=parts)
+            if not reply.is_refused:
+                ctx.fail(f"{name} {what}: {reply.describe()}", reply)
+                break
 
 
 def another_user(ctx: Context) -> auth.AuthParts:

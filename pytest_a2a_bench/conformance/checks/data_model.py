@@ -7,11 +7,12 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.payloads import Node, is_known, is_misspelt, members, nodes
+from pytest_a2a_bench.conformance.protocol.payloads import Node, is_known, is_misspelt, members, nodes, parse_timestamp
 from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, WireReply
 from pytest_a2a_bench.text import one_line
@@ -105,6 +106,24 @@ def _repeated_artifact(value: Any) -> Iterator[Problem]:
                 yield Problem(f"artifacts {first!r} and {name!r} have the same parts", f"{node.pointer}/artifacts")
 
 
+def _foreign(owner: str) -> Rule:
+    """Return a rule against messages of a status, or of a task's history, that name another task or context."""
+
+    def rule(value: Any) -> Iterator[Problem]:
+        own: dict[str, Any] = {}
+        for node in nodes(value):
+            if node.kind in ("task", "statusUpdate"):
+                own = {"taskId": node.value.get("id" if node.kind == "task" else "taskId")}
+                own["contextId"] = node.value.get("contextId")
+            elif node.kind == "message" and node.owner == owner:
+                for name, wanted in own.items():
+                    if wanted and node.value.get(name) not in (None, "", wanted):
+                        found = f"{name} of a message is {node.value[name]!r}; the task has {wanted!r}"
+                        yield Problem(found, f"{node.pointer}/{name}")
+
+    return rule
+
+
 def _camel(value: Any) -> Iterator[Problem]:
     # Free-form members are left out by members(): their names are the agent's.
     for member in members(value):
@@ -178,6 +197,7 @@ _RULES: Mapping[str, Rule] = {
     "DM-012": _kind,
     "DM-013": _nulls,
     "DM-014": _required,
+    "DM-015": _foreign("status"),
     "V03-DM-001": _old_kinds,
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", OLD_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", frozenset({"user", "agent"}))),
@@ -189,6 +209,13 @@ _OLD_PROTO_RULES: Mapping[str, Rule] = {
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", ROLES)),
 }
 """In place of those above where 0.3 is not spoken as JSON-RPC but as its proto file has it."""
+_SOFTER: Mapping[str, tuple[Rule, str]] = {
+    "DM-006": (_repeated_artifact, "each piece of the answer in one artifact"),
+    "DM-015": (_foreign("task"), "messages of the task's own in its history"),
+}
+"""What no sentence of the specification forbids, and so a warning: the rule, and what is expected."""
+# Less than any two zones differ by, and more than clocks and answers are late by.
+_CLOCK_SECONDS = 600.0
 
 
 async def answers(ctx: Context) -> list[tuple[WireReply, Any]]:
@@ -223,11 +250,28 @@ async def data_model(ctx: Context) -> None:
                 continue
             ctx.fail(problem.found, reply, pointer=problem.pointer)
             return
-        if ctx.requirement.id == "DM-006" and (repeated := next(_repeated_artifact(value), None)):
-            # No sentence forbids it.
-            expected = "each piece of the answer in one artifact"
-            ctx.warn(repeated.found, reply, pointer=repeated.pointer, expected=expected)
+        softer, expected = _SOFTER.get(ctx.requirement.id, (None, ""))
+        for problem in softer(value) if softer is not None else ():
+            ctx.warn(problem.found, reply, pointer=problem.pointer, expected=expected)
             return
+
+
+async def clock_is_right(ctx: Context) -> None:
+    """Compare the time of a new task's status with that of the answer: a zone makes hours."""
+    reply = await ctx.said()
+    sent = _http_time(reply.headers.get("date", ""))
+    for status in (node for node in nodes(reply.result) if node.kind == "status"):
+        stamp = parse_timestamp(status.value.get("timestamp"))
+        if sent is not None and stamp is not None and abs(stamp - sent) > _CLOCK_SECONDS + reply.exchange.seconds:
+            found = f"timestamp {status.value['timestamp']!r} in an answer of {reply.headers['date']}"
+            ctx.fail(found, reply, pointer=f"{status.pointer}/timestamp", expected="the time of the status, in UTC")
+
+
+def _http_time(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError):
+        return None
 
 
 async def milliseconds(ctx: Context) -> None:
@@ -250,7 +294,7 @@ CONTENTS = ("text", "raw", "url", "data")
 # Names of 0.3, which an agent that was only renamed outside still writes.
 _OLD_NAMES = ("file", "mimeType", "fileWithBytes", "fileWithUri", "bytes", "uri", "name")
 _VALUES: Mapping[str, Any] = {
-    "PART-001": {"a": {"b": [1, 2.5, None, True]}},
+    "PART-001": {"a": {"b": [1, 2.5, None, True], "c": None}, "d": None},
     "PART-002": [1, "x"],
     # Beyond Latin-1, and beyond the basic plane, where half a surrogate pair gets lost.
     "PART-003": "é漢😀",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -254,6 +255,10 @@ async def context_filters(ctx: Context) -> None:
     if sorted(got := ids_on(pages)) != sorted(ids):
         found = f"{len(got)} tasks for a context that has {len(ids)}"
         ctx.fail(found, *pages[-3:], pointer="/tasks", expected="exactly the tasks of the context")
+    unknown = await ctx.call("ListTasks", {"contextId": ctx.unknown_id()})
+    if unknown.ok and tasks_of(unknown):
+        found = f"{len(tasks_of(unknown))} tasks for a context that does not exist"
+        ctx.fail(found, unknown, pointer="/tasks", expected="no tasks")
 
 
 async def context_is_the_whole_id(ctx: Context) -> None:
@@ -273,20 +278,28 @@ async def context_is_the_whole_id(ctx: Context) -> None:
 
 async def status_filters(ctx: Context) -> None:
     """Status selects the tasks in that state."""
-    context_id, ids = await own(ctx)
-    whole = await walk(ctx, contextId=context_id)
-    states = {str(task.get("id")): state_of(task) for page in whole for task in tasks_of(page)}
-    # One state that the tasks have and one that they have not.
-    for name in ("TASK_STATE_COMPLETED", "TASK_STATE_WORKING"):
-        pages = await walk(ctx, contextId=context_id, status=name)
-        neutral = name.removeprefix("TASK_STATE_").lower()
-        wanted = sorted(key for key, state in states.items() if state == neutral)
-        if sorted(got := ids_on(pages)) != wanted:
-            found = f"{len(got)} tasks for {name} in a context where {len(wanted)} of {len(ids)} are"
-            ctx.fail(found, whole[-1], pages[-1], pointer="/tasks")
+    contexts = [(await own(ctx))[0]]
+    if ctx.has_prompt("input"):
+        with contextlib.suppress(SkipCheck):
+            contexts.append(str((await fixtures.task_of(ctx, "input-required")).get("contextId") or contexts[0]))
+    for context_id in contexts:
+        whole = await walk(ctx, contextId=context_id)
+        states = {str(task.get("id")): state_of(task) for page in whole for task in tasks_of(page)}
+        # States that the tasks have, and those next to them.
+        for state in ("completed", "working", "input-required"):
+            pages = await walk(ctx, contextId=context_id, status=_enum(state))
+            wanted = sorted(key for key, found in states.items() if found == state)
+            if sorted(got := ids_on(pages)) != wanted:
+                found = f"{len(got)} tasks for {_enum(state)} in a context where {len(wanted)} of {len(states)} are"
+                ctx.fail(found, whole[-1], pages[-1], pointer="/tasks")
+                return
 
 
-_LISTED = ("completed", "failed", "canceled", "rejected", "input-required")
+def _enum(state: str) -> str:
+    return f"TASK_STATE_{state.upper().replace('-', '_')}"
+
+
+_LISTED = ("completed", "failed", "canceled", "rejected", "input-required", "auth-required")
 
 
 async def every_state_filters(ctx: Context) -> None:
@@ -298,8 +311,8 @@ async def every_state_filters(ctx: Context) -> None:
             task = await fixtures.task_of(ctx, state)
         except SkipCheck:
             continue
-        for asked in _LISTED:
-            name = f"TASK_STATE_{asked.upper().replace('-', '_')}"
+        for asked in (*_LISTED, "submitted", "working"):
+            name = _enum(asked)
             pages = await walk(ctx, contextId=task.get("contextId"), status=name)
             if (task.get("id") in ids_on(pages)) is not (asked == state):
                 found = f"status {name} {'gives' if asked != state else 'does not give'} a task that is {state}"

@@ -13,9 +13,9 @@ from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
 from pytest_a2a_bench.conformance.checks.data_model import objects
-from pytest_a2a_bench.conformance.checks.tasks import answered, history_of
+from pytest_a2a_bench.conformance.checks.tasks import answered, artifacts_are_kept, history_of, judge_history
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.fixtures import reply_in
+from pytest_a2a_bench.conformance.fixtures import reply_in, waiting_task
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
 from pytest_a2a_bench.conformance.protocol.streams import canonical, read_event
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -150,20 +150,19 @@ async def history_length(ctx: Context) -> None:
     most = 0 if ctx.requirement.id == "SEND-010" else 1
     is_of_two = most == 1 and ctx.has_prompt("input")
     configuration = {"historyLength": most}
-    reply = await (answered(ctx, configuration=configuration) if is_of_two else ctx.send(configuration=configuration))
+    said: tuple[str, ...] = ()
+    if is_of_two:
+        reply, said = await answered(ctx, configuration=configuration)
+    else:
+        reply = await ctx.send(configuration=configuration)
     if not ctx.expect_ok(reply):
         return
     task = task_or_skip(ctx, reply)
-    some = history_of(task)
-    if len(some) > most:
-        found = f"historyLength {most} gave {len(some)} messages"
-        ctx.fail(found, reply, pointer="/task/history", expected=f"at most {most}")
-    elif some:
-        stored = ctx.needed(await ctx.get_task(str(task.get("id"))), "GetTask", "GET-001")
-        full = history_of(stored.result)
-        if full and canonical(some[-1]) != canonical(full[-1]):
-            found = "historyLength 1 gives a message that is not the latest"
-            ctx.fail(found, reply, stored, pointer="/task/history/0", expected="the most recent message")
+    if not most:
+        await artifacts_are_kept(ctx, reply, task)
+    if history_of(task):
+        whole = ctx.needed(await ctx.get_task(str(task.get("id"))), "GetTask", "GET-001")
+        judge_history(ctx, reply, task, whole, most, said)
 
 
 async def accepted_output_modes(ctx: Context) -> None:
@@ -205,11 +204,12 @@ def _media_types(reply: WireReply) -> frozenset[str]:
 
 
 async def message_has_context(ctx: Context) -> None:
-    """Look at a direct message."""
-    message = await fixtures.message_reply(ctx)
-    if not message.get("contextId"):
-        reply = await ctx.said(ctx.target.scenarios.get("message"))
-        ctx.fail("the message has no contextId", reply, pointer="/message/contextId")
+    """Look at direct messages."""
+    await fixtures.message_reply(ctx)
+    for reply, message in await objects(ctx, "message"):
+        if message.owner == "response" and not message.value.get("contextId"):
+            ctx.fail("the message has no contextId", reply, pointer=f"{message.pointer}/contextId")
+            return
 
 
 async def agent_role(ctx: Context) -> None:
@@ -233,23 +233,7 @@ async def repeated_message_id(ctx: Context) -> None:
             return
 
 
-# -- invalid messages --
-
-
 # -- contexts, follow-up messages, and tasks that wait for the user --
-
-
-async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
-    """Return a new task that waits for the user; skip where the scenario does not lead there."""
-    ctx = ctx.plain()
-    reply = await ctx.send(ctx.prompt(key))
-    task = ctx.task_of(reply, f"the scenario {key}")
-    # Some agents answer before the task has come to its question.
-    if state_of(task) != state:
-        task = ctx.needed(await ctx.wait_for_task(str(task["id"])), "GetTask", "GET-001").result
-    if state_of(task) != state:
-        ctx.skip(f"the scenario {key} led to {state_of(task) or 'no state'}, not to {state}")
-    return task
 
 
 async def generated_context_is_returned(ctx: Context) -> None:
@@ -308,6 +292,10 @@ async def waiting_task_goes_on(ctx: Context) -> None:
         found = f"the follow-up is task {event.task_id!r} in context {event.context_id!r}"
         expected = f"task {ids['taskId']!r} in context {ids['contextId']!r}"
         ctx.fail(found, reply, pointer=f"/{event.kind}", expected=expected)
+    before, after = task.get("status"), event.body.get("status")
+    # Without a time or a message two questions look the same.
+    if len(as_object(before)) > 1 and canonical(before) == canonical(after):
+        ctx.fail("the answer left the task's status as it was", reply, pointer="/task/status", expected="a new status")
 
 
 async def context_alone_starts_a_task(ctx: Context) -> None:

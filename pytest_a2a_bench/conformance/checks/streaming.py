@@ -371,6 +371,8 @@ async def subscription_ends_with_the_task(ctx: Context) -> None:
     if state not in TERMINAL or not seen.one.ended:
         found = f"the last state in the stream is {state or 'none'}; the stream {_end(seen.one)}"
         ctx.fail(found, seen.one, seen.stored)
+    else:
+        await _ends_in_time(ctx, seen.one, state)
 
 
 def _end(reply: WireReply) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.fixtures import watch
-from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
+from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, message_ids, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, rebuild
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
@@ -51,38 +51,65 @@ async def no_history_when_none_is_wanted(ctx: Context) -> None:
     reply = ctx.needed(await ctx.get_task(task["id"], historyLength=0), "GetTask with historyLength")
     if history_of(reply.result):
         ctx.fail(f"historyLength 0 gives {len(history_of(reply.result))} messages", reply, pointer="/history")
+    await artifacts_are_kept(ctx, reply, reply.result)
+
+
+async def artifacts_are_kept(ctx: Context, reply: WireReply, task: Mapping[str, Any]) -> None:
+    """A historyLength says nothing about artifacts: they are those of GetTask without one."""
+    if not task.get("artifacts"):
+        whole = await ctx.get_task(str(task.get("id")))
+        if whole.ok and as_object(whole.result).get("artifacts"):
+            ctx.fail("with historyLength the artifacts are missing", reply, whole, pointer="/artifacts")
 
 
 async def history_is_limited_to_the_latest(ctx: Context) -> None:
     """At most historyLength messages, and the most recent ones."""
-    task = await _task_with_history(ctx)
-    whole = ctx.needed(await ctx.get_task(task["id"]), "GetTask", "GET-001")
-    reply = ctx.needed(await ctx.get_task(task["id"], historyLength=1), "GetTask with historyLength")
-    full, some = history_of(whole.result), history_of(reply.result)
-    if len(some) > 1:
-        found = f"historyLength 1 gives {len(some)} messages"
-        ctx.fail(found, reply, pointer="/history", expected="at most one message")
-    elif some and full and canonical(some[0]) != canonical(full[-1]):
-        found = f"historyLength 1 gives {json.dumps(some[0])[:200]}, which is not the latest message"
-        ctx.fail(found, whole, reply, pointer="/history/0", expected="the most recent message")
-
-
-async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
-    """Return a task of two messages, where there is a prompt for such a one."""
+    said: tuple[str, ...] = ()
     if not ctx.has_prompt("input") or ctx.state:
-        return await fixtures.completed_task(ctx)
-    return ctx.task_of(await answered(ctx), "answering the question of the scenario input")
+        task = await fixtures.completed_task(ctx)
+    else:
+        answer, said = await answered(ctx)
+        task = ctx.task_of(answer, "answering the question of the scenario input")
+    whole = ctx.needed(await ctx.get_task(task["id"]), "GetTask", "GET-001")
+    for most in (1, 2):
+        reply = ctx.needed(await ctx.get_task(task["id"], historyLength=most), "GetTask with historyLength")
+        if not judge_history(ctx, reply, reply.result, whole, most, said):
+            return
 
 
-async def answered(ctx: Context, **options: Any) -> WireReply:
-    """Let the agent ask its question, and return what it says to the answer: then the task has two messages.
+def judge_history(
+    ctx: Context, reply: WireReply, task: Any, whole: WireReply, most: int, said: Sequence[str] = ()
+) -> bool:
+    """Judge a task's history that was limited; return whether it is right.
+
+    :param whole: the answer to GetTask without a limit.
+    :param said: ids of the task's messages, as far as they are the client's, in the order in which they were sent.
+    """
+    full, some = history_of(whole.result), history_of(task)
+    known = [message.get("messageId") for message in as_objects(some)]
+    found = ""
+    if len(some) > most:
+        found = f"historyLength {most} gives {len(some)} messages"
+    elif said and said[0] in known and said[-1] not in known and said[-1] in message_ids(whole.result):
+        found = f"historyLength {most} gives the first message of the task, and not the one that was sent last"
+    elif some and full and canonical(some) != canonical(full[-len(some) :]):
+        found = f"historyLength {most} gives {json.dumps(some)[:200]}, which are not the latest messages"
+    if found:
+        ctx.fail(found, reply, whole, pointer="/history", expected=f"the most recent messages, {most} at most")
+    return not found
+
+
+async def answered(ctx: Context, **options: Any) -> tuple[WireReply, tuple[str, str]]:
+    """Let the agent ask its question, and return its reply to the answer, and the ids of both messages.
 
     :param options: of the answer, as :meth:`.Context.send` takes them.
     """
-    task = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+    names = ctx.unknown_id(), ctx.unknown_id()
+    asked = await ctx.send(ctx.prompt("input"), messageId=names[0])
+    task = ctx.task_of(asked, "the scenario input")
     answer = ctx.target.scenarios.get("input_answer") or "yes"
-    reply = await ctx.send(answer, task_id=str(task.get("id")), **options)
-    return ctx.needed(reply, "answering the question of the scenario input", "MT-006")
+    reply = await ctx.send(answer, task_id=str(task.get("id")), messageId=names[1], **options)
+    return ctx.needed(reply, "answering the question of the scenario input", "MT-006"), names
 
 
 async def repeated_calls_agree(ctx: Context) -> None:
@@ -210,6 +237,11 @@ async def cancelled_task_stays_cancelled(ctx: Context) -> None:
     if seen.at_once and seen.later.ok and state != "canceled":
         found = f"some time after it was cancelled the task is {state or 'without state'}"
         ctx.fail(found, seen.first, seen.later, pointer="/status/state")
+    elif seen.at_once and seen.later.ok and seen.soon.ok:
+        soon, later = (canonical(as_object(reply.result).get("artifacts") or []) for reply in (seen.soon, seen.later))
+        if soon != later:
+            found = "the task made artifacts after it had been cancelled"
+            ctx.fail(found, seen.soon, seen.later, pointer="/artifacts", expected="the artifacts that it had")
 
 
 async def streams_see_the_end(ctx: Context) -> None:

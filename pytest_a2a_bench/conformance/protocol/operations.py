@@ -51,7 +51,7 @@ CAPABILITIES: Mapping[str, str] = {
     **dict.fromkeys(PUSH, "pushNotifications"),
 }
 """Operation -> the capability of the card that it needs; the others need none."""
-NEVER_CALLED = "https://webhook.example.org/never-called"
+NEVER_CALLED = "https://webhook.example.org/never-called?attempt=1&of=a%20b"
 """A reserved name (RFC 2606): a webhook there leads nowhere."""
 
 

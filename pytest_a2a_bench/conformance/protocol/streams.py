@@ -264,6 +264,18 @@ def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[StreamProblem]:
     return problems
 
 
+def result_of(events: Sequence[StreamEvent]) -> dict[str, Any]:
+    """Return what a blocking call would have returned: the message, or the task in the last state that was streamed."""
+    if not events or events[0].kind == "message":
+        return {"message": events[0].body} if events else {}
+    first = next((event for event in events if event.task_id), events[0])
+    task = {"id": first.task_id, "contextId": first.context_id, **(first.body if first.kind == "task" else {})}
+    for event in events:
+        if event.state:
+            task["status"] = event.body["status"]
+    return {"task": task}
+
+
 def updates(events: Sequence[StreamEvent]) -> list[str]:
     """Return the updates of a stream in canonical form, to compare two streams of one task."""
     return [canonical(event.body) for event in events if event.kind in ("statusUpdate", "artifactUpdate")]

@@ -20,7 +20,7 @@ EVENT_BYTES = 8_192
 """Most events of a stream that an exchange keeps as evidence, and most characters of one."""
 
 # A webhook of ours: its last segment is a name that nobody can guess (WebhookReceiver.hook).
-_HOOK = re.compile(r'"url": ?"(https?://[^"\s]+)/[\w-]{16}"')
+_HOOK = re.compile(r'"url": ?"(https?://[^"\s]+)/[\w-]{16}(?:\?[^"]*)?"')
 _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key|credential", re.IGNORECASE)
 # The client's own, which nobody needs to repeat a request; what a check sends on purpose is kept.
 _NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})

@@ -52,12 +52,14 @@ class Delivery:
 
     :param headers: names in lower case; of a repeated header the last value.
     :param received: ``time.monotonic()`` when the body was complete.
+    :param query: of the URL that was called.
     """
 
     method: str
     headers: Mapping[str, str]
     body: bytes
     received: float
+    query: str = ""
 
     @property
     def json(self) -> Any:
@@ -205,7 +207,7 @@ class WebhookReceiver:
             return
         path, delivery = arrived
         # A proxy between the agent and this may have changed what comes before the name.
-        hook = self._hooks.get(path.partition("?")[0].rpartition("/")[2], self._everything)
+        hook = self._hooks.get(path.rpartition("/")[2], self._everything)
         if hook is None:
             await respond(404)
             return
@@ -219,7 +221,7 @@ class WebhookReceiver:
 async def _read(
     http: h11.Connection, reader: asyncio.StreamReader, send: Callable[[h11.Event], Awaitable[None]]
 ) -> tuple[str, Delivery] | None:
-    """Return a request's target and what it delivers; None where the peer goes without asking.
+    """Return a request's path and what it delivers; None where the peer goes without asking.
 
     :raises h11.RemoteProtocolError: if it is no request, or too large.
     """
@@ -245,8 +247,8 @@ async def _read(
         body += event.data
         if len(body) > _BODY_LIMIT:
             raise too_large
-    delivery = Delivery(request.method.decode("ascii"), headers, bytes(body), time.monotonic())
-    return request.target.decode("latin-1"), delivery
+    path, _, query = request.target.decode("latin-1").partition("?")
+    return path, Delivery(request.method.decode("ascii"), headers, bytes(body), time.monotonic(), query)
 
 
 async def _rounds(count: int = 5) -> None:

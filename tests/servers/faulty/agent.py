@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import re
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
 
 from faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
-from faulty.fault import Caller, Fault, FaultyCall, Json, rewritten, single
+from faulty.fault import Caller, Fault, FaultyCall, Json, dropped, rewritten, single
 from faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
 from faulty.push import Notifier, refuse_internal
 from faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
@@ -36,6 +37,8 @@ _UNDER_WAY: ContextVar[FaultyCall | None] = ContextVar("under_way", default=None
 _INPUT_MODES = ("text/plain", "application/json", "application/octet-stream", "image/png")
 # Seconds; only a task that hangs needs them.
 _WAIT = 30.0
+# How long a stream stays open after its end (a fault).
+_LATE = 4.5
 
 
 class FaultyAgent:
@@ -57,6 +60,8 @@ class FaultyAgent:
         self._store = TaskStore()
         self._notifier = Notifier(fault, version)
         self._heard: set[str] = set()
+        self._requests = itertools.count()
+        self._sends = itertools.count(1)
         self._operations: dict[str, Callable[[Json, tuple[str, str]], Any]] = {
             "GetTask": self._get,
             "ListTasks": self._list,
@@ -148,8 +153,10 @@ class FaultyAgent:
         tenant = call.params.get("tenant") or ""
         if tenant and self.on("no-tenant"):
             raise invalid([Violation("tenant", "tenant", "is not known")])
+        # Each instance has a store of its own, and a balancer sends every request to the next one.
+        store = next(self._requests) % 2 if self.on("two-stores") else 0
         # Tenant and caller together own a task.
-        return call, (caller.name, "" if self.on("one-tenant") else str(tenant))
+        return call, (caller.name, f"{'' if self.on('one-tenant') else tenant}{store or ''}")
 
     def _check_extensions(self, caller: Caller) -> None:
         declared = self.card["capabilities"].get("extensions", ())
@@ -190,6 +197,8 @@ class FaultyAgent:
         record = self._continued(message, owner) if message.get("taskId") else None
         word = first_word(parts)
         modes = [m for m in configuration.get("acceptedOutputModes") or [] if isinstance(m, str)]
+        if self.on("third-fails") and not next(self._sends) % 3:
+            raise failure("Internal")
         if self.on("repeats-crash") and message.get("messageId") in self._heard:
             raise failure("Internal")
         if self.on("crash-raises") and word == "crash":
@@ -205,9 +214,10 @@ class FaultyAgent:
             self._add_config(record, push)
         said = {**message, "taskId": record.task["id"], "contextId": record.task["contextId"]}
         # The message belongs to the task before any work begins, so that its history is complete at every moment.
-        record.task.setdefault("history", []).append(said)
+        history: list[Json] = record.task.setdefault("history", [])
+        history.insert(0 if self.on("history-reversed") else len(history), said)
         # A task that still works takes the message without starting anew.
-        if record.work and not record.work.done():
+        if (record.work and not record.work.done()) or (resumed and self.on("answer-ignored")):
             return record
         worker = Worker(record, self._store.number, self._step, self.fault.switches)
         record.work = asyncio.create_task(self._work(record, worker, word, parts or [], modes, resumed=resumed))
@@ -308,6 +318,8 @@ class FaultyAgent:
                 interrupted = "statusUpdate" in event and state == "TASK_STATE_INPUT_REQUIRED"
                 deaf = deaf or (interrupted and self.on("open-after-input"))
                 if not deaf and (state in TERMINAL_STATES or (interrupted and not self.on("open-input"))):
+                    if self.on("late-end"):
+                        await asyncio.sleep(_LATE)
                     return
         finally:
             # Whoever leaves must not keep an entry: events would pile up for nobody.
@@ -326,6 +338,11 @@ class FaultyAgent:
     def _list(self, params: Json, owner: tuple[str, str]) -> Json:
         scope = None if self.on("no-scope") or self.on("list-all-owners") else owner
         found = matching(self._store.visible(scope), params)
+        if self.on("unknown-context-lists-all") and not found and not params.get("status"):
+            found = matching(self._store.visible(scope), dropped(params, "contextId"))
+        if self.on("working-includes-input") and params.get("status") == "TASK_STATE_WORKING":
+            waiting = {**params, "status": "TASK_STATE_INPUT_REQUIRED"}
+            found = [*found, *matching(self._store.visible(scope), waiting)]
         if self.on("list-oldest-first"):
             # The fault turns around what is newest first by default.
             found.reverse()
@@ -348,7 +365,7 @@ class FaultyAgent:
             return shown(record.task, None)
         if record.state in TERMINAL_STATES:
             raise failure("TaskNotCancelable", f"task {record.task['id']} is {record.state}")
-        if record.work and not self.on("zombie"):
+        if record.work and not self.on("zombie") and not self.on("artifact-after-cancel"):
             record.work.cancel()
         if not self.on("cancel-nothing"):
             worker = Worker(record, self._store.number, 0)

@@ -58,7 +58,7 @@ class Worker:
     ) -> None:
         """Add to the artifacts and tell everybody."""
         task = self._record.task
-        if self._record.state in TERMINAL_STATES and "zombie" not in self._switches:
+        if self._record.state in TERMINAL_STATES and not self._switches & {"zombie", "artifact-after-cancel"}:
             return
         made: Json = {"artifactId": artifact_id, "parts": parts, **({"name": name} if name else {})}
         kept = next((a for a in task.setdefault("artifacts", []) if a["artifactId"] == artifact_id), None)

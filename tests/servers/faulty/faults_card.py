@@ -65,6 +65,9 @@ CARD_FAULTS: dict[str, Fault] = {
     "card-implicit-flow": _card(_implicit),
     "card-extended-no-scheme": _card(lambda card: card["capabilities"].update(extendedAgentCard=True)),
     "card-not-served": _card(_second_interface(protocolVersion="0.3")),
+    "card-doubled-path": _card(
+        lambda card: [i.update(url=f"{i['url'].rstrip('/')}/a2a/a2a") for i in card["supportedInterfaces"][:1]]
+    ),
     "card-hidden-binding": _card(_only_rpc),
     "card-wrong-date": _served(delivery_headers(last_modified="yesterday")),
     "card-wrong-type": _card(lambda card: card.update(version=1)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from faulty.behaviour import text_of
@@ -12,6 +14,7 @@ from faulty.fault import (
     Json,
     answering,
     configured,
+    dropped,
     each_event,
     each_object,
     each_task,
@@ -147,6 +150,47 @@ def _refuse_unknown(call: FaultyCall, params: Json) -> Json:
     return params
 
 
+def _no_nulls(call: FaultyCall, params: Json) -> Json:
+    """Read data as a server that takes null for what was not given."""
+    message = params.get("message")
+    if isinstance(message, dict) and isinstance(message.get("parts"), list):
+        message["parts"] = [
+            {**part, "data": dropped(part["data"], *(n for n, v in part["data"].items() if v is None))}
+            if isinstance(part, dict) and isinstance(part.get("data"), dict)
+            else part
+            for part in message["parts"]
+        ]
+    return params
+
+
+def _other(name: str) -> str:
+    """Return an id that is always the same for an id, and another."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
+def _other_task(found: Json) -> None:
+    message = found.get("message") if "state" in found else None
+    if isinstance(message, dict):
+        message["taskId"] = _other(message["taskId"])
+
+
+def _other_context(found: Json) -> None:
+    for message in found.get("history") or ():
+        message["contextId"] = _other(message["contextId"])
+
+
+def _local_time(found: Json) -> None:
+    if isinstance(found.get("timestamp"), str):
+        moment = datetime.fromisoformat(found["timestamp"]) + timedelta(hours=2)
+        found["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _no_artifacts_without_history(call: FaultyCall, result: Json) -> Json:
+    if (call.params.get("configuration") or call.params).get("historyLength") == 0:
+        _stale(result)
+    return result
+
+
 def _refuse_data(wanted: type) -> Any:
     """Return a request hook for a server that cannot read some kind of JSON in a data part."""
 
@@ -217,6 +261,14 @@ SEND_FAULTS: dict[str, Fault] = {
     "data-no-array": Fault(request=_refuse_data(list)),
     "data-no-string": Fault(request=_refuse_data(str)),
     "data-no-boolean": Fault(request=_refuse_data(bool)),
+    "data-drops-null": Fault(request=_no_nulls),
+    "message-other-task": _wire(_other_task),
+    "history-other-context": _wire(_other_context),
+    "timestamp-local": _wire(_local_time),
+    "no-history-no-artifacts": Fault(reply=_no_artifacts_without_history),
+    "push-not-at-once": Fault(
+        request=configured("taskPushNotificationConfig", when=lambda asked: bool(asked.get("returnImmediately")))
+    ),
     "data-no-null": Fault(request=_refuse_data(type(None))),
     "raw-damaged": _wire(_corrupt_raw),
     "part-mime-type": _wire(_rename("mediaType", "mimeType")),

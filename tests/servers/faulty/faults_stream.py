@@ -115,6 +115,19 @@ def _one_event(call: FaultyCall, problem: Problem) -> Problem | Json:
     return {"task": {"id": new_id(), "contextId": new_id(), "status": status}}
 
 
+def _error_event(call: FaultyCall, problem: Problem) -> Problem | Json:
+    """Open a stream for what is wrong from the start, and say so in its event."""
+    if call.operation != _SEND:
+        return problem
+    shown = {"code": problem.http, "status": problem.grpc, "message": problem.message}
+    return {"error": {**shown, "details": list(problem.details)}}
+
+
+def _follow_up_without_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
+    is_follow_up = call.operation == _SEND and (call.params.get("message") or {}).get("taskId")
+    return () if is_follow_up and "task" in event else (event,)
+
+
 def _wrong_id(call: FaultyCall, envelope: Json) -> Json:
     return {**envelope, "id": "another"} if _streams(call) and "result" in envelope else envelope
 
@@ -133,6 +146,16 @@ def _streams(call: FaultyCall) -> bool:
 
 def _plain_json(call: FaultyCall, packet: Packet) -> Packet:
     return headers(content_type="application/json")(call, packet) if _streams(call) else packet
+
+
+def _bad_gateway(call: FaultyCall, packet: Packet) -> Packet:
+    page = b"<html><h1>502 Bad Gateway</h1></html>"
+    return Packet(502, {"content-type": "text/html"}, page) if _streams(call) else packet
+
+
+def _challenge(call: FaultyCall, packet: Packet) -> Packet:
+    page = b"<!doctype html><title>Just a moment...</title>"
+    return Packet(403, {"content-type": "text/html", "cf-mitigated": "challenge"}, page)
 
 
 def _late_subscription(params: Json) -> Json:
@@ -166,6 +189,10 @@ STREAM_FAULTS: dict[str, Fault] = {
     "subscribe-terminal": Fault(error=answering("UnsupportedOperation", _SUBSCRIBE, _late_subscription)),
     "subscribe-unknown": Fault(error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription)),
     "subscribe-gap": Fault(event=_gap()),
+    "stream-502": Fault(packet=_bad_gateway),
+    "challenge": Fault(packet=_challenge),
+    "stream-error-event": Fault(error=_error_event),
+    "follow-up-no-task": Fault(event=_follow_up_without_task),
     "stream-undeclared-code": Fault(
         error=lambda call, p: (
             Problem("MethodNotFound", -32601, 404, "UNIMPLEMENTED", "Method not found") if _streams(call) else p

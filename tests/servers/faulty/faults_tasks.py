@@ -121,6 +121,11 @@ def _changing(result: Json) -> None:
     result["status"] = {**result["status"], "timestamp": now()}
 
 
+def _no_query(result: Json) -> None:
+    if isinstance(result.get("url"), str):
+        result["url"] = result["url"].partition("?")[0]
+
+
 def _page_total(result: Json) -> None:
     result["totalSize"] = len(result["tasks"])
 
@@ -193,6 +198,7 @@ def _lower_only(packet: Packet) -> Packet:
 
 
 PUSH_FAULTS: dict[str, Fault] = {
+    "push-url-no-query": Fault(reply=only((_CREATE, _GET), _no_query)),
     "push-no-id": Fault(reply=only(_CREATE, without("id"))),
     "push-no-task-id": Fault(reply=only(_CREATE, without("taskId"))),
     "push-other-url": Fault(reply=only(_GET, lambda r: {**r, "url": "http://127.0.0.1:9/other"})),

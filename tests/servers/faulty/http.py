@@ -69,7 +69,9 @@ class Desk:
         """Send server-sent events."""
         packet = Packet(200, {"content-type": "text/event-stream", "cache-control": "no-store"}, b"")
         fault = self.agent.faulted(call)
-        status, headers, _ = fault.packet(call, packet) if fault else packet
+        status, headers, body = fault.packet(call, packet) if fault else packet
+        if body:
+            return packed(Packet(status, headers, body))
         write = _odd_event if self.agent.on("odd-writing") else "data: {}\n\n".format
         return StreamingResponse((write(event) async for event in events), status, dict(headers))
 
@@ -114,7 +116,8 @@ def identify(authorization: str, tokens: Mapping[str, str], fault: Fault | None)
     if not tokens or (fault and "no-auth" in fault.switches):
         return "anybody"
     scheme, _, token = authorization.partition(" ")
-    if scheme.lower() == "bearer" and token.strip() in tokens:
+    is_known_scheme = scheme.lower() == "bearer" or (fault is not None and "any-scheme" in fault.switches)
+    if is_known_scheme and token.strip() in tokens:
         return tokens[token.strip()]
     if fault and (("any-token" in fault.switches and token) or ("no-auth-missing" in fault.switches and not token)):
         return next(iter(tokens.values()))

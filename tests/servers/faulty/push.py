@@ -45,6 +45,7 @@ class Notifier:
     def __init__(self, fault: Fault, version: str = "1.0") -> None:
         self._fault = fault
         self._version = version
+        self._drops_query = "push-calls-no-query" in fault.switches
         self._queues: dict[str, asyncio.Queue[tuple[Json, Json]]] = {}
         self._held: dict[str, tuple[Json, Json]] = {}
         self._senders: set[asyncio.Task[None]] = set()
@@ -93,7 +94,8 @@ class Notifier:
                 packet = self._fault.delivery(_packet(config, event, self._version))
                 for _ in range(2 if "notifies-twice" in self._fault.switches else 1):
                     if packet is not None:
-                        await _post(client, config.get("url", ""), packet)
+                        url = config.get("url", "")
+                        await _post(client, url.partition("?")[0] if self._drops_query else url, packet)
                 queue.task_done()
 
 
