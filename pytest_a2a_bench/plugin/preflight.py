@@ -64,7 +64,7 @@ def find_agent(run: BenchRun) -> None:
         else:
             run.decide(endpoint=Endpoint(_begin(run, run.settings)))
             run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
-        if not run.plan.selection.only_conformance:
+        if run.plan.selection.trials and not run.plan.selection.only_conformance:
             participants.meet(run.settings, os.environ)
             for player, problem in models.model_problems(run.settings):
                 option = "--a2a-judge-llm" if player == "judge" else "--a2a-user"

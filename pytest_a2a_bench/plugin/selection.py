@@ -56,13 +56,19 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
     by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
     # An endpoint in table or environment is there for the user's own tests, which an expression then means.
     if settings.endpoint_source == "cli" and by_expression:
-        return Selection(candidates=True)
+        return Selection(candidates=True, trials=not _is_of_protocol(config.getoption("markexpr") or ""))
     if settings.endpoint_source == settings.acts_source == "cli":
         # An agent and ACTS files on the command line, and nothing else: these are run. Those of a table choose nothing.
         config.args = []
         return Selection(modules=(ACTS.nodeid,), conformance=True)
     failed = _previously_failed(config, missed or ()) if settings.endpoint else ()
     return Selection(modules=failed, conformance=judge_protocol(failed))
+
+
+def _is_of_protocol(marker: str) -> bool:
+    """Return whether ``-m`` chooses checks of the protocol only."""
+    others = (name for name in registry.group_names() if re.search(rf"\b{re.escape(name)}\b", marker))
+    return CONFORMANCE in marker and not any(others) and not would_select("", marker, (), {})
 
 
 def _module_id(argument: str) -> str | None:
@@ -198,8 +204,8 @@ def _is_candidate(module: SuiteModuleSpec, run: BenchRun, config: pytest.Config)
     keyword, marker = config.getoption("keyword") or "", config.getoption("markexpr") or ""
     if not joins(module, run.settings, f"{keyword} {marker}"):
         return False
-    if module.suite == CONFORMANCE:
-        return True
+    if module.suite == CONFORMANCE or not run.plan.selection.trials:
+        return module.suite == CONFORMANCE
     suite = registry.load(module.suite, run.settings)
     # The ids of such tasks are numbers, perhaps after a category: any digit may be meant for one of them.
     if not suite.categories or re.search(r"\d", keyword):

@@ -47,12 +47,14 @@ class Selection:
     :param modules: node ids of modules that were selected by name.
     :param candidates: whether every built-in module is offered to ``-k`` and ``-m``.
     :param conformance: whether modules that judge the protocol are among them, so that the card is needed early.
+    :param trials: whether trials may be chosen; not by ``-m conformance``.
     """
 
     ids: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     candidates: bool = False
     conformance: bool = False
+    trials: bool = True
 
     @property
     def only_conformance(self) -> bool:

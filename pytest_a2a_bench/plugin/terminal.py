@@ -73,7 +73,7 @@ def _header_line(run: BenchRun) -> str | None:
     if run.plan.endpoint is not None and not settings.agents:
         agent = f" ({one_line(run.plan.endpoint.agent, 60)})" if run.plan.endpoint.agent else ""
         where = f"{where}{agent}, {run.plan.endpoint.interface}"
-    if run.plan.selection.only_conformance:
+    if run.plan.selection.only_conformance or not run.plan.selection.trials:
         return sanitise(f"a2a: {where}")
     asked_by = _asked_by(run)
     if asked_by:

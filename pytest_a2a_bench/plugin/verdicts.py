@@ -22,7 +22,7 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, ConformanceWarning, collect_errors
-from pytest_a2a_bench.plugin import state
+from pytest_a2a_bench.plugin import shim, state
 from pytest_a2a_bench.plugin.check_items import ItemCheck, acts_of
 from pytest_a2a_bench.plugin.explanation import add_explanation, set_properties
 from pytest_a2a_bench.plugin.state import CHECK, BenchRun
@@ -184,6 +184,9 @@ def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
     # A check that was kept has nothing to show, except where its test asserts more and fails.
     if judgement.status == "passed" and not report.failed:
         return
+    # "assert False" of our own line: what matters is in the section below.
+    if report.failed and not judgement.passed and item.getparent(shim.SuiteModule) is not None:
+        shim.hide_traceback(report)
     title = f"a2a {judgement.result.requirement.id} [{judgement.result.binding}]"
     # The node id names the check already, and the line of the short summary is cut at the terminal's width.
     headline = findings.headline(judgement, named=False) if report.failed and not judgement.passed else None

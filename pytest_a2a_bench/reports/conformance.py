@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pytest_a2a_bench.conformance.finding import Finding, Requirement
+from pytest_a2a_bench.conformance.known import known_lines, sdk_of
 from pytest_a2a_bench.conformance.report import Judgement, Report, removable
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import findings, markdown
@@ -35,9 +36,11 @@ def _render_text(report: Report) -> str:
     """Return the findings with their evidence, the matrix, and the skipped checks with their reasons."""
     lines = [_header(report), ""]
     shown = [j for j in report.judgements if j.is_finding]
+    sdk = sdk_of(report.rows)
     for judgement in shown[:_SHOWN]:
         first, *rest = findings.explain(judgement)
-        lines += [f"{judgement.status.upper()} {first}", *rest, ""]
+        known = [f"  known of {sdk.name}, not yours"] if sdk and judgement.result.requirement.id in sdk.findings else []
+        lines += [f"{judgement.status.upper()} {first}", *known, *rest, ""]
     if len(shown) > _SHOWN:
         lines += [f"... and {len(shown) - _SHOWN} more checks with findings", ""]
     lines += findings.matrix_lines(report.rows, report.levels)
@@ -65,6 +68,7 @@ def _tail(report: Report) -> list[str]:
         if j.status == "waived" and j.waiver is not None
     ][:_SHOWN]
     lines += [f"removable waiver: {w} (its check passes)" for w in removable(report.waivers, report.rows)]
+    lines += known_lines(report.rows)
     if skips := findings.skip_lines(report.rows):
         lines += ["skipped:", *skips]
     return [*lines, f"{findings.count_line(report.rows)} in {report.seconds:.1f} s"]
@@ -114,6 +118,10 @@ def _render_markdown(report: Report) -> str:
         lines.append(markdown.folded(summary, "\n".join(findings.explain(judgement))))
     if len(shown) > _FOLDED:
         lines += [f"... and {len(shown) - _FOLDED} more.", ""]
+    first, *known = known_lines(report.rows) or [""]
+    lines += (
+        [markdown.escape(first), "", *(f"- {markdown.escape(line.strip())}" for line in known), ""] if first else []
+    )
     lines += [
         f"- waiver {markdown.escape(str(w))} can be removed: its check passes"
         for w in removable(report.waivers, report.rows)

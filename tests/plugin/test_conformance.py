@@ -66,6 +66,18 @@ def write_waiver(path: Path, more: str = "") -> Path:
     return file
 
 
+def test_a_run_of_the_protocol_shows_evidence_and_speaks_of_no_benchmark(bench: Bench, bad_url: str) -> None:
+    result = bench("--a2a-endpoint", bad_url, "-m", "conformance", "-k", "CARD-003")
+    shown = result.stdout.str()
+    assert outcomes(result)["failed"] == 1
+    assert "CARD-003 [card] MUST" in shown
+    # "assert False" is a line of ours that everybody knows.
+    assert not [word for word in ("assert False", "test_card.py", "scripted", "judge none", "banking") if word in shown]
+    # Tests of both are still to be chosen.
+    result = bench("--a2a-endpoint", bad_url, "-m", "conformance or mock", "--co", "-q")
+    assert "a2a/mock::" in result.stdout.str()
+
+
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
 def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers: tuple[str, ...]) -> None:
     result = bench("--a2a-endpoint", good_url, "-m", "conformance", *workers)
