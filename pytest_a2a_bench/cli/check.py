@@ -1,7 +1,8 @@
 """``a2a-bench check URL|FILE``: check an agent's card and protocol, or a card alone.
 
-Without an argument it checks the configured endpoint. ``--listen HOST:PORT`` receives push notifications instead, and
-prints them. Exit code 0 is clean, 1 has findings, 2 could not run, or not all of it.
+Without an argument it checks the configured endpoint. ``--client HOST:PORT`` checks a client instead: it serves an
+agent whose tasks are situations for it. ``--listen HOST:PORT`` receives push notifications, and prints them. Exit code
+0 is clean, 1 has findings, 2 could not run, or not all of it.
 """
 
 from __future__ import annotations
@@ -68,17 +69,23 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="text", help="output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report there")
     _settings.add_arguments(parser, _SETTINGS)
-    _configure_listening(parser.add_argument_group("push notifications"))
+    _configure_listening(parser.add_argument_group("clients and push notifications"))
 
 
 def run(namespace: Namespace) -> int:
     """Check, or listen."""
+    if namespace.target is not None and (namespace.listen or namespace.client):
+        option = "--listen" if namespace.listen else "--client"
+        raise ConfigurationError(f"{option} checks no agent; leave out {namespace.target}")
     if namespace.listen is not None:
-        if namespace.target is not None:
-            raise ConfigurationError(f"--listen checks nothing; leave out {namespace.target}")
         return _receive_notifications(namespace)
     loaded = _settings.load_settings(namespace, names=_SETTINGS)
     settings = _settings.checked(loaded)
+    if namespace.client is not None:
+        from pytest_a2a_bench.cli import _client  # brings a server along
+
+        _take(namespace, settings)
+        return _client.run(namespace)
     target = namespace.target or settings.endpoint
     if target is None:
         raise ConfigurationError("name an agent's URL or a card's file, or configure an endpoint")
@@ -113,8 +120,9 @@ _NOISE = frozenset({"host", "connection", "accept", "accept-encoding", "content-
 
 def _configure_listening(group: _ArgumentGroup) -> None:
     """Declare the arguments."""
-    group.add_argument("--listen", metavar="HOST:PORT", help="receive them here, such as 127.0.0.1:8099 (port 0: any)")
-    group.add_argument("--count", metavar="N", type=int, default=0, help="end after so many (never)")
+    group.add_argument("--client", metavar="HOST:PORT", help="serve an agent here that judges its client (port 0: any)")
+    group.add_argument("--listen", metavar="HOST:PORT", help="receive notifications here, such as 127.0.0.1:8099")
+    group.add_argument("--count", metavar="N", type=int, default=0, help="end after so many requests (never)")
     group.add_argument("--status", metavar="CODE", type=int, default=200, help="answer each with this status (200)")
     group.add_argument("--delay", metavar="SECONDS", type=float, default=0.0, help="wait before each answer (0)")
 

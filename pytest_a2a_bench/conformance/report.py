@@ -42,6 +42,8 @@ STATUSES: tuple[Status, ...] = (
 )
 SCHEMA = "a2a-bench/conformance"
 SCHEMA_VERSION = 1
+NOT_OBSERVED = "not observed"
+"""How the reason of a skipped check begins that a client had no occasion for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +366,9 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
         wider |= judged & {p.requirement.id for p in planned if p.requirement.is_widened}
     is_card = all(row.binding == CARD for row in rows)
     unchosen = sum(r.is_in(profile) for r in omitted)
+    part = "what was chosen" if unchosen else "what was judged" if wider else ""
+    # A client shows only what it has an occasion for.
+    part = "what was observed" if any(row.reason.startswith(NOT_OBSERVED) for row in rows) else part
     return Compliance(
         version,
         verdict,
@@ -372,7 +377,7 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
         explained=sum(row.status == "explained" for row in rows),
         waived=sum(row.status == "waived" for row in checked),
         # A verdict about a part must not read as one about the whole.
-        scope="its card alone" if is_card else "what was chosen" if unchosen else "what was judged" if wider else "",
+        scope="its card alone" if is_card else part,
         omitted=unchosen,
         judged=0 if is_card or not wider else len(judged),
         wider=0 if is_card else len(wider),

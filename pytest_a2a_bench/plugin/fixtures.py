@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.config import ClientConfig
+    from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
     from pytest_a2a_bench.conformance.engine import Judge, RawWire
     from pytest_a2a_bench.conformance.finding import CheckResult, Finding
     from pytest_a2a_bench.conformance.report import Judgement
@@ -166,6 +167,15 @@ def a2a_wire(
     wire = verdicts.open_raw_wire(state.of(request.config), _a2a_subject, a2a_client_config)
     yield wire
     wire.close()
+
+
+@pytest.fixture
+def a2a_observed_agent() -> Iterator[ObservedAgent]:
+    """A correct agent that judges its client, for tests of your own: ``url``, ``at()``, ``report()``, ``findings``."""
+    from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
+
+    with ObservedAgent() as agent:
+        yield agent
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def _old_kinds(value: Any) -> Iterator[Problem]:
             yield Problem(f"kind of a {node.kind} is {node.value.get('kind')!r}", f"{node.pointer}/kind")
 
 
-_RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, Rule] = {
     "DM-001": _missing("task", "id", "status"),
     "DM-002": _one_of("status", "state", STATES),
     "DM-003": _missing("message", "messageId", "role", "parts"),
@@ -204,11 +204,11 @@ _RULES: Mapping[str, Rule] = {
     "V03-DM-004": _missing("task", "id", "contextId", "status"),
     "V03-DM-007": _camel,
 }
-_OLD_PROTO_RULES: Mapping[str, Rule] = {
+OLD_PROTO_RULES: Mapping[str, Rule] = {
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", _OLD_PROTO_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", ROLES)),
 }
-"""In place of those above where 0.3 is not spoken as JSON-RPC but as its proto file has it."""
+"""In place of :data:`RULES` where 0.3 is not spoken as JSON-RPC but as its proto file has it."""
 _SOFTER: Mapping[str, tuple[Rule, str]] = {
     "DM-006": (_repeated_artifact, "each piece of the answer in one artifact"),
     "DM-015": (_foreign("task"), "messages of the task's own in its history"),
@@ -238,11 +238,11 @@ async def objects(ctx: Context, kind: str) -> list[tuple[WireReply, Node]]:
 
 async def data_model(ctx: Context) -> None:
     """Look at ordinary answers of every operation that gives tasks and messages; the first problem of each counts."""
-    rule = _RULES[ctx.requirement.id]
+    rule = RULES[ctx.requirement.id]
     if ctx.binding != "JSONRPC":
         if rule is _old_kinds:
             ctx.skip("this transport uses protobuf's JSON, which has no kind")
-        rule = _OLD_PROTO_RULES.get(ctx.requirement.id, rule)
+        rule = OLD_PROTO_RULES.get(ctx.requirement.id, rule)
     for reply, value in await answers(ctx):
         for problem in rule(value):
             # protobuf leaves empty strings and zeros out of a message, so their absence there says nothing.

@@ -199,7 +199,7 @@ class WebhookReceiver:
 
         try:
             async with asyncio.timeout(_READ_SECONDS):
-                arrived = await _read(http, reader, send)
+                arrived = await read_request(http, reader, send)
         except h11.RemoteProtocolError as error:
             await respond(error.error_status_hint)
             return
@@ -218,7 +218,7 @@ class WebhookReceiver:
         await respond(hook.status)
 
 
-async def _read(
+async def read_request(
     http: h11.Connection, reader: asyncio.StreamReader, send: Callable[[h11.Event], Awaitable[None]]
 ) -> tuple[str, Delivery] | None:
     """Return a request's path and what it delivers; None where the peer goes without asking.

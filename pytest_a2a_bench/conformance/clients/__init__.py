@@ -1,0 +1,1 @@
+"""Judge A2A clients: serve them a correct agent whose tasks are situations, and see how they behave."""

@@ -1,0 +1,420 @@
+"""A correct agent whose tasks are situations that a client must get right: its answers, in the form of 1.0 (pure)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.a2a.codec import TERMINAL, InMessage, read_event
+from pytest_a2a_bench.conformance.finding import Exchange
+from pytest_a2a_bench.conformance.protocol.operations import SENDING
+from pytest_a2a_bench.conformance.protocol.payloads import push_configs, task_id_in
+from pytest_a2a_bench.errors import ProtocolError
+
+SITUATIONS: Mapping[str, str] = {
+    "input": "the agent asks for a code, which goes back in the same task",
+    "slow": "the answer is a task that still works, unless the client asks the agent to wait",
+    "stream": "a stream that ends with a question, as `input`",
+    "sse-comments": "the same stream with comments, and with the fields event, id and retry",
+    "sse-crlf": "the same stream with CRLF at the end of each line",
+    "sse-cr": "the same stream with CR at the end of each line",
+    "sse-multiline": "the same stream with each event on several lines of data",
+    "unknown-fields": "`input` with members that no version of the protocol has",
+    "reconnect": "the stream is cut while the task works",
+    "retry-429": "the first answer is HTTP 429 with Retry-After",
+    "503": "the first answer is HTTP 503 with Retry-After",
+    "expired-token": "the first answer to a token is HTTP 401: it has expired",
+    "redirect": "the answer is a redirect to another origin",
+    "push": "notifications come to the client's webhook, the last one twice",
+    "drop": "the connection is closed before the answer",
+}
+"""Word in a task's text -> what happens; new conversations without such a word get them in this order."""
+
+CARDS: Mapping[str, str] = {
+    "reversed": "the interfaces in the opposite order",
+    "dead-interface": "the first interface cannot be reached",
+    "card-change": "after the first answer the interface moves, as the card then says",
+    "tenant": "the interfaces have a tenant",
+    "plain": "the agent has neither streams nor notifications",
+    "extension": "the agent requires an extension",
+    "auth": "the agent requires a bearer token",
+    "unknown-fields": "the card has members that no version of the protocol has",
+}
+"""Segment of the URL before the card's path -> what the card is like."""
+
+TENANT = "acme"
+EXTENSION = "https://example.org/extensions/required/v1"
+_REFUSED = {"retry-429": 429, "503": 503, "expired-token": 401, "redirect": 307}
+_FINISHED = "finished"
+WRITINGS = ("sse-comments", "sse-crlf", "sse-cr", "sse-multiline")
+"""Situations that are ``stream`` in another writing."""
+_ASKS = {"input", "stream", "unknown-fields", *WRITINGS}
+PUSH_MEMBERS = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+"""Where the configuration of a message has its webhook, in each version and binding."""
+
+
+@dataclass(eq=False)
+class Task:
+    """A task of the agent.
+
+    :ivar code: the text that the agent asks for, which shows that a message answers the question.
+    :ivar left: how many more questions about it are answered with ``working``.
+    :ivar configs: its push notification configurations.
+    """
+
+    situation: str
+    context: str
+    state: str = "working"
+    id: str = field(default_factory=lambda: f"task-{uuid.uuid4()}")
+    code: str = field(default_factory=lambda: f"K-{uuid.uuid4().hex[:8]}")
+    left: int = 2
+    configs: list[dict[str, Any]] = field(default_factory=list)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return it as the protocol has it."""
+        found: dict[str, Any] = {"id": self.id, "contextId": self.context, "status": self.status()}
+        if self.state == "completed":
+            found["artifacts"] = [self.artifact()]
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """Return its status, with the question where it has one."""
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        status: dict[str, Any] = {"state": f"TASK_STATE_{self.state.upper().replace('-', '_')}", "timestamp": moment}
+        if self.state == "input-required":
+            text = f"Please answer with the code {self.code}."
+            about = {"contextId": self.context, "taskId": self.id}
+            parts = [{"text": text}]
+            status["message"] = {"messageId": f"asks-{self.id}", "role": "ROLE_AGENT", "parts": parts, **about}
+        return status
+
+    def artifact(self) -> dict[str, Any]:
+        """Return its result."""
+        return {"artifactId": f"result-{self.id}", "parts": [{"text": f"The situation {self.situation} is over."}]}
+
+    def update(self) -> dict[str, Any]:
+        """Return the event that tells of its status."""
+        return {"statusUpdate": {"taskId": self.id, "contextId": self.context, "status": self.status()}}
+
+    def output(self) -> dict[str, Any]:
+        """Return the event that brings its result."""
+        about = {"taskId": self.id, "contextId": self.context}
+        return {"artifactUpdate": {**about, "artifact": self.artifact(), "lastChunk": True}}
+
+
+@dataclass(eq=False)
+class Call:
+    """One request of the client, and what the agent made of it.
+
+    :param operation: its name in 1.0; empty where the request is none.
+    :param params: as the client spelled them; ``headers`` have names in lower case.
+    :param options: segments of the card's URL.
+    :param at: ``time.monotonic()`` when it was there as a whole.
+    :param query: of its URL; ``body`` what it has in it, where that is a JSON object.
+    :ivar situation: of the task that it is about, or that refused it.
+    :ivar outcome: ``answered``, the name of the error that it was refused with, or the situation that refused it.
+    :ivar task: the task that it is about, ``known`` whether the client named it or its context.
+    :ivar repeats: the earlier call whose message this is again.
+    :ivar forgot: the task whose question it answers without naming the task.
+    :ivar is_late: whether it is a message to a task that has ended.
+    :ivar wrong: what it requests where that is no operation; ``asked_to_wait`` the seconds of Retry-After.
+    """
+
+    binding: str
+    version: str
+    operation: str
+    params: Mapping[str, Any]
+    headers: Mapping[str, str]
+    exchange: Exchange
+    options: tuple[str, ...] = ()
+    at: float = 0.0
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    situation: str = ""
+    outcome: str = "answered"
+    task: Task | None = None
+    known: bool = False
+    repeats: Call | None = None
+    forgot: Task | None = None
+    is_late: bool = False
+    wrong: str = ""
+    asked_to_wait: int = 0
+
+    @property
+    def message(self) -> Mapping[str, Any]:
+        """The message that is sent, as the client spelled it."""
+        return as_object(self.params.get("message"))
+
+    @property
+    def read(self) -> InMessage:
+        """The message that is sent, read."""
+        form: Any = "1.0" if self.version == "1.0" else "0.3" if self.binding == "JSONRPC" else "0.3-proto"
+        try:
+            found = read_event({"kind": "message", **self.message}, form)
+        except ProtocolError:
+            return InMessage()
+        return found if isinstance(found, InMessage) else InMessage()
+
+    @property
+    def text(self) -> str:
+        """The text of the message that is sent."""
+        return " ".join(part.text for part in self.read.parts if part.text)
+
+    @property
+    def task_id(self) -> str:
+        """The task that is named by an operation other than sending."""
+        params = self.params
+        name = str(params.get("id") or params.get("name") or "")
+        return (task_id_in(params) or name).removeprefix("tasks/").partition("/")[0]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the client asks the agent to answer when the task is done."""
+        configuration = as_object(self.params.get("configuration"))
+        if self.version == "1.0":
+            return not configuration.get("returnImmediately")
+        return configuration.get("blocking") is True
+
+
+class Answer(NamedTuple):
+    """What the agent answers, before it is spelled for a binding.
+
+    :param kind: what ``result`` is: ``event``, ``task``, ``tasks``, ``push``, ``pushes`` or ``empty``.
+    :param error: a name of :data:`~.wire.reply.ERRORS`; ``status`` and ``headers`` an answer of HTTP's own.
+    :param cut: whether the connection is closed after the events, or without any answer.
+    :param writing: the situation that says how a stream is written.
+    :param odd: whether members are added that the protocol does not have.
+    """
+
+    kind: str = "event"
+    result: Any = None
+    events: tuple[dict[str, Any], ...] | None = None
+    error: str = ""
+    message: str = ""
+    status: int = 0
+    headers: Mapping[str, str] = {}
+    cut: bool = False
+    writing: str = ""
+    odd: bool = False
+
+
+class Agent:
+    """Answers calls. Nothing here waits: a task goes on when the client asks about it.
+
+    :param retry_after: seconds that a client is asked to wait.
+    :param elsewhere: the base URL of another origin.
+    """
+
+    def __init__(self, retry_after: int = 2, elsewhere: str = "") -> None:
+        self.retry_after, self.elsewhere = retry_after, elsewhere
+        self.calls: list[Call] = []
+        self.has_moved = False
+        self.to_notify: list[Task] = []
+        self._tasks: dict[str, Task] = {}
+        self._contexts: dict[str, str] = {}
+        self._order = self._in_order()
+        self._refused: dict[str, Call] = {}
+
+    def answer(self, call: Call) -> Answer:
+        """Return the answer to a call, and remember the call."""
+        self.calls.append(call)
+        found = self._answer(call)
+        if found.error:
+            call.outcome = found.error
+        elif found.status or (found.cut and found.events is None):
+            call.outcome = call.situation
+        return found
+
+    def _answer(self, call: Call) -> Answer:
+        name = call.operation
+        if not name:
+            return Answer(error="MethodNotFoundError", message=call.wrong)
+        if "card-change" in call.options and self.has_moved and "moved" not in call.options:
+            call.situation = "card-change"
+            return Answer(status=404)
+        if "auth" in call.options and not call.headers.get("authorization"):
+            call.situation = "auth"
+            return Answer(status=401, headers={"WWW-Authenticate": "Bearer"})
+        if "extension" in call.options and EXTENSION not in call.headers.get("a2a-extensions", ""):
+            if EXTENSION not in call.headers.get("x-a2a-extensions", ""):
+                return Answer(error="ExtensionSupportRequiredError", message=f"{EXTENSION} is required")
+        if "plain" in call.options and (name == "SendStreamingMessage" or "Push" in name):
+            return Answer(error="UnsupportedOperationError", message="the card does not declare it")
+        if name in SENDING:
+            found = self._send(call)
+            self.has_moved |= "card-change" in call.options
+            return found
+        if name == "ListTasks":
+            tasks = [task.snapshot() for task in self._tasks.values()]
+            page = {"tasks": tasks[:50], "nextPageToken": "", "pageSize": 50, "totalSize": len(tasks)}
+            return Answer("tasks", page)
+        if name == "GetExtendedAgentCard":
+            return Answer(error="UnsupportedOperationError", message="there is no extended card")
+        call.task = task = self._tasks.get(call.task_id)
+        if task is None:
+            return Answer(error="TaskNotFoundError", message=f"there is no task {call.task_id!r}")
+        call.situation, call.known = task.situation, True
+        return self._about(call, task)
+
+    def _about(self, call: Call, task: Task) -> Answer:
+        """Answer what is asked about a task."""
+        if "Push" in call.operation:
+            return self._push(call, task)
+        if call.operation == "SubscribeToTask":
+            if task.state in TERMINAL:
+                return Answer(error="UnsupportedOperationError", message="the task has ended")
+            return self._stream(task, self._rest(task))
+        if call.operation == "CancelTask":
+            if task.state in TERMINAL:
+                return Answer(error="TaskNotCancelableError", message="the task has ended")
+            task.state = "canceled"
+        elif task.state == "working":
+            task.left -= 1
+            task.state = "working" if task.left > 0 else "completed"
+        return Answer("task", task.snapshot(), odd=task.situation == "unknown-fields")
+
+    def _push(self, call: Call, task: Task) -> Answer:
+        if call.operation.startswith("Create"):
+            inside = push_configs(as_object(call.params.get("config")) or call.params)
+            config = self._configure(task, inside[0] if inside else {})
+            if not config.get("url"):
+                return Answer(error="InvalidParamsError", message="the configuration has no url")
+            self.to_notify.append(task)
+            return Answer("push", config)
+        if call.operation.startswith("List"):
+            return Answer("pushes", {"configs": task.configs, "nextPageToken": ""})
+        if call.operation.startswith("Delete"):
+            task.configs.clear()
+            return Answer("empty")
+        if not task.configs:
+            return Answer(error="TaskNotFoundError", message="there is no such configuration")
+        return Answer("push", task.configs[-1])
+
+    @staticmethod
+    def _configure(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+        config = {k: v for k, v in given.items() if k in ("url", "token", "authentication") and v}
+        named = given.get("id") or f"config-{len(task.configs) + 1}"
+        config = {**config, "id": named, "taskId": task.id}
+        auth = as_object(config.get("authentication"))
+        if schemes := auth.get("schemes"):
+            config["authentication"] = {"scheme": schemes[0], "credentials": auth.get("credentials", "")}
+        if config.get("url"):
+            task.configs.append(config)
+        return config
+
+    # -- messages --
+
+    def _send(self, call: Call) -> Answer:
+        message = call.read
+        if not message.parts or not call.message.get("messageId"):
+            return Answer(error="InvalidParamsError", message="the message has no messageId or no part")
+        if message.task_id:
+            return self._continue(call, message.task_id, message.context_id)
+        context = message.context_id or ""
+        call.known = context in self._contexts.values()
+        waiting = [t for t in self._tasks.values() if t.state == "input-required"]
+        call.forgot = next((t for t in waiting if t.code in call.text), None) or next(
+            (t for t in waiting if t.context == context), None
+        )
+        call.repeats = self._refused.get(call.message["messageId"]) or self._refused.get(call.text)
+        call.situation = self._situation(call)
+        if call.situation in _REFUSED or call.situation == "drop":
+            if (refusal := self._refuse(call)) is not None:
+                self._refused[str(call.message["messageId"])] = self._refused[call.text] = call
+                return refusal
+        self._refused.pop(call.text, None)
+        call.task = task = Task(call.situation, context or f"context-{uuid.uuid4()}")
+        self._tasks[task.id] = task
+        self._contexts[task.id] = task.context
+        given = as_object(call.params.get("configuration"))
+        for name in PUSH_MEMBERS:
+            if config := as_object(given.get(name)):
+                self._configure(task, config)
+                self.to_notify.append(task)
+        return self._begin(call, task)
+
+    def _situation(self, call: Call) -> str:
+        if call.repeats is not None:
+            return call.repeats.situation
+        words = set(re.findall(r"[a-z0-9-]+", call.text.lower()))
+        named = next((name for name in sorted(SITUATIONS, key=len, reverse=True) if name in words), None)
+        if named is not None:
+            return named
+        return _FINISHED if call.known or call.forgot else next(self._order)
+
+    @staticmethod
+    def _in_order() -> Iterator[str]:
+        while True:
+            yield from SITUATIONS
+
+    def _refuse(self, call: Call) -> Answer | None:
+        """Return the refusal of a situation; None where the call is answered after all."""
+        again, situation = call.repeats, call.situation
+        token = call.headers.get("authorization")
+        if situation == "expired-token":
+            is_same = again is None or again.headers.get("authorization") == token
+            challenge = 'Bearer error="invalid_token", error_description="the token has expired"'
+            return Answer(status=401, headers={"WWW-Authenticate": challenge}) if token and is_same else None
+        if again is not None:
+            return None
+        if situation == "drop":
+            return Answer(cut=True)
+        if situation == "redirect":
+            return Answer(status=307, headers={"Location": f"{self.elsewhere}/"}) if call.binding != "GRPC" else None
+        call.asked_to_wait = self.retry_after
+        return Answer(status=_REFUSED[situation], headers={"Retry-After": str(self.retry_after)})
+
+    def _continue(self, call: Call, task_id: str, context: str | None) -> Answer:
+        """Answer a message that names a task."""
+        call.task = task = self._tasks.get(task_id)
+        if task is None:
+            return Answer(error="TaskNotFoundError", message=f"there is no task {task_id!r}")
+        call.situation, call.known = task.situation, True
+        call.is_late = task.state in TERMINAL
+        if call.is_late:
+            old = "UnsupportedOperationError" if call.version == "1.0" else "InvalidParamsError"
+            return Answer(error=old, message="the task has ended")
+        if context and context != task.context:
+            return Answer(error="InvalidParamsError", message="the contextId is not the task's")
+        events = ({"task": task.snapshot()}, *self._end(task))
+        return self._stream(task, events) if call.operation == "SendStreamingMessage" else self._whole(task)
+
+    def _begin(self, call: Call, task: Task) -> Answer:
+        """Answer the message that began a task."""
+        situation, first = task.situation, {"task": task.snapshot()}
+        if call.operation == "SendStreamingMessage":
+            if situation in _ASKS:
+                middle = task.update()
+                task.state = "input-required"
+                return self._stream(task, (first, middle, task.update()))
+            if situation == "reconnect":
+                return Answer(events=(first, task.update()), cut=True)
+            return self._stream(task, (first, *self._end(task)))
+        if situation in _ASKS:
+            task.state = "input-required"
+        elif call.waits or situation == _FINISHED:
+            task.state = "completed"
+        return self._whole(task)
+
+    def _rest(self, task: Task) -> tuple[dict[str, Any], ...]:
+        first = {"task": task.snapshot()}
+        return (first,) if task.state == "input-required" else (first, *self._end(task))
+
+    @staticmethod
+    def _end(task: Task) -> tuple[dict[str, Any], ...]:
+        output = task.output()
+        task.state = "completed"
+        return output, task.update()
+
+    def _stream(self, task: Task, events: tuple[dict[str, Any], ...]) -> Answer:
+        writing = task.situation if task.situation in WRITINGS else ""
+        return Answer(events=events, writing=writing, odd=task.situation == "unknown-fields")
+
+    @staticmethod
+    def _whole(task: Task) -> Answer:
+        return Answer("event", {"task": task.snapshot()}, odd=task.situation == "unknown-fields")

@@ -1,0 +1,547 @@
+"""Judge what a client did: the requirements of the catalogue, seen from the client's side (pure).
+
+A rule yields a note for each occasion on which it applied, with what is wrong or without; a rule without any note was
+not observed, which is never a pass. ``data/clients.jsonl`` says which requirement it is in each version.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.conformance.catalogue import requirement
+from pytest_a2a_bench.conformance.checks.data_model import CONTENTS, OLD_PROTO_RULES, RULES
+from pytest_a2a_bench.conformance.clients.agent import EXTENSION, PUSH_MEMBERS, TENANT, WRITINGS, Call
+from pytest_a2a_bench.conformance.clients.serving import CARD_PATH, CardRequest, Seen
+from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, VERSIONS, CheckResult, Finding, Requirement, outcome_of
+from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
+from pytest_a2a_bench.conformance.protocol.payloads import nodes
+from pytest_a2a_bench.conformance.report import NOT_OBSERVED
+
+_EARLY_SECONDS = 0.05
+"""How much earlier than Retry-After says a request may come: clocks of two processes tick apart."""
+
+
+class Note(NamedTuple):
+    """One occasion for a rule.
+
+    :param call: the request that shows it; None for what cards show.
+    :param found: what is wrong; empty where nothing is.
+    :param soft: whether it is a warning although the requirement is a MUST.
+    """
+
+    call: Call | None
+    found: str = ""
+    soft: bool = False
+
+
+@cache
+def load_rules() -> tuple[tuple[str, Mapping[str, Requirement]], ...]:
+    """Return the name of each rule, with its requirement in each version that has one."""
+    text = (files("pytest_a2a_bench.conformance") / "data" / "clients.jsonl").read_text(encoding="utf-8")
+    rows = map(json.loads, text.splitlines())
+    return tuple((row["rule"], {e.version: e for e in map(_entry, VERSIONS, *_columns(row)) if e}) for row in rows)
+
+
+def _columns(row: Mapping[str, Any]) -> tuple[list[str], list[str], list[Mapping[str, Any]]]:
+    return row["ids"], row.get("spec", ["", ""]), [row, row]
+
+
+def _entry(version: str, id: str, spec: str, row: Mapping[str, Any]) -> Requirement | None:
+    if not id:
+        return None
+    own = id.startswith("CLIENT-")
+    base = Requirement(id, row["group"], spec, row["level"], "", version) if own else requirement(id, version)
+    return dataclasses.replace(
+        base,
+        spec=spec or base.spec,
+        level=row.get("level", base.level),
+        text=row["text"],
+        how=row.get("how", ""),
+        bindings=tuple(row.get("bindings", BINDINGS)),
+    )
+
+
+def requirement_ids() -> list[str]:
+    """Return the ids of all requirements, for waivers."""
+    return [entry.id for _, entries in load_rules() for entry in entries.values()]
+
+
+def judge_client(seen: Seen) -> list[CheckResult]:
+    """Return a result for each requirement, in each version and binding that the client spoke."""
+    spoken = [(v, b) for v in VERSIONS for b in BINDINGS if any(_place(c) == (v, b) for c in seen.calls)]
+    # Before its first request only the card is known, which may be of any version.
+    versions = list(dict.fromkeys(v for v, _ in spoken)) or (["1.0"] if seen.cards else [])
+    results: dict[str, CheckResult] = {}
+    for name, entries in load_rules():
+        notes = list(_RULES[name](seen))
+        for entry in (entries[v] for v in versions if v in entries):
+            places = [b for v, b in [*spoken, (entry.version, CARD)] if v == entry.version and b in entry.bindings]
+            for binding in places:
+                mine = [n for n in notes if binding == CARD or (n.call and _place(n.call) == (entry.version, binding))]
+                result = _result(entry, binding, mine)
+                before = results.get(result.name)
+                results[result.name] = _merged(before, result) if before else result
+    return list(results.values())
+
+
+def _place(call: Call) -> tuple[str, str]:
+    return call.version, call.binding
+
+
+def _result(entry: Requirement, binding: str, notes: Sequence[Note]) -> CheckResult:
+    if not notes:
+        return CheckResult(entry, binding, "skipped", reason=": ".join(filter(None, (NOT_OBSERVED, entry.how))))
+    # Of what is found several times the first is shown.
+    first = {note.found: note for note in reversed(notes) if note.found}
+    found = tuple(_finding(entry, note) for note in reversed(first.values()))
+    return CheckResult(entry, binding, outcome_of(found), found)
+
+
+def _finding(entry: Requirement, note: Note) -> Finding:
+    severity: Any = "warning" if note.soft or entry.level != "MUST" else "error"
+    evidence = (note.call.exchange,) if note.call is not None else ()
+    return Finding(entry.id, severity, note.found, spec=entry.spec, exchanges=evidence)
+
+
+def _merged(one: CheckResult, other: CheckResult) -> CheckResult:
+    """Return the result of two rules of one requirement."""
+    found = (*one.findings, *other.findings)
+    if not found:
+        return one if one.outcome == "passed" else other
+    return dataclasses.replace(one, outcome=outcome_of(found), findings=found, reason="")
+
+
+# -- what one request shows --
+
+_Rule = Callable[[Seen], Iterator[Note]]
+_Problem = Callable[[Call], str | None]
+
+
+def _each(problem: _Problem, binding: str = "", version: str = "", soft: bool = False) -> _Rule:
+    """Return a rule for each call: ``problem`` says what is wrong with it; None where the rule does not apply."""
+
+    def rule(seen: Seen) -> Iterator[Note]:
+        for call in seen.calls:
+            if binding in ("", call.binding) and version in ("", call.version):
+                found = problem(call)
+                if found is not None:
+                    yield Note(call, found, soft)
+
+    return rule
+
+
+def _each_sent(problem: _Problem, version: str = "") -> _Rule:
+    """Return a rule for each message that is sent."""
+    return _each(lambda call: problem(call) if call.operation in SENDING else None, version=version)
+
+
+def _unless(is_right: object, found: str) -> str:
+    return "" if is_right else found
+
+
+def _is_lost(call: Call) -> bool:
+    """Return whether a call went to a URL that the card does not have."""
+    return call.binding == "JSONRPC" and not call.operation and " /" in call.wrong
+
+
+def _media(call: Call) -> str:
+    return call.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _id(call: Call) -> str:
+    id = call.body.get("id")
+    return _unless(isinstance(id, str | int | float) and not isinstance(id, bool), f"sends the id {id!r}")
+
+
+def _query(call: Call) -> str | None:
+    names = [name for name in call.query if name.lower() != "a2a-version"]
+    wrong = next((name for name in names if not re.fullmatch(r"[a-z][a-zA-Z0-9.]*", name)), None)
+    return None if not names else _unless(wrong is None, f"the query has {wrong!r}")
+
+
+def _version(call: Call) -> str:
+    return call.headers.get("a2a-version", "") or call.query.get("A2A-Version", "")
+
+
+def _version_sent(call: Call) -> str:
+    sent = _version(call)
+    if not sent:
+        return _unless(call.version == "0.3", "sends no A2A-Version, which means 0.3")
+    is_right = sent.split(".")[:2] == call.version.split(".")
+    return _unless(is_right, f"sends A2A-Version {sent} to an interface of {call.version}")
+
+
+def _tenant(call: Call) -> str | None:
+    # gRPC has no path that says which card it belongs to.
+    if call.binding == "GRPC" or not call.operation:
+        return None
+    wanted, sent = TENANT if "tenant" in call.options else "", str(call.params.get("tenant") or "")
+    return _unless(sent == wanted, f"sends the tenant {sent!r}, and the interface has {wanted!r}")
+
+
+def _extension(call: Call) -> str | None:
+    named = call.headers.get("a2a-extensions", "") + call.headers.get("x-a2a-extensions", "")
+    return _unless(EXTENSION in named, f"does not declare {EXTENSION}") if "extension" in call.options else None
+
+
+def _extension_form(call: Call) -> str | None:
+    new, old = call.headers.get("a2a-extensions"), call.headers.get("x-a2a-extensions")
+    if new is None:
+        return None if old is None else "sends X-A2A-Extensions, the header of 0.3, and no A2A-Extensions"
+    is_right = all(re.match(r"[a-z][a-z0-9+.-]*:", uri.strip()) for uri in new.split(","))
+    return _unless(is_right, f"sends A2A-Extensions {new!r}")
+
+
+def _declared(call: Call) -> str | None:
+    # No card declares an extended card, and that at /plain neither streams nor notifications.
+    if call.operation != "GetExtendedAgentCard" and "plain" not in call.options:
+        return None
+    return _unless(call.operation not in CAPABILITIES, f"calls {call.operation}")
+
+
+def _model(id: str, old: str) -> _Rule:
+    """Return a rule that has a requirement of the data model judge each message."""
+
+    def problem(call: Call) -> str | None:
+        name = id if call.version == "1.0" else old
+        names = [name, "DM-003"] if name == "V03-DM-001" else [name]
+        is_proto = call.version == "0.3" and call.binding != "JSONRPC"
+        # protobuf's JSON has neither kind nor names of its own.
+        if not name or (call.binding == "GRPC" and id in ("DM-008", "DM-012")):
+            return None
+        if is_proto and name == "V03-DM-001":
+            return None
+        rules = [OLD_PROTO_RULES.get(n, RULES[n]) if is_proto else RULES[n] for n in names]
+        found = [p.found for rule in rules for p in rule({"message": call.message})]
+        return found[0] if found else ""
+
+    return _each_sent(problem)
+
+
+def _role(call: Call) -> str:
+    wanted = "user" if call.version == "0.3" and call.binding == "JSONRPC" else "ROLE_USER"
+    return _unless(call.message.get("role") == wanted, f"sends a message with the role {call.message.get('role')!r}")
+
+
+def _contents(call: Call) -> str:
+    parts = [n.value for n in nodes({"message": call.message}) if n.kind == "part"]
+    wrong = next((p for p in parts if sum(name in p for name in CONTENTS) != 1), None)
+    return _unless(wrong is None, f"sends a part with the members {sorted(wrong or ())}")
+
+
+def _known_task(call: Call) -> str | None:
+    named = call.read.task_id if call.operation in SENDING else call.task_id
+    is_lost = call.outcome == "TaskNotFoundError"
+    return _unless(not is_lost, f"names a task that the agent does not know: {named!r}") if named else None
+
+
+def _same_context(call: Call) -> str | None:
+    sent = call.read.context_id
+    if not (call.task and call.read.task_id and sent):
+        return None
+    return _unless(sent == call.task.context, f"sends the contextId {sent!r} with a task of another context")
+
+
+def _own_context(call: Call) -> str | None:
+    made = call.read.context_id and not call.known
+    found = f"sends a contextId that the agent does not know: {call.read.context_id!r}"
+    return None if call.read.task_id else _unless(not made, found)
+
+
+def _ended_task(call: Call) -> str | None:
+    if not (call.read.task_id and call.task):
+        return None
+    return _unless(not call.is_late, f"sends a message to the task {call.read.task_id!r}, which has ended")
+
+
+# -- what several requests show --
+
+
+def _unique(of: Callable[[Call], tuple[Any, Any]], found: str) -> _Rule:
+    """Return a rule for a value that belongs to one thing only: ``of`` returns both, the value empty for none."""
+
+    def rule(seen: Seen) -> Iterator[Note]:
+        known: dict[str, Any] = {}
+        for call in seen.calls:
+            value, thing = of(call)
+            if value not in ("", None):
+                yield Note(call, _unless(known.setdefault(str(value), thing) == thing, found.format(value)))
+
+    return rule
+
+
+def _message_id(call: Call) -> tuple[Any, Any]:
+    # The same message once more keeps its id.
+    return call.message.get("messageId"), (call.text, call.read.task_id)
+
+
+def _follow_up(seen: Seen) -> Iterator[Note]:
+    for call in seen.calls:
+        if (task := call.forgot) is not None:
+            named = "only its context" if call.read.context_id == task.context else "neither it nor its context"
+            # Without the code it may be about something else.
+            yield Note(call, f"answers the question of a task and names {named}", soft=task.code not in call.text)
+        elif call.operation in SENDING and call.read.task_id and call.outcome == "answered":
+            yield Note(call, _unless(call.read.context_id, "names a task without its contextId"), soft=True)
+
+
+def _later(seen: Seen, call: Call) -> list[Call]:
+    """Return what the client did later about the task that a call began."""
+    return [c for c in seen.calls[seen.calls.index(call) + 1 :] if c.task is call.task]
+
+
+def _begun(seen: Seen, *situations: str, streaming: bool) -> list[Call]:
+    """Return the calls that began a task in one of some situations."""
+    name = SENDING[streaming]
+    begun = [c for c in seen.calls if c.operation == name and c.task is not None and not c.read.task_id]
+    return [c for c in begun if c.situation in situations]
+
+
+def _polling(seen: Seen) -> Iterator[Note]:
+    for call in _begun(seen, "slow", "push", "reconnect", streaming=False):
+        if call.task is None or call.waits or call.task.configs:
+            continue
+        if not _later(seen, call):
+            yield Note(call, "takes a task that still works for the answer, and never asks about it")
+        else:
+            found = "stops asking about a task while it still works"
+            yield Note(call, _unless(call.task.state != "working", found), soft=True)
+
+
+def _cut(seen: Seen) -> list[list[Call]]:
+    """Return the messages whose streams were cut, those with the same text together."""
+    texts: dict[str, list[Call]] = {}
+    for call in _begun(seen, "reconnect", streaming=True):
+        texts.setdefault(call.text, []).append(call)
+    return list(texts.values())
+
+
+def _resubscribing(seen: Seen) -> Iterator[Note]:
+    for call in (calls[0] for calls in _cut(seen) if len(calls) == 1):
+        yield Note(call, _unless(_later(seen, call), "leaves a task alone whose stream was cut"))
+
+
+def _compared(*cases: tuple[bool, str, Sequence[str]]) -> _Rule:
+    """Return a rule for situations that differ from a plain one, with which the client went on, in their writing."""
+
+    def rule(seen: Seen) -> Iterator[Note]:
+        for streaming, plain, odd in cases:
+            known = {_place(c) for c in _begun(seen, plain, streaming=streaming) if _later(seen, c)}
+            for call in _begun(seen, *odd, streaming=streaming):
+                if _place(call) in known:
+                    found = (
+                        f"goes on with the task in `{plain}`, and not in `{call.situation}`, which has the same answer"
+                    )
+                    yield Note(call, _unless(_later(seen, call), found))
+
+    return rule
+
+
+def _retries(seen: Seen, *situations: str) -> Iterator[tuple[Call, Call]]:
+    """Yield the refused call and the next one, where a message came again."""
+    for call in seen.calls:
+        first = call.repeats
+        if first is not None and first.situation in situations:
+            # The same text in a new message is the same one only if it asks for the situation.
+            is_same = first.message.get("messageId") == call.message.get("messageId")
+            if is_same or first.situation in first.text.lower():
+                yield first, call
+
+
+def _retry_after(seen: Seen) -> Iterator[Note]:
+    for first, call in _retries(seen, "retry-429", "503"):
+        is_late = call.at - first.at >= first.asked_to_wait - _EARLY_SECONDS
+        found = f"sends the message again before the {first.asked_to_wait} s of Retry-After are over"
+        yield Note(call, _unless(is_late, found))
+
+
+def _resending(seen: Seen) -> Iterator[Note]:
+    again = {first: call for first, call in _retries(seen, "drop")}
+    for call in seen.calls:
+        if call.outcome == "drop":
+            found = "sends a message again whose answer was lost"
+            yield Note(again.get(call, call), _unless(call not in again, found))
+    for calls in _cut(seen):
+        is_copied = len(calls) > 1 and not _later(seen, calls[0])
+        yield Note(calls[-1], _unless(not is_copied, "sends a message again whose task goes on"))
+
+
+def _same_token(seen: Seen) -> Iterator[Note]:
+    for _, call in _retries(seen, "expired-token"):
+        is_new = call.outcome != "expired-token"
+        yield Note(call, _unless(is_new, "repeats the request with the token that has expired"))
+
+
+def _redirected(seen: Seen) -> Iterator[Note]:
+    for call in seen.calls:
+        token = call.headers.get("authorization")
+        if call.outcome == "redirect" and token and seen.elsewhere:
+            leaks = any(headers.get("authorization") == token for headers in seen.elsewhere)
+            yield Note(call, _unless(not leaks, "sends its Authorization to the origin that it is redirected to"))
+
+
+# -- cards --
+
+
+def _card_path(seen: Seen) -> Iterator[Note]:
+    if seen.cards:
+        is_right = any(c.path == CARD_PATH for c in seen.cards)
+        yield Note(None, _unless(is_right, f"requests {seen.cards[0].path}, and never {CARD_PATH}"))
+
+
+def _order(seen: Seen) -> Iterator[Note]:
+    """Compare the interfaces that were used of cards which have them in opposite orders."""
+    ranks = [(v, b) for v in VERSIONS for b in BINDINGS]
+    calls = [c for c in seen.calls if c.binding != "GRPC"]  # whose requests do not say which card they belong to
+    used = [{ranks.index(_place(c)) for c in calls if c.options == options} for options in ((), ("reversed",))]
+    if not all(used):
+        return
+    usual, reverse = max(used[0]), min(used[1])
+    # Who takes each where the other comes first supports both.
+    if usual != reverse:
+        one, other = (" ".join(ranks[rank]) for rank in (usual, reverse))
+        yield Note(None, _unless(usual < reverse, f"uses {one} of a card that has {other} first, and the reverse"))
+
+
+def _fallback(seen: Seen) -> Iterator[Note]:
+    if seen.dead:
+        is_met = any("dead-interface" in c.options or c.binding == "GRPC" for c in seen.calls)
+        yield Note(None, _unless(is_met, "gives up when the first interface of the card cannot be reached"))
+
+
+def _changing(seen: Seen) -> list[CardRequest]:
+    return [c for c in seen.cards if "card-change" in c.options and c.path == CARD_PATH]
+
+
+def _card_again(seen: Seen) -> Iterator[Note]:
+    if any(c.outcome == "card-change" for c in seen.calls):
+        found = "goes on with the URLs of a card that is to be fetched again (no-cache)"
+        yield Note(None, _unless(len(_changing(seen)) > 1, found))
+
+
+def _card_conditional(seen: Seen) -> Iterator[Note]:
+    for card in _changing(seen)[1:]:
+        is_met = {"if-none-match", "if-modified-since"} & set(card.headers)
+        yield Note(None, _unless(is_met, "fetches a card again without If-None-Match"))
+
+
+def _card_unknown(seen: Seen) -> Iterator[Note]:
+    if any("unknown-fields" in c.options for c in seen.cards) and seen.calls:
+        is_met = any("unknown-fields" in c.options or c.binding == "GRPC" for c in seen.calls)
+        yield Note(None, _unless(is_met, "makes no request after it has read a card with unknown members"))
+
+
+# -- notifications --
+
+
+def _acknowledged(seen: Seen) -> Iterator[Note]:
+    for sent in seen.notifications:
+        if sent.kind != "forged":
+            which = "a notification that comes again" if sent.kind == "again" else "a notification"
+            found = f"its webhook answers {which} with {f'HTTP {sent.status}' if sent.status else 'nothing'}"
+            yield Note(sent.call, _unless(200 <= sent.status < 300, found))
+
+
+def _verified(seen: Seen) -> Iterator[Note]:
+    for sent in seen.notifications:
+        if sent.kind == "forged" and sent.status:
+            found = f"its webhook answers a notification with wrong credentials with HTTP {sent.status}"
+            yield Note(sent.call, _unless(sent.status >= 300, found))
+
+
+def _config(call: Call) -> Mapping[str, Any] | None:
+    """Return the push configuration that a call brings, as the client spelled it."""
+    if call.operation.startswith("Create"):
+        holder = as_object(call.params.get("config")) or call.params
+        return as_object(holder.get("pushNotificationConfig", holder))
+    inside = as_object(call.params.get("configuration"))
+    return next((as_object(inside[name]) for name in PUSH_MEMBERS if inside.get(name)), None)
+
+
+def _push_url(call: Call) -> str | None:
+    config = _config(call)
+    return None if config is None else _unless(config.get("url"), "sends a push configuration without a url")
+
+
+def _push_token(call: Call) -> tuple[Any, Any]:
+    config = _config(call) or {}
+    return config.get("token") or as_object(config.get("authentication")).get("credentials"), id(call)
+
+
+_RULES: Mapping[str, _Rule] = {
+    "method": _each(lambda c: None if _is_lost(c) else c.wrong and f"calls the method {c.wrong!r}", "JSONRPC"),
+    "content_type": _each(
+        lambda c: _unless(_media(c) == "application/json", f"sends the Content-Type {_media(c)!r}"), "JSONRPC"
+    ),
+    "envelope": _each(
+        lambda c: _unless(c.body.get("jsonrpc") == "2.0", f"sends jsonrpc {c.body.get('jsonrpc')!r}"), "JSONRPC"
+    ),
+    "id": _each(_id, "JSONRPC"),
+    "own_ids": _unique(lambda c: (c.body.get("id"), c.exchange.request), "sends the id {!r} with several requests"),
+    "path": _each(lambda c: c.wrong and f"requests {c.wrong}", "HTTP+JSON"),
+    "media_type": _each(
+        lambda c: (
+            _unless(_media(c) == "application/a2a+json", f"sends the Content-Type {_media(c)!r}")
+            if c.exchange.request
+            else None
+        ),
+        "HTTP+JSON",
+    ),
+    "query_names": _each(_query, "HTTP+JSON"),
+    "service": _each(lambda c: c.wrong and f"calls {c.wrong}", "GRPC"),
+    "version_sent": _each(_version_sent),
+    "version_form": _each(
+        lambda c: (
+            _unless(re.fullmatch(r"\d+\.\d+(\.\d+)?", sent), f"sends A2A-Version {sent!r}")
+            if (sent := _version(c))
+            else None
+        )
+    ),
+    "version_patch": _each(
+        lambda c: _unless(sent.count(".") < 2, f"sends A2A-Version {sent!r}") if (sent := _version(c)) else None
+    ),
+    "interface_url": _each(
+        lambda c: _unless(not _is_lost(c), f"requests {c.exchange.url}, which is no interface of the card")
+    ),
+    "tenant": _each(_tenant),
+    # A client need not know an extension; then it is not to call an agent that requires it.
+    "extension": _each(_extension, soft=True),
+    "extension_form": _each(_extension_form),
+    "declared": _each(_declared),
+    "message_members": _model("DM-003", "V03-DM-001"),
+    "role": _each_sent(_role),
+    "names": _model("DM-008", "V03-DM-007"),
+    "kinds": _model("DM-012", ""),
+    "contents": _each_sent(_contents, "1.0"),
+    "message_ids": _unique(_message_id, "sends two messages with the messageId {!r}"),
+    "follow_up": _follow_up,
+    "same_context": _each_sent(_same_context),
+    "own_context": _each_sent(_own_context),
+    "known_task": _each(_known_task),
+    "ended_task": _each_sent(_ended_task),
+    "polling": _polling,
+    "resubscribing": _resubscribing,
+    "event_streams": _compared((True, "stream", WRITINGS)),
+    "unknown_members": _compared((False, "input", ["unknown-fields"]), (True, "stream", ["unknown-fields"])),
+    "retry_after": _retry_after,
+    "resending": _resending,
+    "same_token": _same_token,
+    "redirected": _redirected,
+    "card_path": _card_path,
+    "order": _order,
+    "fallback": _fallback,
+    "card_again": _card_again,
+    "card_conditional": _card_conditional,
+    "card_unknown": _card_unknown,
+    "acknowledged": _acknowledged,
+    "verified": _verified,
+    "push_url": _each(_push_url),
+    "push_tokens": _unique(_push_token, "uses one token for several push configurations"),
+}

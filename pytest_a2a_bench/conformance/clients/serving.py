@@ -1,0 +1,540 @@
+"""Serve the agent of situations over each binding and both versions, from one card, and keep each request."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import dataclasses
+import hashlib
+import json
+import re
+import time
+import urllib.parse
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http import client
+from typing import Any, NamedTuple
+
+import h11
+import httpx
+from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions, proto_utils
+from a2a.types import a2a_pb2
+from google.protobuf import empty_pb2, json_format
+from google.protobuf.message import DecodeError
+
+from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress, authority
+from pytest_a2a_bench.conformance.clients.agent import CARDS, EXTENSION, TENANT, Agent, Answer, Call, Task
+from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Exchange
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
+from pytest_a2a_bench.conformance.wire.exchange import Redactor
+from pytest_a2a_bench.conformance.wire.grpc import SERVICES
+from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS
+from pytest_a2a_bench.conformance.wire.webhook import Delivery, read_request
+
+CARD_PATH = "/.well-known/agent-card.json"
+OLD_CARD_PATH = "/.well-known/agent.json"
+_READ_SECONDS = 30.0
+_NOTIFY_SECONDS = 10.0
+_SEGMENTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
+_ODD = {"notYetInvented": {"members": [1, "of a later version"]}}
+_OLD_METHODS = {op.rpc03: name for name, op in OPERATIONS.items() if op.rpc03}
+
+
+class CardRequest(NamedTuple):
+    """One request for the card."""
+
+    path: str
+    options: tuple[str, ...]
+    headers: Mapping[str, str]
+    status: int
+
+
+class Notification(NamedTuple):
+    """One notification that the agent sent, and the status that the client answered; 0 for none.
+
+    :param kind: ``first``, ``again`` (the same once more) or ``forged`` (without the credentials of the configuration).
+    """
+
+    call: Call
+    url: str
+    kind: str
+    status: int
+
+
+@dataclass
+class Seen:
+    """All that a client did.
+
+    :ivar elsewhere: headers of the requests that followed a redirect to another origin.
+    :ivar dead: how many connections the interface got that cannot be reached.
+    """
+
+    calls: list[Call]
+    cards: list[CardRequest] = field(default_factory=list)
+    notifications: list[Notification] = field(default_factory=list)
+    elsewhere: list[Mapping[str, str]] = field(default_factory=list)
+    dead: int = 0
+
+
+class ClientServer:
+    """Serves the agent on the event loop that starts it.
+
+    :param place: where; by default an ephemeral port of the loopback address.
+    :param retry_after: seconds that a client is asked to wait.
+    :ivar changed: set whenever a request was answered.
+    """
+
+    def __init__(self, place: BindAddress | None = None, retry_after: int = 2) -> None:
+        self._place = place or LOOPBACK
+        self.agent = Agent(retry_after)
+        self.seen = Seen(self.agent.calls)
+        self.changed = asyncio.Event()
+        self._servers: list[asyncio.Server] = []
+        self._work: set[asyncio.Task[None]] = set()
+        self._grpc: Any = None
+        self.url, self.grpc_url = "", ""
+
+    async def start(self) -> None:
+        """Start to listen."""
+        host = self._place.host
+        main = await asyncio.start_server(lambda r, w: self._serve(r, w, self._route), host, self._place.port)
+        other = await asyncio.start_server(self._meet_elsewhere, host, 0)
+        self._servers = [main, other]
+        port, other_port = (int(s.sockets[0].getsockname()[1]) for s in self._servers)
+        self.url = self._place.url_at(port)
+        called = authority(urllib.parse.urlsplit(self.url).hostname or host)
+        self.agent.elsewhere, self._dead_url = f"http://{called}:{other_port}", f"https://{called}:{other_port}"
+        with contextlib.suppress(ImportError):
+            self._start_grpc(host, called)
+
+    def _start_grpc(self, host: str, called: str) -> None:
+        import grpc  # an extra
+
+        # With threads of its own, because gRPC's server for asyncio does not share a process with clients of its kind.
+        self._grpc = grpc.server(concurrent.futures.ThreadPoolExecutor(8), handlers=[_make_handler(self)])
+        self.grpc_url = f"http://{called}:{self._grpc.add_insecure_port(f'{authority(host)}:0')}"
+        self._grpc.start()
+
+    async def close(self) -> None:
+        """Send the notifications that are due, and stop."""
+        await self.settle()
+        for server in self._servers:
+            server.close()
+        if self._grpc is not None:
+            self._grpc.stop(0)
+
+    async def settle(self) -> None:
+        """Wait until all that is under way is done."""
+        while self._work:
+            await asyncio.gather(*self._work, return_exceptions=True)
+
+    # -- HTTP --
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, route: Any) -> None:
+        if (task := asyncio.current_task()) is not None:
+            self._work.add(task)
+            task.add_done_callback(self._work.discard)
+        http = h11.Connection(h11.SERVER)
+
+        async def send(event: h11.Event) -> None:
+            writer.write(http.send(event) or b"")
+            await writer.drain()
+
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                arrived = await read_request(http, reader, send)
+            if arrived is not None:
+                await _write(route(*arrived), send)
+        except (OSError, EOFError, TimeoutError, h11.RemoteProtocolError):
+            pass  # the client went away, or this is no HTTP
+        finally:
+            writer.close()
+            self.changed.set()
+
+    async def _meet_elsewhere(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first = await reader.read(1)
+        # The start of TLS or of HTTP/2: a client of the interface that cannot be reached.
+        if first in (b"\x16", b"P") and (first == b"\x16" or (await reader.read(2)) == b"RI"):
+            self.seen.dead += 1
+            writer.close()
+            return
+        behind = asyncio.StreamReader()
+        behind.feed_data(b"PO" if first == b"P" else first)
+        pump = asyncio.create_task(_pump(reader, behind))
+        await self._serve(behind, writer, self._note_elsewhere)
+        pump.cancel()
+
+    def _note_elsewhere(self, target: str, delivery: Delivery) -> _Http:
+        self.seen.elsewhere.append(delivery.headers)
+        return _Http(403, {"Content-Type": "application/json"}, (b'{"error": "this is another origin"}',))
+
+    def _route(self, target: str, delivery: Delivery) -> _Http:
+        path, _, query = target.partition("?")
+        head, _, rest = path.partition("/.well-known/")
+        if rest:
+            return self._card(head, "/.well-known/" + rest, delivery)
+        call = self._identify(path, dict(urllib.parse.parse_qsl(query)), delivery)
+        answer = self._answer(call)
+        return _spell_http(call, answer, as_object(delivery.json).get("id"))
+
+    def _answer(self, call: Call) -> Answer:
+        """Answer a call and notify the webhooks that are due."""
+        answer = self.agent.answer(call)
+        while self.agent.to_notify:
+            task = self.agent.to_notify.pop()
+            notifying = asyncio.get_running_loop().create_task(self._notify(call, task))
+            self._work.add(notifying)
+            notifying.add_done_callback(self._work.discard)
+        return answer
+
+    def answer_from_thread(self, call: Call, running: asyncio.AbstractEventLoop) -> Answer:
+        """Answer a call that came in another thread."""
+
+        async def answer() -> Answer:
+            found = self._answer(call)
+            self.changed.set()
+            return found
+
+        return asyncio.run_coroutine_threadsafe(answer(), running).result()
+
+    def _card(self, head: str, path: str, delivery: Delivery) -> _Http:
+        options = tuple(s for s in urllib.parse.unquote(head).split("/") if s)
+        known = set(options) <= {*CARDS, *VERSIONS, *BINDINGS}
+        body = json.dumps(self._make_card(options), indent=1).encode()
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        status = 200 if path == CARD_PATH and known else 404
+        if status == 200 and delivery.headers.get("if-none-match") == etag:
+            status = 304
+        self.seen.cards.append(CardRequest(path, options, delivery.headers, status))
+        cache = "no-cache" if "card-change" in options else "max-age=3600"
+        headers = {"Content-Type": "application/json", "ETag": etag, "Cache-Control": cache}
+        return _Http(status, headers, (body,) if status == 200 else ())
+
+    @property
+    def offered(self) -> list[str]:
+        """The versions of the cards that were fetched; gRPC's requests do not say which card they belong to."""
+        asked = [set(card.options) & set(VERSIONS) or set(VERSIONS) for card in self.seen.cards if card.status == 200]
+        return [v for v in VERSIONS if not asked or any(v in versions for versions in asked)]
+
+    def interfaces(self, options: tuple[str, ...]) -> list[tuple[str, str, str]]:
+        """Return binding, version and URL of the interfaces that the card at a URL with these segments has."""
+        versions = [v for v in VERSIONS if v in options] or VERSIONS
+        bindings = [b for b in BINDINGS if b in options] or BINDINGS
+        moved = "card-change" in options and self.agent.has_moved and "moved" not in options
+        base = "/".join([self.url, *options, *(["moved"] if moved else []), "at"])
+        found = [
+            (b, v, self.grpc_url if b == "GRPC" else f"{base}/{v}/{_SEGMENTS[b]}")
+            for v in versions
+            for b in bindings
+            if b != "GRPC" or self.grpc_url
+        ]
+        if "dead-interface" in options:
+            found = [pair for b, v, url in found for pair in ((b, v, self._dead_url), (b, v, url))]
+        return found[::-1] if "reversed" in options else found
+
+    def _make_card(self, options: tuple[str, ...]) -> dict[str, Any]:
+        interfaces = self.interfaces(options)
+        able = "plain" not in options
+        capabilities: dict[str, Any] = {"streaming": able, "pushNotifications": able}
+        if "extension" in options:
+            capabilities["extensions"] = [{"uri": EXTENSION, "required": True, "description": "Required by the agent."}]
+        skill = {
+            "id": "situations",
+            "name": "Situations",
+            "description": "Shows how a client behaves.",
+            "tags": ["a2a"],
+        }
+        card: dict[str, Any] = {
+            "name": "a2a-bench agent of situations",
+            "description": "A correct agent that shows how its client behaves.",
+            "version": "1.0.0",
+            "capabilities": capabilities,
+            "defaultInputModes": ["text/plain"],
+            "defaultOutputModes": ["text/plain"],
+            "skills": [skill],
+        }
+        new = [(b, v, url) for b, v, url in interfaces if v == "1.0"]
+        old = [(b, url) for b, v, url in interfaces if v == "0.3"]
+        schemes: dict[str, Any] = {}
+        if new:
+            tenant = {"tenant": TENANT}
+            card["supportedInterfaces"] = [
+                {"url": url, "protocolBinding": b, "protocolVersion": v}
+                | (tenant if v == "1.0" and "tenant" in options else {})
+                for b, v, url in (interfaces if old else new)
+            ]
+            capabilities["extendedAgentCard"] = False
+            schemes = {"httpAuthSecurityScheme": {"scheme": "Bearer"}}
+            if "auth" in options:
+                card["securityRequirements"] = [{"schemes": {"bearer": {"list": []}}}]
+        if old:
+            card |= {"protocolVersion": "0.3.0", "url": old[0][1], "preferredTransport": old[0][0]}
+            card["additionalInterfaces"] = [{"transport": b, "url": url} for b, url in old]
+            schemes |= {"type": "http", "scheme": "Bearer"} if not new else {}
+            if "auth" in options:
+                card["security"] = [{"bearer": []}]
+        if "auth" in options:
+            card["securitySchemes"] = {"bearer": schemes}
+        return _with_odd(card) if "unknown-fields" in options else card
+
+    def _identify(self, path: str, query: dict[str, str], delivery: Delivery) -> Call:
+        """Return the call that a request of HTTP is; without an operation where it is none."""
+        segments = [s for s in path.split("/") if s]
+        at = segments.index("at") if "at" in segments else 0
+        options, rest = tuple(segments[:at]), segments[at + 1 :] if at or segments[:1] == ["at"] else []
+        version = rest[0] if rest and rest[0] in VERSIONS else ""
+        binding = {v: k for k, v in _SEGMENTS.items()}.get(rest[1] if version and len(rest) > 1 else "", "")
+        exchange = Exchange(
+            binding or "JSONRPC",
+            "",
+            Redactor().url(self.url + path + ("?" + urllib.parse.urlencode(query) if query else "")),
+            delivery.method,
+            Redactor().headers(delivery.headers),
+            Redactor().text(delivery.body.decode("utf-8", "replace")),
+        )
+        body = as_object(delivery.json)
+        call = Call(binding, version, "", {}, delivery.headers, exchange, options, delivery.received, query, body)
+        # A fault in a path does not hide which binding the client speaks: JSON-RPC has a method in its body.
+        if binding == "HTTP+JSON" or (not binding and "method" not in body):
+            call.binding, call.version = "HTTP+JSON", version or "1.0"
+            inside = "/" + "/".join(rest[2:]) if binding else path
+            call.operation, call.params = _rest_operation(call.version, delivery.method, inside, body, query)
+            call.wrong = "" if call.operation else f"{delivery.method} {inside}"
+        else:
+            call.binding, method = "JSONRPC", str(body.get("method", ""))
+            call.version = version or ("0.3" if method in _OLD_METHODS else "1.0")
+            names = _OLD_METHODS if call.version == "0.3" else {name: name for name in OPERATIONS}
+            call.operation = names.get(method, "")
+            call.params, call.wrong = as_object(body.get("params")), "" if call.operation else method
+        if not binding or (binding == "JSONRPC" and len(rest) > 2):
+            call.operation, call.wrong = "", f"{delivery.method} {path}"
+        return call
+
+    # -- notifications --
+
+    async def _notify(self, call: Call, task: Task) -> None:
+        config = task.configs[-1]
+        working = task.update()
+        task.state = "completed"
+        last = task.update()
+        async with httpx.AsyncClient(timeout=_NOTIFY_SECONDS, trust_env=False) as http:
+            for kind, event in (("first", working), ("first", last), ("again", last), ("forged", last)):
+                headers = _credentials(config, call.version)
+                if kind == "forged" and not headers:
+                    continue
+                headers = {name: "forged" for name in headers} if kind == "forged" else headers
+                # 0.3 sends the task itself.
+                body = (
+                    event
+                    if call.version == "1.0"
+                    else spell(dataclasses.replace(call, binding="JSONRPC"), "task", task.snapshot())
+                )
+                media = "application/a2a+json" if call.version == "1.0" else "application/json"
+                try:
+                    reply = await http.post(config["url"], json=body, headers={**headers, "Content-Type": media})
+                    status = reply.status_code
+                except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+                    status = 0
+                self.seen.notifications.append(Notification(call, config["url"], kind, status))
+
+
+def _credentials(config: Mapping[str, Any], version: str) -> dict[str, str]:
+    auth = as_object(config.get("authentication"))
+    headers = {}
+    if auth.get("scheme"):
+        headers["Authorization"] = f"{auth['scheme']} {auth.get('credentials', '')}".strip()
+    if config.get("token"):
+        headers["X-A2A-Notification-Token"] = str(config["token"])
+    return headers
+
+
+async def _pump(reader: asyncio.StreamReader, into: asyncio.StreamReader) -> None:
+    while data := await reader.read(65_536):
+        into.feed_data(data)
+    into.feed_eof()
+
+
+# -- what is on the wire --
+
+
+class _Http(NamedTuple):
+    """An answer of HTTP: its body in pieces, which are cut off before their end; no status for no answer."""
+
+    status: int
+    headers: Mapping[str, str] = {}
+    pieces: tuple[bytes, ...] = ()
+    cut: bool = False
+
+
+async def _write(answer: _Http, send: Any) -> None:
+    if not answer.status:
+        return
+    is_stream = answer.headers.get("Content-Type") == "text/event-stream"
+    length = {} if is_stream or answer.status == 304 else {"Content-Length": str(sum(map(len, answer.pieces)))}
+    headers = [*answer.headers.items(), *length.items(), ("Connection", "close")]
+    reason = client.responses.get(answer.status, "Status").encode("ascii")
+    await send(h11.Response(status_code=answer.status, headers=headers, reason=reason))
+    for piece in answer.pieces:
+        await send(h11.Data(data=piece))
+    if not answer.cut:
+        await send(h11.EndOfMessage())
+
+
+def _rest_operation(
+    version: str, verb: str, path: str, body: Mapping[str, Any], query: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    for name, op in OPERATIONS.items():
+        wanted, template = op.rest03 if version == "0.3" else op.rest
+        verbs = {"GET", "POST"} if name == "SubscribeToTask" else {wanted}  # the specification contradicts itself
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/:]+)", re.escape(template))
+        tenant = r"(?:/(?P<tenant>[^/]+))?" if version == "1.0" else ""
+        if template and verb in verbs and (found := re.fullmatch(tenant + pattern, path)):
+            inside = {k: urllib.parse.unquote(v) for k, v in found.groupdict().items() if v is not None}
+            return name, {**query, **body, **inside}
+    return "", {}
+
+
+def _spell_http(call: Call, answer: Answer, id: Any) -> _Http:
+    rpc = call.binding == "JSONRPC"
+    media = "application/json" if rpc or call.version == "0.3" else "application/a2a+json"
+
+    def write(value: Any, name: str = "result") -> bytes:
+        document = {"jsonrpc": "2.0", "id": id, name: value} if rpc else value
+        return json.dumps(_with_odd(document) if answer.odd else document, ensure_ascii=False).encode()
+
+    if answer.status:
+        text = json.dumps({"error": client.responses.get(answer.status, "")}).encode()
+        return _Http(answer.status, {"Content-Type": "application/json", **answer.headers}, (text,))
+    if answer.error:
+        row = ERRORS[answer.error]
+        details = [{"@type": f"type.googleapis.com/{ERROR_INFO}", "reason": row.reason, "domain": "a2a-protocol.org"}]
+        told = {"code": row.code, "message": answer.message or row.name, **({"data": details} if row.reason else {})}
+        if rpc:
+            return _Http(200, {"Content-Type": media}, (write(told, "error"),))
+        status = {"code": row.http, "status": row.grpc, "message": answer.message, "details": details}
+        return _Http(row.http, {"Content-Type": media}, (json.dumps({"error": status}).encode(),))
+    if answer.events is None:
+        if answer.cut:
+            return _Http(0)
+        return _Http(200, {"Content-Type": media}, (write(spell(call, answer.kind, answer.result)),))
+    events = [write(spell(call, "event", event)).decode() for event in answer.events]
+    return _Http(200, {"Content-Type": "text/event-stream"}, tuple(_sse(events, answer.writing)), answer.cut)
+
+
+def _sse(events: Iterable[str], writing: str) -> Iterator[bytes]:
+    """Write events as the standard allows it (WHATWG HTML, 9.2)."""
+    end = {"sse-crlf": "\r\n", "sse-cr": "\r"}.get(writing, "\n")
+    for number, event in enumerate(events):
+        lines = [f"data: {event}"]
+        if writing == "sse-multiline":
+            # A line break between two tokens of JSON is none of its text.
+            laid_out = json.dumps(json.loads(event), indent=1, ensure_ascii=False)
+            lines = [f"data:{' ' if number else ''}{line}" for line in laid_out.split("\n")]
+        if writing == "sse-comments":
+            lines = [": keep-alive", "", "event: message", f"id: {number}", "retry: 1000", ":", *lines, ": end"]
+        yield "".join(line + end for line in [*lines, ""]).encode()
+
+
+def _with_odd(value: Any) -> Any:
+    """Add a member that no version of the protocol has to each object."""
+    if isinstance(value, list):
+        return [_with_odd(item) for item in value]
+    return {**{k: _with_odd(v) for k, v in value.items()}, **_ODD} if isinstance(value, dict) else value
+
+
+def spell(call: Call, kind: str, value: Any) -> Any:
+    """Return a result of 1.0 as the version and the binding of a call have it."""
+    if call.version == "1.0":
+        return {} if kind == "empty" else value
+    proto = call.binding != "JSONRPC"
+    if kind == "empty":
+        return {} if proto else None
+    if kind in ("pushes", "tasks"):
+        name = "configs" if kind == "pushes" else "tasks"
+        every = [spell(call, kind[:-2] if kind == "pushes" else "task", one) for one in value[name]]
+        return {name: every} if proto else every
+    if kind == "push":
+        config = json_format.ParseDict(value, a2a_pb2.TaskPushNotificationConfig())
+        old: Any = conversions.to_compat_task_push_notification_config(config)
+        message: Any = proto_utils.ToProto.task_push_notification_config
+    else:
+        wrapped = {"task": value} if kind == "task" else value
+        core = json_format.ParseDict(wrapped, a2a_pb2.StreamResponse())
+        old = conversions.to_compat_stream_response(core).result
+        state = getattr(getattr(old, "status", None), "state", None)
+        if hasattr(old, "final") and state is not None:
+            old.final = state.value not in ("submitted", "working")
+        message = proto_utils.ToProto.task if kind == "task" else proto_utils.ToProto.stream_response
+    if proto:
+        return json_format.MessageToDict(message(old))
+    return old.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+# -- gRPC --
+
+
+def _make_handler(server: ClientServer) -> Any:
+    import grpc  # an extra
+
+    running = asyncio.get_running_loop()
+    codes = {code.name: code for code in grpc.StatusCode}
+    refusals = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+
+    def abort(context: Any, answer: Answer) -> None:
+        if answer.error:
+            context.abort(codes[ERRORS[answer.error].grpc], answer.message or answer.error)
+        name = "UNAVAILABLE" if answer.cut else refusals.get(answer.status, "")
+        if name and (answer.status or answer.cut):
+            context.abort(codes[name], "the connection was lost" if answer.cut else client.responses[answer.status])
+
+    class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]
+        def service(self, details: Any) -> Any:
+            service, _, method = details.method.strip("/").partition("/")
+            version = next((v for v, name in SERVICES.items() if name == service and v in server.offered), "")
+            names = {op.grpc03[0] if version == "0.3" else name: name for name, op in OPERATIONS.items()}
+            operation = names.get(method, "") if version else ""
+            headers = {k.lower(): v for k, v in details.invocation_metadata if isinstance(v, str)}
+            module: Any = a2a_v0_3_pb2 if version == "0.3" else a2a_pb2
+            op = OPERATIONS.get(operation)
+            request, reply = (op.grpc03[1:] if version == "0.3" else (op.request, op.reply)) if op else ("", "")
+            reply_type = getattr(module, reply, empty_pb2.Empty)
+
+            def answered(content: bytes, context: Any) -> tuple[Call, Answer]:
+                try:
+                    message = getattr(module, request, empty_pb2.Empty).FromString(content)
+                    params = json_format.MessageToDict(message)
+                except DecodeError:
+                    params = {}
+                shown = Redactor().text(json.dumps(params, ensure_ascii=False))
+                sent = Redactor().headers(headers)
+                exchange = Exchange("GRPC", details.method.strip("/"), server.grpc_url, "", sent, shown)
+                now = time.monotonic()
+                call = Call("GRPC", version or server.offered[0], operation, params, headers, exchange, (), now)
+                call.wrong = "" if operation else details.method
+                answer = server.answer_from_thread(call, running)
+                if answer.events is None or answer.error:
+                    abort(context, answer)
+                return call, answer
+
+            def write(call: Call, kind: str, value: Any) -> bytes:
+                message = json_format.ParseDict(spell(call, kind, value), reply_type(), ignore_unknown_fields=True)
+                return bytes(message.SerializeToString())
+
+            def unary(content: bytes, context: Any) -> bytes:
+                call, answer = answered(content, context)
+                return write(call, answer.kind, answer.result)
+
+            def stream(content: bytes, context: Any) -> Iterator[bytes]:
+                call, answer = answered(content, context)
+                for event in answer.events or ():
+                    yield write(call, "event", event)
+                if answer.cut:
+                    abort(context, answer)
+
+            if operation in STREAMING:
+                return grpc.unary_stream_rpc_method_handler(stream)
+            return grpc.unary_unary_rpc_method_handler(unary)
+
+    return Handler()

@@ -1,0 +1,140 @@
+"""``check --client`` and ``a2a_observed_agent``: planted faults of clients are found, a correct client is silent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from small_client import FAULTS, SmallClient, webhook
+
+from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.conformance.clients.agent import SITUATIONS
+from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
+from pytest_a2a_bench.conformance.report import Report
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.reports.conformance import FORMATS, render
+
+PLACES = [(b, v) for v in ("1.0", "0.3") for b in ("JSONRPC", "HTTP+JSON", "GRPC")]
+
+
+def test_what_a_client_has_no_occasion_for_is_not_observed() -> None:
+    with ObservedAgent() as agent:
+        client = SmallClient(agent, "JSONRPC", "1.0")
+        assert client.connect()
+        client.send("slow")
+        report = agent.report()
+    reasons = [j.result.reason for j in report.judgements if j.result.requirement.id == "STREAM-019"]
+    assert reasons == ["not observed: say `reconnect` in a streaming request"]
+    assert report.levels[0].text.startswith("fully conformant in what was observed")
+
+
+def test_without_a_word_each_conversation_gets_the_next_situation() -> None:
+    with ObservedAgent(retry_after=0) as agent:
+        client = SmallClient(agent, "GRPC", "1.0")
+        assert client.connect("GRPC", "1.0")
+        states = [client.send("hello", wait=False)["task"]["status"]["state"] for _ in range(2)]
+    assert states == ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_WORKING"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_report_has_every_format(format: str) -> None:
+    report = go_through("JSONRPC", "1.0", "agent-role", "input")
+    assert "DM-004" in render(report, format)
+
+
+def test_a_card_that_there_is_not_is_refused() -> None:
+    with ObservedAgent() as agent, pytest.raises(ConfigurationError, match="there is no card old; there are reversed"):
+        agent.at("old")
+
+
+def check(*arguments: str, client: Callable[[str], object]) -> int:
+    """Run ``check --client`` and, once it listens, a client."""
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        place = f"127.0.0.1:{reserved.getsockname()[1]}"
+    codes: list[int] = []
+    listening = threading.Thread(target=lambda: codes.append(main.main(["check", "--client", place, *arguments])))
+    listening.start()
+    while listening.is_alive():
+        with contextlib.suppress(httpx.HTTPError):
+            client(f"http://{place}")
+            break
+        time.sleep(0.05)
+    listening.join()
+    return codes[0]
+
+
+def ask(url: str, role: str = "ROLE_USER") -> None:
+    """Send one message over JSON-RPC."""
+    message = {"messageId": "m", "role": role, "parts": [{"text": "hello"}]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    httpx.post(f"{url}/at/1.0/jsonrpc", json=body, headers={"A2A-Version": "1.0"}, trust_env=False)
+
+
+def test_the_command_ends_after_a_count_and_judges(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("--count", "1", client=ask) == 0
+    out = capsys.readouterr().out
+    assert "A2A 1.0: fully conformant in what was observed" in out
+    assert check("--count", "1", client=lambda url: ask(url, "ROLE_AGENT")) == 1
+    assert "DM-004 [JSONRPC] sends a message with the role 'ROLE_AGENT'" in capsys.readouterr().out
+
+
+def test_waivers_are_for_clients_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    waivers = tmp_path / "waivers.toml"
+    waivers.write_text(
+        '[[waiver]]\nid = "DM-004"\nreason = "reported"\n\n[[waiver]]\nid = "CLIENT-001"\nreason = "r"\n'
+    )
+    arguments = ("--count", "1", "--waivers", str(waivers), "-o", str(tmp_path / "report.json"), "--format", "json")
+    assert check(*arguments, client=lambda url: ask(url, "ROLE_AGENT")) == 0
+    assert json.loads((tmp_path / "report.json").read_text())["counts"]["waived"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_and_nobody_came(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "check", "--client", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "an agent that judges its client is at http://127.0.0.1:" in process.stderr.readline()
+        process.send_signal(number)
+        out, error = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    assert error.endswith("a2a-bench: no client came\n")
+
+
+def go_through(binding: str, version: str, fault: str = "", *situations: str, retry_after: int = 0) -> Report:
+    """Have the client go through situations, and return the report on it."""
+    with ObservedAgent(retry_after=retry_after) as agent, webhook(fault) as hook:
+        client = SmallClient(agent, binding, version, fault)
+        if client.connect(*((binding, version) if binding == "GRPC" else ())):
+            client.go_through(hook, *situations)
+        return agent.report()
+
+
+@pytest.mark.parametrize(("binding", "version"), PLACES)
+def test_a_correct_client_has_no_finding(binding: str, version: str) -> None:
+    report = go_through(binding, version, "", *SITUATIONS, "cards", retry_after=1)
+    assert [(j.result.name, [f.found for f in j.findings]) for j in report.judgements if j.findings] == []
+    # What gRPC has no headers and paths for is not observed there.
+    assert sum(j.status == "passed" for j in report.judgements) >= 18
+
+
+def test_a_client_that_goes_by_the_order_of_the_card_has_no_finding() -> None:
+    report = go_through("JSONRPC", "1.0", "", "order")
+    assert [j.status for j in report.judgements if j.result.requirement.id == "CLIENT-001"] == ["passed"]
+    assert report.is_clean
+
+
+@pytest.mark.parametrize(("fault", "binding", "version", "situations", "id"), FAULTS)
+def test_a_planted_fault_is_found_and_named(fault: str, binding: str, version: str, situations: str, id: str) -> None:
+    report = go_through(binding, version, fault, *situations.split(), retry_after=600)
+    found = {j.result.requirement.id: [f.found for f in j.findings] for j in report.judgements if j.is_finding}
+    assert set(found) == {id}, found
