@@ -166,16 +166,15 @@ class ClientServer:
         await self._serve(behind, writer, self._note_elsewhere)
         pump.cancel()
 
-    def _note_elsewhere(self, target: str, delivery: Delivery) -> _Http:
+    def _note_elsewhere(self, path: str, delivery: Delivery) -> _Http:
         self.seen.elsewhere.append(delivery.headers)
         return _Http(403, {"Content-Type": "application/json"}, (b'{"error": "this is another origin"}',))
 
-    def _route(self, target: str, delivery: Delivery) -> _Http:
-        path, _, query = target.partition("?")
+    def _route(self, path: str, delivery: Delivery) -> _Http:
         head, _, rest = path.partition("/.well-known/")
         if rest:
             return self._card(head, "/.well-known/" + rest, delivery)
-        call = self._identify(path, dict(urllib.parse.parse_qsl(query)), delivery)
+        call = self._identify(path, dict(urllib.parse.parse_qsl(delivery.query)), delivery)
         answer = self._answer(call)
         return _spell_http(call, answer, as_object(delivery.json).get("id"))
 
