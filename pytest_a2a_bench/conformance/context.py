@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.codec import SETTLED
-from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
+from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
 from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events, result_of
@@ -404,7 +404,7 @@ class Context:
 
     def report_breakdown(self, reply: WireReply) -> None:
         """Record an internal error: whatever the level of this requirement, no valid request may be answered so."""
-        self._record("error", without_result(reply), "", "a result, as the request is valid", "", [reply])
+        self._record("error", without_result(reply), "", AS_VALID, "", [reply])
 
     def report_problems(self, problems: Sequence[StreamProblem], *replies: WireReply, fix: str = "") -> None:
         """Record each problem of a stream as a failure."""

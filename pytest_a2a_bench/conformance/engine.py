@@ -27,6 +27,7 @@ from pytest_a2a_bench.conformance.finding import FOUND, CheckOutcome, CheckResul
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, MORE_TIME, STOPPED, works
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
+from pytest_a2a_bench.conformance.session.steadiness import explained
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
@@ -99,16 +100,27 @@ async def run_checks(
         tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if is_rough(p)]
         # One for all: hundreds that each wait for hundreds cost more than the checks.
         ending.append(asyncio.create_task(_set_when_done(calm, gentle)))
-        late, unmade = [], []
+        late, unmade, doubtful = [], [], []
         for finished in asyncio.as_completed(tasks):
             result = await finished
-            if recurrence.wants_repeating(result):
+            asked = sessions.get((result.binding, result.requirement.version))
+            if asked is not None and asked.steadiness.may_explain(result):
+                doubtful.append(result)
+            elif recurrence.wants_repeating(result):
                 late.append(result)
             elif result.reason.startswith(STOPPED):
                 unmade.append(result)
             else:
                 yield result
         # Now nothing else is in flight.
+        order = {p.name: number for number, p in enumerate(chosen)}
+        places = {(r.binding, r.requirement.version) for r in doubtful}
+        causes = {place: await sessions[place].steadiness.causes(sessions[place].ask) for place in places}
+        for result in explained(sorted(doubtful, key=lambda r: order[r.name]), causes):
+            if recurrence.wants_repeating(result) and result.cause == "" and not result.explains:
+                late.append(result)
+            else:
+                yield result
         async for result in _repeat(late, unmade, sessions):
             yield result
     finally:

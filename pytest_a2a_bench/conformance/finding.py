@@ -16,6 +16,8 @@ FOUND: Sequence[CheckOutcome] = ("failed", "error", "warned")
 """Outcomes of checks that found something, the worst first."""
 
 BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
+AS_VALID = "a result, as the request is valid"
+"""What was expected in place of an internal error that a check met on its way."""
 VERSIONS = ("1.0", "0.3")
 CARD = "card"
 """The binding of what is judged of the card."""

@@ -16,7 +16,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
-from pytest_a2a_bench.conformance.finding import ACTS, CARD, FOUND, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.finding import ACTS, AS_VALID, CARD, FOUND, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.protocol.operations import STREAMING
+from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.session.health import CARD_RULES
 from pytest_a2a_bench.conformance.wire.reply import error_in
 from pytest_a2a_bench.model.keys import json_object
@@ -37,6 +39,9 @@ _SHORTENED = re.compile(r"\.\.\. \(\d+ more characters\)$")
 _METHOD_URL = re.compile(r'the URL "([^"]+)" is the path of one method')
 _METHOD_PATH = re.compile(r"(.*?/message:(?:send|stream))(?:/|$)")
 _LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
+# What a proxy says by itself of an agent behind it.
+_GATEWAYS = (502, 503, 504)
+_STREAMS = frozenset({*STREAMING, "stream", "resubscribe"})
 _UNTRUE = tuple(CARD_RULES.values())
 
 
@@ -61,6 +66,9 @@ _KINDS: Mapping[str, _Kind] = {
     "speech": _Kind("what {}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "V03-RPC-001")),
+    "gateway": _Kind("a gateway answers in the agent's place: {}"),
+    "error event": _Kind("", ("STREAM-014",)),
+    "no context": _Kind("", ("SEND-013", "MT-001")),
     "breakdown": _Kind("valid requests are answered with an internal error"),
     "server error": _Kind("the server fails on bad input instead of refusing it"),
     **{f"the {name}": _Kind(f"the {name} is not looked at") for name in _IGNORABLE},
@@ -106,12 +114,22 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
         yield "no method", here
     said = version, _topic(last), _VARIABLE.sub("#", error.message) if error is not None else ""
     is_unknown = error is not None and error.may_be("TaskNotFoundError")
-    if _has_failed(last):
+    if has_failed(last) and error is None and last.status in _GATEWAYS:
+        of = "streams" if last.method.rpartition("/")[2] in _STREAMS else "calls"
+        yield "gateway", (*here, f"HTTP {last.status} for {of}")
+    if last.binding == "HTTP+JSON" and last.events and error is not None:
+        yield "error event", here
+    answer = read_event(_result_in(last.response or next(iter(last.events), "")))
+    if pointer.endswith("/contextId") and answer.kind and not answer.context_id:
+        yield "no context", (*here, answer.kind)
+    if has_failed(last):
         yield "breakdown", said
         if _REFUSAL.search(finding.expected):
             yield "server error", (version,)
-    # A pointer is into the error itself: that is about its form. An unknown task is the answer to an accepted request.
-    elif not pointer and not is_unknown and said[-1]:
+    # A pointer is into the error itself, and a stream has more to it: that is about its form, as the group errors is.
+    # An unknown task is the answer to an accepted request.
+    is_form = bool(pointer or last.events or last.problem) or result.requirement.group == "errors"
+    if not (has_failed(last) or is_form or is_unknown) and said[-1]:
         yield "refusal", said
     if error is None and not last.problem and rule.startswith("VAL-"):
         yield "validation", (version,)
@@ -151,6 +169,12 @@ def _keys(result: CheckResult) -> dict[str, Key]:
     }
 
 
+def _rank(result: CheckResult) -> tuple[Any, ...]:
+    """Order what can be a cause: by level and outcome, and what a check looks for before what it met on its way."""
+    is_met = all(f.expected == AS_VALID for f in weighty(result))
+    return result.requirement.level != "MUST", FOUND.index(result.outcome), is_met
+
+
 def _is_cause(kind: str, result: CheckResult) -> bool:
     """Return whether a result shows the cause itself; a group in which none does has another cause."""
     if _KINDS[kind].leaders:
@@ -179,7 +203,7 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
             causes = [n for n in numbers if _is_cause(kind, every[n])]
             if len(numbers) > 1 and len(ids) >= _KINDS[kind].least and causes:
                 # A MUST before a SHOULD (the verdict goes by what is shown), then the worst.
-                first = min(causes, key=lambda n: (every[n].requirement.level != "MUST", FOUND.index(every[n].outcome)))
+                first = min(causes, key=lambda n: _rank(every[n]))
                 _name(every, first, _KINDS[kind].words.format(key[-1][-1]))
                 for number in numbers:
                     if number != first:
@@ -273,7 +297,7 @@ def _topic(exchange: Exchange) -> str:
     return "push" if "pushnotification" in exchange.method.lower() else exchange.method.rpartition("/")[2]
 
 
-def _has_failed(exchange: Exchange) -> bool:
+def has_failed(exchange: Exchange) -> bool:
     """Return whether the server failed instead of answering."""
     error = error_in(exchange)
     return error.is_internal if error is not None else exchange.binding != "GRPC" and (exchange.status or 0) >= 500

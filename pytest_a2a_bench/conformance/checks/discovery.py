@@ -27,7 +27,9 @@ async def interface_is_true(ctx: Context) -> None:
     if not reply.may_be("TaskNotFoundError") or nobody:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()
-        ctx.fail(found, reply, expected=wanted, pointer="/supportedInterfaces" if ctx.version != "0.3" else "")
+        fix = "the agent card names this address: correct it there, or what stands before the agent" if nobody else ""
+        pointer = "/supportedInterfaces" if ctx.version != "0.3" else ""
+        ctx.fail(found, reply, expected=wanted, pointer=pointer, fix=fix)
 
 
 def _is_web_server(reply: WireReply) -> bool:

@@ -227,7 +227,8 @@ async def feedback_is_immediate(ctx: Context) -> None:
     if reply.times[-1] < 0.2:
         ctx.skip(f"the scenario slow took {reply.times[-1]:.2f} s: too short to tell")
     if reply.times[0] > reply.times[-1] / 2 + ctx.session.pace.slowest:
-        ctx.fail(f"the first event came after {reply.times[0]:.2f} s of {reply.times[-1]:.2f} s", reply)
+        fix = "send each event at once; a proxy that buffers is told not to by the header X-Accel-Buffering: no"
+        ctx.fail(f"the first event came after {reply.times[0]:.2f} s of {reply.times[-1]:.2f} s", reply, fix=fix)
 
 
 async def streamed_equals_stored(ctx: Context) -> None:

@@ -25,6 +25,7 @@ CARD_RULES: Mapping[str, str] = {"1.0": "CARD-007", "0.3": "V03-CARD-022"}
 Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply]]
 """Asks an operation with parameters in the form of 1.0, within some seconds."""
 
+LET_IN = "let this client through, or name the agent's address behind it"
 BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
 MORE_TIME = "an agent that is slower needs more time (--a2a-timeout SECONDS)"
@@ -176,7 +177,9 @@ class Health:
             # Refusing an unknown task may be a defect of one operation; a message that is refused starts no task.
             sent = await self._probe("SendMessage", {"message": self._message()}, self._target.timeout)
             if sent is not None and sent.is_refused:
-                self._refuses = sent.describe()
+                self._refuses = f"the agent refuses: {sent.describe()}: {self._target.refusal}"
+                if mark := sent.headers.get("cf-mitigated"):
+                    self._refuses = f"a bot challenge answers in the agent's place (cf-mitigated: {mark}); {LET_IN}"
         elif is_silence(first.exchange, self._probe_seconds):
             # With the user's own patience this time, and by two operations: one of them may be slow by itself.
             seconds = self._target.timeout
@@ -216,7 +219,7 @@ class Health:
         if self._is_silent:
             why = f"nothing is answered within {self._target.timeout:g} s; {MORE_TIME}"
         elif self._refuses and requirement.group not in WITHOUT_CREDENTIALS:
-            why = f"the agent refuses: {self._refuses}: {self._target.refusal}"
+            why = self._refuses
         else:
             return None
         # Once is a finding; three hundred times would be the same finding three hundred times.

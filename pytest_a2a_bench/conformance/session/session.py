@@ -20,6 +20,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_in,
 )
 from pytest_a2a_bench.conformance.session.health import Health, Pace
+from pytest_a2a_bench.conformance.session.steadiness import Steadiness
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.http import open_wire
@@ -112,6 +113,7 @@ class Session:
         self._wire: Wire | None = None
         self.health: Health = Health(target, self.ask)
         self.pace: Pace = Pace(self.health.reference)
+        self.steadiness: Steadiness = Steadiness()
         self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 
@@ -127,6 +129,7 @@ class Session:
         started = time.monotonic()
         reply = await self._call_noting(request)
         self.health.note(started, reply)
+        self.steadiness.note(request, reply, self.created_tasks)
         return reply
 
     async def _call_noting(self, request: WireRequest) -> WireReply:

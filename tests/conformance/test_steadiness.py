@@ -1,0 +1,44 @@
+"""An agent that answers now so and now otherwise is one finding, which explains the rest."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from faulty.catalogue import FAULTS
+from faulty.fault import Fault
+from faulty_server import serve_faulty
+from judged import collect
+from mutation import targets
+
+from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
+from pytest_a2a_bench.conformance.grouping import fold
+
+
+async def _rows() -> list[CheckResult]:
+    async with serve_faulty("this", "full", step=0.05, transport="jsonrpc") as running:
+        card, _, _ = await fetch_card_async(running.url)
+        chosen = targets(running.url, card, 10.0, "standard")
+        results = await collect(chosen, select=lambda p: p.requirement.is_in("standard"))
+    return [result for result in fold(results) if result.outcome in FOUND]
+
+
+@pytest.mark.parametrize(
+    ("switch", "words"),
+    [
+        ("third-fails", "an internal error for"),
+        ("two-stores", "is there in 4 of 8 calls of GetTask: several instances without a shared store?"),
+    ],
+)
+def test_an_agent_that_is_not_steady_is_one_finding_in_every_run(
+    switch: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FAULTS, "this", Fault(switches=frozenset({switch})))
+    for _ in range(5):
+        rows = asyncio.run(_rows())
+
+        assert [words in row.findings[0].found for row in rows] == [True], [row.findings[0].found for row in rows]
+        assert rows[0].outcome == "failed"
+        assert len(rows[0].explains) > 3
+        assert len(rows[0].findings[0].exchanges) == 2
