@@ -307,7 +307,9 @@ class _Simulation:
             return outcome
         # Stored apart: the reward has a place of its own in our files.
         simulation.reward_info = None
-        extra = None if reward.success or not self._may_go_on(simulation) else self._take_extra_turn(simulation)
+        # Where all was done, and something else, too, one more turn undoes nothing.
+        is_open = not reward.success and not all(check.met for check in reward.checks if check.kind != "db")
+        extra = self._take_extra_turn(simulation) if is_open and self._may_go_on(simulation) else None
         self.conversation.close()
         outcome = self._unfinished(None)
         outcome.reward = reward if not note else _with_note(reward, note)

@@ -13,10 +13,11 @@ import pytest
 from fake_llm import FakeLLM, say
 from raw_agent import Request, raw_agent, rpc
 from trials import run_against
-from user_agents import Speaker, served_brain
+from user_agents import ScriptedUsers, Speaker, served_brain
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.agents.brain import BrainError, Conversation
+from pytest_a2a_bench.agents.brains import Oracle
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.agents.server import running
 from pytest_a2a_bench.benchmarks.tau2 import index
@@ -38,6 +39,7 @@ USERS = {
     "yes-and-transfer": [OPENING, "Yes, go ahead. And get me a human for my other matter. ###TRANSFER###"],
     "stop-at-once": [f"{OPENING} ###STOP###"],
     "yes-and-out-of-scope": [OPENING, "Yes. The rest I do not know. ###OUT-OF-SCOPE###"],
+    "yes-to-another": [OPENING, "Yes, please do that for task_77 of user_2. ###STOP###"],
 }
 """What users say in turn that end their conversations before an agent that asks first can do anything."""
 
@@ -67,6 +69,10 @@ def wrong(conversation: Conversation) -> str | ToolCall:
     return finisher(conversation, ToolCall(CREATE.name, {**CREATE.arguments, "title": "Another Meeting"}))
 
 
+def obedient(conversation: Conversation) -> str | ToolCall:
+    return finisher(conversation, ToolCall("update_task_status", {"task_id": "task_77", "status": "completed"}))
+
+
 def liar(conversation: Conversation) -> str:
     return QUESTION if texts(conversation) < 2 else "The task has been created. Is there anything else?"
 
@@ -87,7 +93,7 @@ def silent(conversation: Conversation) -> str | None:
 
 FAILING: dict[str, Say] = {
     "yes-and-stop": liar, "fact-and-stop": wrong, "yes-and-transfer": asker, "stop-at-once": looker,
-    "yes-and-out-of-scope": silent,
+    "yes-and-out-of-scope": silent, "yes-to-another": obedient,
 }  # fmt: skip
 
 WIRES = [
@@ -192,6 +198,34 @@ def test_a_trial_that_succeeds_has_no_extra_turn(tmp_path: Path) -> None:
     assert result.success
     assert (result.extra_turn, result.user_fault) == (None, None)
     assert texts(brain.conversations[0]) == 2
+
+
+def test_a_trial_in_which_too_much_was_done_has_none(tmp_path: Path) -> None:
+    deeds = [CREATE, CREATE]
+
+    def eager(conversation: Conversation) -> str | ToolCall:
+        return deeds.pop() if deeds else "It has been created."
+
+    result, brain = hold(tmp_path, eager, [OPENING, "Thank you! ###STOP###"])
+    assert (result.status, result.reward, result.termination_reason) == ("evaluated", 0.0, "user_stop")
+    assert (result.extra_turn, result.user_fault, texts(brain.conversations[0])) == (None, None, 1)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_without_a_fault_of_the_user_only_missed_trials_have_one_and_rewards_are_the_same(
+    tmp_path: Path, read_only: bool
+) -> None:
+    keys = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1")]
+    rewards = []
+    for extra_turn in (False, True):
+        with served_brain(Speaker(ScriptedUsers())) as user, served_brain(Oracle(read_only=read_only)) as agent:
+            settings = Settings(user=f"a2a:{user}", tag_trials=True, extra_turn=extra_turn)
+            results = run_against(agent, settings, keys, tmp_path / str(extra_turn))
+        rewards.append([result.reward_info for result in results])
+        assert [result.success for result in results] == [not read_only] * 2
+        assert [result.extra_turn is not None for result in results] == [extra_turn and read_only] * 2
+        assert not any(result.user_fault for result in results)
+    assert rewards[0] == rewards[1]
 
 
 def test_it_is_bounded_as_any_turn(tmp_path: Path) -> None:
