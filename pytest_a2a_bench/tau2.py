@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems, environ_of_party
 from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.benchmarks.base import FurtherAgent, Seat
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.participants import FurtherAgent, Seat
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import agent_base

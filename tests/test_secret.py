@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.a2a.auth import AuthParts
-from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, Credentials
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.redact import (
     KNOWN,

@@ -1,8 +1,8 @@
-"""Authentication of requests to an agent, and the origins that may receive credentials.
+"""Authentication of requests to an agent: where a token goes, and OAuth 2's client credentials.
 
 The agent chooses its card, and so the RPC URL and the token URL in it. A token only goes to the origin (scheme, host,
-port) of the endpoint that the user gave, and to those that the user allowed; an OAuth client's secret to the URL of
-``oauth-token-url``, or to a URL on the card at one of these origins (RFC 6749 §4.4).
+port) of the endpoint that the user gave, and to those that the user allowed (:func:`.config.may_receive`); an OAuth
+client's secret to the URL of ``oauth-token-url``, or to a URL on the card at one of these origins (RFC 6749 §4.4).
 """
 
 from __future__ import annotations
@@ -11,73 +11,27 @@ import asyncio
 import base64
 import dataclasses
 import functools
-import urllib.parse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
-from pytest_a2a_bench.a2a.card import AgentCard, host_of, is_bare, read_target
-from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials, OAuthClient, remember_token
+from pytest_a2a_bench.a2a.card import DEFAULT_PORTS, AgentCard, Origin, read_origin
+from pytest_a2a_bench.a2a.config import (
+    ALLOWED_ORIGINS_ENV,
+    AuthParts,
+    ClientConfig,
+    Credentials,
+    OAuthClient,
+    may_receive,
+    remember_token,
+)
 from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.a2a.transport import Issued, TokenSource, bearer, open_client, source_of
 from pytest_a2a_bench.errors import AuthenticationError, MissingExtraError, ProtocolError, TransportError
-from pytest_a2a_bench.redact import SecretValues, hide_secrets, redact_url
-
-Origin = tuple[str, str, int | None]
-
-_DEFAULT_PORTS = {"http": 80, "https": 443, "grpc": 80, "grpcs": 443}
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-@dataclass(frozen=True, slots=True)
-class AuthParts:
-    """What authentication adds to a request; it shows names only."""
-
-    headers: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    cookies: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("headers", "query", "cookies"):
-            object.__setattr__(self, name, SecretValues(getattr(self, name)))
-
-    def __bool__(self) -> bool:
-        return bool(self.headers or self.query or self.cookies)
-
-
-def origin_of(url: str, endpoint: str = "") -> Origin:
-    """Return scheme, host and port of a URL; the names of the loopback interface count as one host.
-
-    gRPC's schemes count as http and https; so do its bare addresses, according to whether they are called with TLS.
-
-    :param endpoint: the user's, which has a say in that.
-    :raises ValueError: if it names no host, or none to rely on.
-    """
-    scheme, host, port = _read_origin(url, endpoint)
-    return scheme, "localhost" if host in _LOOPBACK else host, port
-
-
-def _read_origin(url: str, endpoint: str) -> Origin:
-    if is_bare(url):
-        host, number = host_of(url)
-        return "https" if read_target(url, endpoint).tls else "http", host.lower().rstrip("."), number
-    parts = urllib.parse.urlsplit(url)
-    scheme = parts.scheme.lower()
-    port = parts.port or _DEFAULT_PORTS.get(scheme)
-    scheme = {"grpc": "http", "grpcs": "https"}.get(scheme, scheme)
-    return scheme, (parts.hostname or "").lower().rstrip("."), port
-
-
-def may_receive(url: str, config: ClientConfig) -> bool:
-    """Return whether credentials may be sent to a URL."""
-    allowed = {origin_of(config.endpoint), *map(origin_of, config.allowed_origins)}
-    try:
-        return origin_of(url, config.endpoint) in allowed
-    except ValueError:
-        return False
+from pytest_a2a_bench.redact import hide_secrets, redact_url
 
 
 def place(credentials: Credentials, card: AgentCard | None) -> AuthParts:
@@ -107,7 +61,7 @@ def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
         return f"{source} was sent and refused; check its value" + ("" if config.oauth is None else " and scopes")
     what = f"{source} was withheld: the agent card names an interface at another origin than the endpoint"
     try:
-        origin = _show_origin(_read_origin(url, config.endpoint))
+        origin = _show_origin(read_origin(url, config.endpoint))
     except ValueError as error:
         return f"{what} {config.endpoint}, and none that could be allowed ({error}); fix the agent card"
     return f"{what} {config.endpoint}; if you trust it, set {ALLOWED_ORIGINS_ENV}={origin}"
@@ -117,7 +71,7 @@ def _show_origin(origin: Origin) -> str:
     """Write an origin as the configuration takes it."""
     scheme, host, port = origin
     shown = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{shown}" + ("" if port in (None, _DEFAULT_PORTS.get(scheme)) else f":{port}")
+    return f"{scheme}://{shown}" + ("" if port in (None, DEFAULT_PORTS.get(scheme)) else f":{port}")
 
 
 def _candidates(card: AgentCard) -> list[Mapping[str, Any]]:

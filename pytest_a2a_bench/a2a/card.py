@@ -371,3 +371,35 @@ def host_of(address: str) -> tuple[str, int]:
     if not parts.hostname:
         raise ValueError(f"{address!r} names no host")
     return parts.hostname, parts.port or _DEFAULT_GRPC_PORT
+
+
+# --- origins ---
+
+Origin = tuple[str, str, int | None]
+
+DEFAULT_PORTS = {"http": 80, "https": 443, "grpc": 80, "grpcs": 443}
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def origin_of(url: str, endpoint: str = "") -> Origin:
+    """Return scheme, host and port of a URL; the names of the loopback interface count as one host.
+
+    gRPC's schemes count as http and https; so do its bare addresses, according to whether they are called with TLS.
+
+    :param endpoint: the user's, which has a say in that.
+    :raises ValueError: if it names no host, or none to rely on.
+    """
+    scheme, host, port = read_origin(url, endpoint)
+    return scheme, "localhost" if host in _LOOPBACK else host, port
+
+
+def read_origin(url: str, endpoint: str) -> Origin:
+    """Return the same with the host as it is named."""
+    if is_bare(url):
+        host, number = host_of(url)
+        return "https" if read_target(url, endpoint).tls else "http", host.lower().rstrip("."), number
+    parts = urllib.parse.urlsplit(url)
+    scheme = parts.scheme.lower()
+    port = parts.port or DEFAULT_PORTS.get(scheme)
+    scheme = {"grpc": "http", "grpcs": "https"}.get(scheme, scheme)
+    return scheme, (parts.hostname or "").lower().rstrip("."), port

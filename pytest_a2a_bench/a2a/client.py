@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.auth import authentication, explain_refusal, may_receive, obtain
+from pytest_a2a_bench.a2a.auth import authentication, explain_refusal, obtain
 from pytest_a2a_bench.a2a.bodies import Meter, excerpt
 from pytest_a2a_bench.a2a.card import (
     AgentCard,
@@ -24,7 +24,7 @@ from pytest_a2a_bench.a2a.card import (
     narrow_to_endpoint,
     parse_card,
 )
-from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest, JsonRpcWire, RestWire
 from pytest_a2a_bench.a2a.requests import Pace, RequestRecord, Tape, Wire
 from pytest_a2a_bench.a2a.session import AgentSession
@@ -116,7 +116,8 @@ class AgentConnection:
         while True:
             try:
                 card = await self._fetch_card_once()
-                await obtain(self.config, card)
+                if self.config.has_credentials:
+                    await obtain(self.config, card)
                 if is_new:
                     await self._reach()
                 return card
@@ -148,7 +149,7 @@ class AgentConnection:
             if self._card is None:
                 try:
                     card = await self._fetch_card()
-                    authentication(self.config, card)  # what it asks for is refused now, not in the first trial
+                    self._authentication(card)  # what it asks for is refused now, not in the first trial
                     self._card = card
                 except A2ABenchError as error:
                     hide_in_error(error, self.config.secrets)
@@ -166,7 +167,7 @@ class AgentConnection:
             tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 300)}" if body else ""))
             # Neither a refusal nor a failing server means that there is no card here, so the older path is not tried.
             if status in (401, 403):
-                sent = bool(authentication(self.config, None)) and may_receive(url, self.config)
+                sent = bool(self._authentication(None)) and may_receive(url, self.config)
                 raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}", refused=True)
             if status == 429 or status >= 500:
                 raise TransportError(f"agent card at {tried[-1]}", status_code=status)
@@ -195,10 +196,13 @@ class AgentConnection:
         """Cards are public by rule, so the token is only shown to a server that asks for it."""
         request = HttpRequest("GET", url, headers={"Accept": "application/json", **version})
         answer = await self._edge_here().get(request)
-        auth = authentication(self.config, None)
+        auth = self._authentication(None)
         if answer[0] in (401, 403) and auth:
             return await self._edge_here().get(HttpRequest("GET", url, headers=request.headers, auth=auth))
         return answer
+
+    def _authentication(self, card: AgentCard | None) -> AuthParts:
+        return authentication(self.config, card) if self.config.has_credentials else AuthParts()
 
     # -- conversations --
 
@@ -249,7 +253,7 @@ class AgentConnection:
     def _make_wire(self, card: AgentCard) -> Wire:
         config = self.config
         interface = self._choose(card)
-        auth = authentication(config, card)
+        auth = self._authentication(card)
         if interface.transport == "grpc":
             try:
                 from pytest_a2a_bench.a2a.grpc_wire import GrpcWire

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_a2a_bench.a2a.card import origin_of
 from pytest_a2a_bench.a2a.network import USUAL, Network, read_variable
 from pytest_a2a_bench.config.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors, raise_errors
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.redact import KNOWN, KnownSecret, Secret, SecretUrl, in_url, redact_url
+from pytest_a2a_bench.redact import KNOWN, KnownSecret, Secret, SecretUrl, SecretValues, in_url, redact_url
 
 ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
 """Environment variable: origins, separated by commas, to which credentials may also go."""
@@ -48,6 +49,22 @@ class Credentials:
             yield f"{self.source or 'auth'} is empty"
         elif not _is_header_value(self.token.reveal()):
             yield f"{self.source or 'auth'} holds a character that no HTTP header can carry (a line break?)"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthParts:
+    """What authentication adds to a request; it shows names only."""
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    cookies: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("headers", "query", "cookies"):
+            object.__setattr__(self, name, SecretValues(getattr(self, name)))
+
+    def __bool__(self) -> bool:
+        return bool(self.headers or self.query or self.cookies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +241,15 @@ class ClientConfig:
             rate=settings.rate,
             bounds=Bounds.of(settings.reply_limits),
         )
+
+
+def may_receive(url: str, config: ClientConfig) -> bool:
+    """Return whether credentials may be sent to a URL."""
+    allowed = {origin_of(config.endpoint), *map(origin_of, config.allowed_origins)}
+    try:
+        return origin_of(url, config.endpoint) in allowed
+    except ValueError:
+        return False
 
 
 def party_config(

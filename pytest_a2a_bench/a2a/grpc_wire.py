@@ -17,10 +17,10 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
+from pytest_a2a_bench.a2a.auth import explain_refusal
 from pytest_a2a_bench.a2a.card import Interface, read_target
 from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
-from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.grpc_channel import Call, Channels, explain_grpc, open_channel
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.a2a.transport import source_of

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import httpcore
 import httpx
 
-from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
+from pytest_a2a_bench.a2a.auth import explain_refusal
 from pytest_a2a_bench.a2a.bodies import Meter, SSEParser, as_objects, excerpt, is_cut, parse_json
-from pytest_a2a_bench.a2a.card import Interface
+from pytest_a2a_bench.a2a.card import Interface, origin_of
 from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
-from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
 from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.errors import (

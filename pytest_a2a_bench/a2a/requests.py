@@ -315,12 +315,14 @@ class Tries:
             await requests.leave()
         self._number += 1
         requests.waiting_for = what if self._number == 1 else f"{what}, try {self._number}"
-        self._span = requests.turn_span.child("a2a request", "client")
+        self._span = requests.turn_span
+        if self._span is not NO_SPAN:
+            self._span = self._span.child("a2a request", "client")
         self._record = RequestRecord(
             self._request_id,
             self._wire.interface.url,
             attempt=self._number,
-            headers=self._span.headers(),
+            headers={} if self._span is NO_SPAN else self._span.headers(),
             meter=requests.meter,
         )
         requests.count += 1
@@ -330,10 +332,11 @@ class Tries:
         requests, record = self._requests, self._record
         said = None if error is None else requests.describe(error)
         requests.metrics.append(record.metrics(self._context_id, error=said))
-        if error is not None:
-            self._span.fail(type(error).__name__, said or "")
-        self._span.set(tracing.request_end(requests.metrics[-1]))
-        self._span.end()
+        if self._span is not NO_SPAN:
+            if error is not None:
+                self._span.fail(type(error).__name__, said or "")
+            self._span.set(tracing.request_end(requests.metrics[-1]))
+            self._span.end()
         if error is None:
             requests.pace.accepted()
             self.done = True

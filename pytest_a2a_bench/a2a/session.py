@@ -206,6 +206,8 @@ class AgentSession:
             # The agent's time begins with the message.
             await self._connection.pace.turn()
             async with asyncio.timeout(limit) as self._requests.limit:
+                if self.span is NO_SPAN:
+                    return await self._take_turn(parts)
                 with self._in_span():
                     return await self._take_turn(parts)
         except (A2ABenchError, TimeoutError, asyncio.CancelledError) as error:
@@ -272,10 +274,16 @@ class AgentSession:
         has_moved = False
         try:
             while True:
+                tries = self._requests.tries(wire, "a streamed reply" if stream else "the reply", self.context_id)
                 try:
-                    await self._exchange(wire, message, turn, records, stream=stream)
+                    while not tries.done:
+                        async with tries as record, aclosing(wire.send(message, record, stream=stream)) as events:
+                            records.append(record)
+                            self._answered_at = await read_events(events, turn, record, self._config.stall_timeout)
                     break
-                except (EndpointUnreachableError, ProtocolError) as error:
+                except (TransportError, ProtocolError) as error:
+                    if self._goes_on(turn, error):
+                        break
                     if not has_moved and _is_gone(error) and (note := await self._find_moved(wire)):
                         has_moved = True
                         turn.notes.append(note)
@@ -284,6 +292,8 @@ class AgentSession:
                         stream = self._connection.must_stream = True
                     else:
                         raise
+            if stream and not (turn.settled or turn.final):
+                turn.broken = True
         finally:
             self._remember(turn)
         await self._poll(wire, turn, records)
@@ -312,26 +322,14 @@ class AgentSession:
         is_refusal = is_refusal and self._config.streaming == "auto"
         return is_refusal and card is not None and card.streaming
 
-    async def _exchange(
-        self, wire: Wire, message: OutMessage, turn: Turn, records: list[RequestRecord], *, stream: bool
-    ) -> None:
-        """Send the message, repeatedly if need be, and feed the turn with the events of the answer."""
-        what = "a streamed reply" if stream else "the reply"
-        tries = self._requests.tries(wire, what, self.context_id)
-        try:
-            while not tries.done:
-                async with tries as record, aclosing(wire.send(message, record, stream=stream)) as events:
-                    records.append(record)
-                    self._answered_at = await read_events(events, turn, record, self._config.stall_timeout)
-        except TransportError as error:
-            # The message arrived and the stream broke: the task goes on without us, so ask for it.
-            if turn.task_id is None or turn.settled or self._cancelled.is_set():
-                raise
-            how = "stalled" if isinstance(error, StreamStalledError) else "broke off"
-            turn.notes.append(f"the stream {how}; the task was asked for instead")
-            turn.broken = True
-        if stream and not (turn.settled or turn.final):
-            turn.broken = True
+    def _goes_on(self, turn: Turn, error: InfrastructureError) -> bool:
+        """Return whether the message arrived before its stream broke: the task goes on without us, so ask for it."""
+        if not isinstance(error, TransportError) or turn.task_id is None or turn.settled or self._cancelled.is_set():
+            return False
+        how = "stalled" if isinstance(error, StreamStalledError) else "broke off"
+        turn.notes.append(f"the stream {how}; the task was asked for instead")
+        turn.broken = True
+        return True
 
     async def _poll(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         """Ask for an unfinished task until it ends or needs us; the turn's time limit ends this too."""

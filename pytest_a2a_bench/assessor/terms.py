@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_a2a_bench.a2a.auth import origin_of
+from pytest_a2a_bench.a2a.card import origin_of
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request

@@ -8,12 +8,11 @@ import functools
 import importlib.util
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface
 from pytest_a2a_bench.a2a.config import ClientConfig, party_config
-from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.benchmarks.base import FurtherAgent, Seat
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
@@ -31,7 +30,6 @@ from pytest_a2a_bench.model import (
     DialectFinding,
     Event,
     Part,
-    Party,
     PartyRole,
     ToolReturned,
     Usage,
@@ -39,135 +37,9 @@ from pytest_a2a_bench.model import (
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.manifest import where
 from pytest_a2a_bench.text import one_line
-from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
-
-
-@dataclass(frozen=True, slots=True)
-class FurtherAgent:
-    """An agent that may take part in trials beside the one under test.
-
-    :param name: its name in the settings.
-    :param connection: the process's connection to it.
-    :param agent: name, version and interface from its card; ``where`` its endpoint without credentials.
-    """
-
-    name: str
-    role: PartyRole
-    connection: AgentConnection
-    agent: str = ""
-    where: str = ""
-
-
-@dataclass(slots=True)
-class Seat:
-    """One further agent in one conversation.
-
-    :param session: the session with it.
-    :ivar conversations: conversations with it in a dialect, for their findings and the dialect that they settled on.
-    :ivar findings: other findings about it.
-    """
-
-    further: FurtherAgent
-    session: AgentSession
-    conversations: list[Conversation] = field(default_factory=list)
-    findings: list[DialectFinding] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """Its name in the settings."""
-        return self.further.name
-
-    @property
-    def title(self) -> str:
-        """Its role and name, for messages."""
-        is_user = self.further.role == "user"
-        return "the agent that plays the user" if is_user else f"the {self.further.role} {self.name!r}"
-
-    def record(self) -> Party:
-        """Return its part of the trial's result."""
-        spoken = [f for conversation in self.conversations for f in conversation.findings]
-        return Party(
-            name=self.name,
-            role=self.further.role,
-            agent=self.further.agent,
-            turns=sum(entry.direction == "received" for entry in self.session.history),
-            turn_latencies=tuple(self.session.turn_seconds),
-            metrics=tuple(self.session.metrics),
-            findings=(*spoken, *self.findings, *self.session.findings),
-            usage=self.session.usage,
-            context_id=self.session.context_id,
-            dialect=next((c.settled or c.dialect for c in reversed(self.conversations)), None),
-        )
-
-
-class Parties:
-    """The further agents of one conversation. For its thread, but for :meth:`cancel`.
-
-    :param agents: those that may take part.
-    :param metadata: goes with every message to them.
-    :param span: the parent of their turns' spans.
-    """
-
-    def __init__(
-        self,
-        agents: Iterable[FurtherAgent] = (),
-        metadata: Mapping[str, Any] | None = None,
-        span: Span = NO_SPAN,
-    ) -> None:
-        self._agents = tuple(agents)
-        self._metadata = dict(metadata or {})
-        self._span = span
-        self._seats: dict[str, Seat] = {}
-        self._cancelled = False
-
-    def __contains__(self, role: PartyRole) -> bool:
-        return any(agent.role == role for agent in self._agents)
-
-    def named(self, role: PartyRole) -> tuple[str, ...]:
-        """Return the names of the agents of a role."""
-        return tuple(agent.name for agent in self._agents if agent.role == role)
-
-    @property
-    def seats(self) -> tuple[Seat, ...]:
-        """Those that took part."""
-        return tuple(self._seats.values())
-
-    def seat(self, role: PartyRole, name: str | None = None) -> Seat:
-        """Return the agent of a role; its session begins when it is first asked for.
-
-        :param name: which one, where there are several.
-        :raises KeyError: if there is none.
-        :raises A2ABenchError: if its connection cannot be made.
-        """
-        further = next((a for a in self._agents if a.role == role and name in (None, a.name)), None)
-        if further is None:
-            raise KeyError(role)
-        # No two of all parties have one name.
-        if further.name not in self._seats:
-            session = further.connection.session(self._metadata or None)
-            session.party, session.span = further.name, self._span
-            self._seats[further.name] = Seat(further, session)
-            if self._cancelled:
-                session.cancel()
-        return self._seats[further.name]
-
-    def cancel(self) -> None:
-        """Abort what is under way. Thread-safe."""
-        self._cancelled = True
-        for seat in self.seats:
-            seat.session.cancel()
-
-    def finish(self) -> None:
-        """End their sessions. Never raises."""
-        for seat in self.seats:
-            seat.session.finish()
-
-    def records(self) -> tuple[Party, ...]:
-        """Return the parts of those that took part, for the trial's result."""
-        return tuple(seat.record() for seat in self.seats)
 
 
 # --- from settings ---

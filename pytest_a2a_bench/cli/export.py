@@ -31,9 +31,9 @@ from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import protocol_metrics
 from pytest_a2a_bench.reports.contents import gather, write_with
 from pytest_a2a_bench.reports.html import write
-from pytest_a2a_bench.results import history, lock, manifest, remote
+from pytest_a2a_bench.results import history, lock, manifest
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.results.store import JSON_FILE, Store, StoreError, write_atomically
+from pytest_a2a_bench.results.store import JSON_FILE, Store, StoreError, place_of, write_atomically
 from pytest_a2a_bench.schemas import FORMS
 from pytest_a2a_bench.text import did_you_mean
 
@@ -150,7 +150,7 @@ def run(namespace: Namespace) -> int:
     problems = list(_contradictions(namespace))
     if problems:
         raise ConfigurationError(f"export: {'; '.join(problems)}")
-    if namespace.follow and (place := remote.place_of(namespace.directory)) is not None:
+    if namespace.follow and (place := place_of(namespace.directory)) is not None:
         raise ConfigurationError(
             f"export: --follow reads a directory of this machine as it grows, and {place.name} is read once; "
             "leave it out, or export when the run has ended"

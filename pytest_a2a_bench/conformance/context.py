@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 
-from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.codec import SETTLED
+from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.a2a.auth import AuthParts, authentication, explain_refusal, may_receive
+from pytest_a2a_bench.a2a.auth import authentication, explain_refusal
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
-from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.network import USUAL, BindAddress, Network
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 

@@ -62,6 +62,11 @@ def to_plain(value: Any) -> Any:
     return value
 
 
+def digest(value: Any) -> str:
+    """Return 16 hex digits for a JSON value; a value of another type makes a difference rather than an exception."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
 _SLUG_LENGTH = 40
 _DIGITS = 8
 

@@ -21,7 +21,7 @@ from pytest_a2a_bench.plugin.ray_launcher import UNPLACED, Terms
 from pytest_a2a_bench.plugin.resolve import runtime_env
 from pytest_a2a_bench.plugin.state import FILES, BenchRun, raise_usage_error
 from pytest_a2a_bench.results import remote
-from pytest_a2a_bench.results.store import StoreError, save
+from pytest_a2a_bench.results.store import StoreError, bind, save, unbind
 
 # What a worker may write; nothing else of this machine is any of its business.
 _NAMES = re.compile(r"(?:run|decided|breaker(?:-[\w-]+)?)\.json|trials/[^/\\]+\.json")
@@ -39,7 +39,7 @@ def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
     elif channel is None and run.settings.endpoint and "://" in run.settings.results:
         # Each worker of this machine writes for itself.
         remote.bind_url(run.settings.results, run.plan.results)
-        config.add_cleanup(partial(remote.unbind, run.plan.results))
+        config.add_cleanup(partial(unbind, run.plan.results))
     elif channel is not None:
         _settle(config, run, ControllerPlace(channel, str(run.plan.results)))
 
@@ -51,8 +51,8 @@ def _settle(config: pytest.Config, run: BenchRun, place: ControllerPlace) -> Non
         os._exit(1)
     directory = Path(tempfile.mkdtemp(prefix="a2a-results-"))
     config.add_cleanup(partial(shutil.rmtree, directory, ignore_errors=True))
-    remote.bind(directory, place)
-    config.add_cleanup(partial(remote.unbind, directory))
+    bind(directory, place)
+    config.add_cleanup(partial(unbind, directory))
     run.decide(results=directory)
     # The controller's is a directory of its machine.
     config.option.basetemp = None

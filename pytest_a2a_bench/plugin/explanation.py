@@ -15,7 +15,7 @@ import pytest
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.state import BenchRun
 from pytest_a2a_bench.redact import KNOWN, in_environment
-from pytest_a2a_bench.results import remote
+from pytest_a2a_bench.results.store import shown
 from pytest_a2a_bench.text import sanitise
 
 PREFIX = "a2a."
@@ -79,7 +79,7 @@ def shown_path(path: str | None, config: pytest.Config) -> str | None:
     """Return a path as seen from where pytest was started, if that is shorter; where a file really is, if elsewhere."""
     if path is None:
         return None
-    path = remote.shown(path) or path
+    path = shown(path) or path
     if "://" in path:
         return path
     try:

@@ -13,11 +13,9 @@ import pytest
 from pytest_a2a_bench import cassettes
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface, parse_card
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.benchmarks import models, participants
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
-from pytest_a2a_bench.plugin import verdicts
 from pytest_a2a_bench.plugin.schedule import connect
 from pytest_a2a_bench.plugin.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
 from pytest_a2a_bench.results import lock
@@ -53,6 +51,23 @@ def after_collection(config: pytest.Config, run: BenchRun) -> None:
         find_agent(run)
 
 
+def _meet_others(settings: Settings) -> None:
+    """Ask further agents and language models for a sign of life.
+
+    :raises A2ABenchError: if one of them gives none.
+    """
+    if settings.user_endpoint or settings.colleague:
+        from pytest_a2a_bench.benchmarks import participants
+
+        participants.meet(settings, os.environ)
+    if settings.user_llm or settings.judge_llm:
+        from pytest_a2a_bench.benchmarks import models
+
+        for player, problem in models.model_problems(settings):
+            option = "--a2a-judge-llm" if player == "judge" else "--a2a-user"
+            raise ConfigurationError(f"{option}: {problem}")
+
+
 def find_agent(run: BenchRun) -> None:
     """Start the built-in agent or wait for the endpoint, and read its card.
 
@@ -65,10 +80,7 @@ def find_agent(run: BenchRun) -> None:
             run.decide(endpoint=Endpoint(_begin(run, run.settings)))
             run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
         if run.plan.selection.trials and not run.plan.selection.only_conformance:
-            participants.meet(run.settings, os.environ)
-            for player, problem in models.model_problems(run.settings):
-                option = "--a2a-judge-llm" if player == "judge" else "--a2a-user"
-                raise ConfigurationError(f"{option}: {problem}")
+            _meet_others(run.settings)
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
             run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()
@@ -151,6 +163,8 @@ def _look(run: BenchRun) -> Endpoint:
     if run.settings.wait:
         with contextlib.suppress(A2ABenchError):
             _describe(run)
+    from pytest_a2a_bench.plugin import verdicts  # the whole room that judges the protocol
+
     subject = verdicts.subject_of(run)
     try:
         card = dataclasses.replace(parse_card(subject.card, subject.endpoint), url=subject.card_url)

@@ -18,7 +18,7 @@ import pytest
 from pytest_a2a_bench import cassettes
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.benchmarks.participants import FurtherAgent, further_agents
+from pytest_a2a_bench.benchmarks.base import FurtherAgent
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError, TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
@@ -234,7 +234,11 @@ def start_schedule(
         session.config.add_cleanup(KNOWN.remember(connection.config.known))  # a fixture may have credentials of its own
     stack = contextlib.ExitStack()
     session.config.add_cleanup(stack.close)
-    further = stack.enter_context(further_agents(run.settings, os.environ))
+    further: tuple[FurtherAgent, ...] = ()
+    if run.settings.user_endpoint or run.settings.colleague:
+        from pytest_a2a_bench.benchmarks.participants import further_agents  # few runs have some
+
+        further = stack.enter_context(further_agents(run.settings, os.environ))
     store = Store(run.plan.results)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
     stoppings = {name: _stopping(run, connections[name], name) for name in run.settings.under_test}

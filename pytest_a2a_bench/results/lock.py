@@ -18,9 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from pytest_a2a_bench.model.keys import json_object
-from pytest_a2a_bench.results import remote
-from pytest_a2a_bench.results.remote import Place
-from pytest_a2a_bench.results.store import StoreError, is_alive, start_of
+from pytest_a2a_bench.results.store import Place, StoreError, is_alive, place_of, start_of
 
 NAME = "run.lock"
 _MOMENT = 30.0
@@ -99,7 +97,7 @@ def _acquire(guard: FileLock, path: Path) -> None:
 
 def _claim(lock: Lock, directory: Path, what: str) -> None:
     """Lock the remote storage of the directory, too, as other machines may write there."""
-    place = remote.place_of(directory)
+    place = place_of(directory)
     if place is None:
         return
     try:

@@ -23,7 +23,7 @@ from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.config.shards import Shard
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.model.keys import KeyText, Seconds
+from pytest_a2a_bench.model.keys import KeyText, Seconds, digest
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
 
@@ -276,14 +276,15 @@ def fingerprint(
     :param connection: the messages' metadata, and the client's configuration beside the settings.
     :param package: version of this package.
     """
+    return digest({**question(settings, agent, package), "data": data, "connection": dict(connection or {})})
+
+
+def question(settings: Settings, agent: str, package: str) -> dict[str, Any]:
+    """Return the part of a fingerprint that all trials of one agent have in common; see :func:`fingerprint`."""
     values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
     values = {k: v for k, v in values.items() if v != _DEFAULTS[k] or k not in WITHOUT_EFFECT_BY_DEFAULT}
     values |= {"user_kind": settings.user_kind, "user_llm": settings.user_llm}
-    values |= {"where": where(settings.endpoint or ""), "agent": agent, "data": data}
-    values |= {"connection": dict(connection or {}), "package": package}
-    # default=str: an unknown type makes a difference rather than an exception.
-    text = json.dumps(values, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return {**values, "where": where(settings.endpoint or ""), "agent": agent, "package": package}
 
 
 def where(endpoint: str) -> str:

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import REWARD_TOLERANCE, Reward, TrialResult
-from pytest_a2a_bench.results import lock, manifest, remote
+from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.baseline import domain_name, measured_by
 from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, Manifest, SelectedResults, where
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.results.store import Store, StoreError, shown
 
 _SHOWN = 10
 
@@ -83,7 +83,7 @@ def check_output(output: Path) -> None:
     :raises StoreError: if so.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise StoreError(f"{remote.shown(str(output)) or output} is there and is not empty; name a new directory")
+        raise StoreError(f"{shown(str(output)) or output} is there and is not empty; name a new directory")
 
 
 def _check_place(output: Path, directories: Sequence[Path]) -> None:

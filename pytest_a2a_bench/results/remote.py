@@ -1,8 +1,4 @@
-"""Results in remote storage: at an fsspec URL (``s3://bucket/run``), or with the controller of a worker elsewhere.
-
-A local directory is bound to the storage for one process: each file that is written into it is copied there before its
-trial counts as stored, and all other code reads and writes local files.
-"""
+"""Results at an fsspec URL (``s3://bucket/run``): a local directory is bound to it (:func:`.store.bind`)."""
 
 from __future__ import annotations
 
@@ -14,96 +10,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-
-
-class Place(Protocol):
-    """Remote storage of a results directory; its methods are called from many threads at once."""
-
-    name: str
-    """Its name in messages."""
-
-    def put(self, name: str, text: str) -> None:
-        """Keep a file.
-
-        :param name: relative to the directory, such as ``trials/NAME.json``.
-        :raises OSError: if it cannot be kept.
-        """
-        ...
-
-    def get(self, name: str) -> str | None:
-        """Return a file that the directory has not, or None where there is none.
-
-        :raises OSError: if it cannot be read.
-        """
-        ...
-
-    def claim(self, holder: str) -> str | None:
-        """Lock the storage for this process.
-
-        :param holder: a description of this process, for others to read.
-        :return: the description of another process that has the lock; None where this process has it now.
-        :raises OSError: if it cannot be read.
-        """
-        ...
-
-    def release(self) -> None:
-        """Release the lock."""
-        ...
-
-
-_PLACES: dict[Path, Place] = {}
-
-
-def bind(directory: Path, place: Place) -> None:
-    """Keep the files of a directory in remote storage, in this process."""
-    _PLACES[directory.resolve()] = place
-
-
-def unbind(directory: Path) -> None:
-    """End what :func:`bind` began."""
-    _PLACES.pop(directory.resolve(), None)
-
-
-def place_of(directory: Path) -> Place | None:
-    """Return the remote storage of a results directory, if it has one."""
-    return _PLACES.get(directory.resolve()) if _PLACES else None
-
-
-def written(path: Path, text: str) -> None:
-    """Copy a file that was just written to the remote storage of its directory, if it has one.
-
-    :raises OSError: if that fails.
-    """
-    for directory, place in _PLACES.items():
-        if path.is_relative_to(directory):
-            place.put(path.relative_to(directory).as_posix(), text)
-
-
-def fetched(path: Path) -> bytes | None:
-    """Return a file that is only in the remote storage of its directory; None where there is none.
-
-    :raises OSError: if it cannot be read.
-    """
-    for directory, place in _PLACES.items():
-        if path.resolve().is_relative_to(directory):
-            text = place.get(path.resolve().relative_to(directory).as_posix())
-            return None if text is None else text.encode()
-    return None
-
-
-def shown(path: str) -> str | None:
-    """Return the name of a file in remote storage; None for any other file."""
-    for directory, place in _PLACES.items():
-        if Path(path).resolve().is_relative_to(directory):
-            return f"{place.name}/{Path(path).resolve().relative_to(directory).as_posix()}".removesuffix("/.")
-    return None
-
-
-# --- results at a URL -------------------------------------------------------------------------------------------------
+from pytest_a2a_bench.results.store import bind, unbind
 
 LOCK = "run.lock"
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)

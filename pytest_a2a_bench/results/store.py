@@ -24,12 +24,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
 from pytest_a2a_bench.redact import KNOWN, dump_json
-from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.text import one_line
 
 if TYPE_CHECKING:
@@ -318,7 +317,7 @@ class Store:
 
 def _from_elsewhere(path: Path) -> bytes | None:
     try:
-        return remote.fetched(path)
+        return fetched(path)
     except OSError as exc:
         raise StoreError(f"{path.name} cannot be fetched: {exc}") from exc
 
@@ -376,12 +375,92 @@ def write_atomically(target: Path, text: str, *, sync: bool = True) -> None:
             if sync:
                 os.fsync(stream.fileno())
         # First where it belongs: a file that is only here would be taken for one that is safe.
-        remote.written(target, text)
+        for directory, place in _PLACES.items():
+            if target.is_relative_to(directory):
+                place.put(target.relative_to(directory).as_posix(), text)
         os.replace(name, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+# --- remote storage --------------------------------------------------------------------------------------------------
+# At a URL, or with the controller of a worker elsewhere: each file that is written into a bound directory is copied
+# there before its trial counts as stored, and all other code reads and writes local files.
+
+
+class Place(Protocol):
+    """Remote storage of a results directory; its methods are called from many threads at once."""
+
+    name: str
+    """Its name in messages."""
+
+    def put(self, name: str, text: str) -> None:
+        """Keep a file.
+
+        :param name: relative to the directory, such as ``trials/NAME.json``.
+        :raises OSError: if it cannot be kept.
+        """
+        ...
+
+    def get(self, name: str) -> str | None:
+        """Return a file that the directory has not, or None where there is none.
+
+        :raises OSError: if it cannot be read.
+        """
+        ...
+
+    def claim(self, holder: str) -> str | None:
+        """Lock the storage for this process.
+
+        :param holder: a description of this process, for others to read.
+        :return: the description of another process that has the lock; None where this process has it now.
+        :raises OSError: if it cannot be read.
+        """
+        ...
+
+    def release(self) -> None:
+        """Release the lock."""
+        ...
+
+
+_PLACES: dict[Path, Place] = {}
+
+
+def bind(directory: Path, place: Place) -> None:
+    """Keep the files of a directory in remote storage, in this process."""
+    _PLACES[directory.resolve()] = place
+
+
+def unbind(directory: Path) -> None:
+    """End what :func:`bind` began."""
+    _PLACES.pop(directory.resolve(), None)
+
+
+def place_of(directory: Path) -> Place | None:
+    """Return the remote storage of a results directory, if it has one."""
+    return _PLACES.get(directory.resolve()) if _PLACES else None
+
+
+def fetched(path: Path) -> bytes | None:
+    """Return a file that is only in the remote storage of its directory; None where there is none.
+
+    :raises OSError: if it cannot be read.
+    """
+    for directory, place in _PLACES.items():
+        if path.resolve().is_relative_to(directory):
+            text = place.get(path.resolve().relative_to(directory).as_posix())
+            return None if text is None else text.encode()
+    return None
+
+
+def shown(path: str) -> str | None:
+    """Return the name of a file in remote storage; None for any other file."""
+    for directory, place in _PLACES.items():
+        if Path(path).resolve().is_relative_to(directory):
+            return f"{place.name}/{Path(path).resolve().relative_to(directory).as_posix()}".removesuffix("/.")
+    return None
 
 
 # --- processes of this machine ----------------------------------------------------------------------------------------

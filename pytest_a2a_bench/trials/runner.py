@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench import __version__, cassettes, dialects
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.base import Outcome
-from pytest_a2a_bench.benchmarks.participants import FurtherAgent
+from pytest_a2a_bench.benchmarks.base import FurtherAgent, Outcome
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
@@ -33,7 +32,8 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult
-from pytest_a2a_bench.results.manifest import fingerprint
+from pytest_a2a_bench.model.keys import digest
+from pytest_a2a_bench.results.manifest import question
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.trials.stopping import Limits
 from pytest_a2a_bench.trials.trial import (
@@ -79,6 +79,9 @@ class Runner:
         self._listeners = [o for o in self._observers if type(o).on_turn is not TrialObserver.on_turn]
         self._trials: dict[TrialKey, Trial] = {}
         self._lock = threading.Lock()
+        # What is asked of the agent in every trial; where data have a version, it does not matter where they are.
+        self._question = question(settings, client.identity, __version__)
+        self._anywhere = question(registry.without_places(settings), client.identity, __version__)
 
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
         """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
@@ -298,8 +301,7 @@ class Runner:
             everything["task"] = of_task(trial.key, self.settings)
         if self._client.further:
             everything["parties"] = _identities(self._client.further)
-        settings = registry.without_places(self.settings) if data else self.settings
-        return fingerprint(settings, self._client.identity, data, everything, __version__)
+        return digest({**(self._anywhere if data else self._question), "data": data, "connection": everything})
 
     def _prompt(self, suite: str) -> str:
         """Return the form of a suite's prompts; numbers of two forms are not comparable."""

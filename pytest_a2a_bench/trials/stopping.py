@@ -47,9 +47,8 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
-from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
-from pytest_a2a_bench.results.store import Content, StoredForm, StoreError, save
+from pytest_a2a_bench.results.store import Content, StoredForm, StoreError, fetched, save
 from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
@@ -368,7 +367,7 @@ def _read(form: StoredForm[Content], path: Path) -> Content:
     try:
         return form.read(path)
     except FileNotFoundError:
-        data = remote.fetched(path)  # this machine may have no disk that the controller writes to
+        data = fetched(path)  # this machine may have no disk that the controller writes to
         if data is None:
             raise
         return form.parse(data, path)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
-from pytest_a2a_bench.benchmarks.participants import FurtherAgent, Parties
+from pytest_a2a_bench.benchmarks.base import FurtherAgent, Outcome, Parties, TrialContext
 from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from one_test import in_one_test
 
-from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of, place
-from pytest_a2a_bench.a2a.card import AgentCard, parse_card, read_target
-from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.auth import explain_refusal, place
+from pytest_a2a_bench.a2a.card import AgentCard, origin_of, parse_card, read_target
+from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, Credentials, may_receive
 from pytest_a2a_bench.errors import ProtocolError
 
 

@@ -370,7 +370,7 @@ def test_json_rpc_error_keeps_its_code(serve: Serve, connect: Connect) -> None:
 def test_a_task_that_was_not_asked_for_is_no_answer(serve: Serve, connect: Connect) -> None:
     begun, other = {"task": task("TASK_STATE_WORKING")}, {**DONE, "id": "t2"}
     agent = serve(scripted(lambda request: rpc(begun, request), lambda request: rpc(other, request)))
-    with pytest.raises(ProtocolError, match="asked for task t1, and was told of task t2"):
+    with pytest.raises(ProtocolError, match="asked for task t1, and the agent answered with task t2"):
         say(connect(agent.url))
 
 

@@ -16,12 +16,13 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.base import Seat
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import RESPOND, TOOLS, asking_tool
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.models import BEGIN, STOP
-from pytest_a2a_bench.benchmarks.participants import Seat, blamed, trouble
+from pytest_a2a_bench.benchmarks.participants import blamed, trouble
 from pytest_a2a_bench.model import Briefing, UserSaid
 from pytest_a2a_bench.model.messages import Bounds
 

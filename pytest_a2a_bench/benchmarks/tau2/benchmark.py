@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.benchmarks.base import Outcome, Seat, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
 from pytest_a2a_bench.benchmarks.noise import Noise
-from pytest_a2a_bench.benchmarks.participants import Relay, Seat
+from pytest_a2a_bench.benchmarks.participants import Relay
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, patches, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
@@ -102,7 +102,7 @@ class Tau2Benchmark:
         documents = self._documents(tau2, context.key.domain, settings)
         try:
             # Before the conversation: a trial that cannot be judged does not run.
-            if llm.needs_judge(tau2, task):
+            if evaluate.needs_judge(tau2, task):
                 llm.prepare_judge(tau2, context.key, settings)
             if documents is not None:
                 documents.require(context.key.task_key)
@@ -140,15 +140,17 @@ class _Simulation:
         self.task = task
         self.context = context
         self.documents = documents
-        self._watch = watch = retrieval.Watch(documents)
+        self._watch = retrieval.Watch(documents) if documents is not None else None
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
-        self.calls = {"user": ModelCalls(), "judge": ModelCalls()}
         self.handed_over: int | None = None
         settings = context.settings
+        self.judged = evaluate.needs_judge(tau2, task)
+        asks = self.judged or documents is not None or settings.user_kind == "llm"
+        self.calls = {"user": ModelCalls(), "judge": ModelCalls()} if asks else {}
         # A model that embeds documents waits; the collector must not be off so long.
         waits = documents is not None and documents.asks_models
-        with watch.building(), contextlib.nullcontext() if waits else paused_collector():
+        with _building(self._watch), contextlib.nullcontext() if waits else paused_collector():
             self.environment, self.env_kwargs = build_environment(
                 tau2, context.key.domain, task, documents.name if documents else None
             )
@@ -157,7 +159,8 @@ class _Simulation:
                 f"{context.key.task_key} of {edition.said} is for newer code: {tau2.distribution} has no "
                 f"{', '.join(missing)}; leave it out with -k, or install the tau2 that these data came with"
             )
-        watch.listen(self.environment.tools)
+        if self._watch is not None:
+            self._watch.listen(self.environment.tools)
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -222,7 +225,8 @@ class _Simulation:
         return self.context.parties.seat("transfer")
 
     def _checkpoint(self) -> float:
-        self._watch.check()
+        if self._watch is not None:
+            self._watch.check()
         return self.context.checkpoint()
 
     def _make_user(self) -> Any:
@@ -250,10 +254,11 @@ class _Simulation:
     def run(self) -> Outcome:
         clock = time.monotonic()
         try:
-            with keeping(self.calls["user"]):
+            with keeping(self.calls["user"]) if self.calls else contextlib.nullcontext():
                 simulation = self.orchestrator.run()
             # The agent's last search may have failed as well.
-            self._watch.check()
+            if self._watch is not None:
+                self._watch.check()
             note = ""
         # What an agent raises comes out of tau2's orchestrator as it is, without a simulation.
         except AgentOutcomeError as exc:
@@ -287,18 +292,20 @@ class _Simulation:
         own = self.relay is None or self.relay.taken_over is None
         return with_model and own and str(simulation.termination_reason.value) == "user_stop"
 
-    def _evaluate(self, simulation: Any, spent: list[Usage], calls: ModelCalls) -> Reward:
-        # A judge waits for its model; the collector must not be off so long.
-        waits = llm.needs_judge(self.tau2, self.task)
-        still = contextlib.nullcontext() if waits else paused_collector()
-        with llm.counting_judge(spent), keeping(calls), still:
+    def _evaluate(self, simulation: Any, spent: list[Usage], calls: ModelCalls | None = None) -> Reward:
+        with contextlib.ExitStack() as stack:
+            if self.judged:
+                stack.enter_context(llm.counting_judge(spent))
+                stack.enter_context(keeping(calls or ModelCalls()))
+            else:  # a judge waits for its model; the collector must not be off so long
+                stack.enter_context(paused_collector())
             return evaluate.evaluate(
                 self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
             )
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
-            reward = self._evaluate(simulation, self.judge_spent, self.calls["judge"])
+            reward = self._evaluate(simulation, self.judge_spent, self.calls.get("judge"))
         except (InfrastructureError, EvaluatorError) as exc:
             self.conversation.close()
             # The conversation is over and paid for: kept, it can be evaluated again (a2a-bench gate --rescore).
@@ -331,14 +338,14 @@ class _Simulation:
             simulation,
             self.conversation,
             self.context.session,
-            lambda longer: self._evaluate(longer, spent, ModelCalls()),
+            lambda longer: self._evaluate(longer, spent),
             lambda messages: _turns(messages, None, None, None),
             spent,
         )
 
     def _facts(self, turns: Sequence[Turn]) -> Iterator[UserFault]:
         if self.context.settings.user_kind != "scripted":
-            yield from facts.of_model(self.calls["user"].calls, getattr(self.user, "empty", 0))
+            yield from facts.of_model(self.calls["user"].calls if self.calls else (), getattr(self.user, "empty", 0))
             own = tool_specs(user_tools(self.environment, self.task) or ())
             guard: facts.Guard | None = getattr(self.user, "guard", None)
             yield from guard.facts() if guard is not None else ()
@@ -356,7 +363,7 @@ class _Simulation:
             case "max_steps":
                 stop = self.tau2.termination_reason.USER_STOP
                 found = extra_turn.never_stopped(
-                    simulation, stop, turns, lambda ended: self._evaluate(ended, self.judge_spent, ModelCalls())
+                    simulation, stop, turns, lambda ended: self._evaluate(ended, self.judge_spent)
                 )
                 if found is not None:
                     return found
@@ -407,7 +414,6 @@ class _Simulation:
 
     def provenance(self) -> Mapping[str, Any]:
         settings = self.context.settings
-        judged = llm.needs_judge(self.tau2, self.task)
         scripted = settings.user_kind == "scripted"
         return {
             **self.edition.provenance(self.context.key.domain, self.context.key.task_id),
@@ -420,8 +426,8 @@ class _Simulation:
             **({"transfer": settings.transfer} if settings.transfer else {}),
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
             **({"user_guard": True} if settings.user_guard else {}),
-            "judge": settings.judge_llm if judged else None,
-            **({"judge_times": settings.judge_times} if judged and settings.judge_times > 1 else {}),
+            "judge": settings.judge_llm if self.judged else None,
+            **({"judge_times": settings.judge_times} if self.judged and settings.judge_times > 1 else {}),
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),
             "split": settings.split,
             "max_steps": settings.max_steps,
@@ -433,6 +439,19 @@ class _Simulation:
             **({"without_shortcuts": why} if (why := patches.why_stock()) else {}),
             **(self.documents.provenance() if self.documents else {}),
         }
+
+
+@contextlib.contextmanager
+def _building(watch: retrieval.Watch | None) -> Iterator[None]:
+    """Classify the error of an environment that cannot be built; see :meth:`.Watch.building`."""
+    if watch is not None:
+        with watch.building():
+            yield
+        return
+    try:
+        yield
+    except ImportError as exc:
+        raise PrerequisiteMissingError(f"tau2 needs what is not installed: {exc}") from exc
 
 
 def _given_messages(task: Any) -> Sequence[Any]:

@@ -41,10 +41,21 @@ _BASIS_OF_KIND = {
 }
 
 
+def _has_nl_basis(tau2: Tau2, task: Any) -> bool:
+    """Return whether natural-language assertions are part of the task's reward basis."""
+    criteria = task.evaluation_criteria
+    return criteria is not None and tau2.reward_type.NL_ASSERTION in criteria.reward_basis
+
+
+def needs_judge(tau2: Tau2, task: Any) -> bool:
+    """Return whether evaluating the task calls the judge: with no assertion to judge, upstream does not."""
+    return _has_nl_basis(tau2, task) and bool(task.evaluation_criteria.nl_assertions)
+
+
 def evaluation_type(tau2: Tau2, task: Any) -> Any:
     """Return the official type: everything in the task's reward basis, with the judge exactly where it is in it."""
     kinds = tau2.evaluation_type
-    return kinds.ALL_WITH_NL_ASSERTIONS if llm.has_nl_basis(tau2, task) else kinds.ALL
+    return kinds.ALL_WITH_NL_ASSERTIONS if _has_nl_basis(tau2, task) else kinds.ALL
 
 
 def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Reward:
@@ -180,7 +191,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     tau2 = load(with_llm=settings.judge_llm is not None, data=edition.data)
     task = read_task(tau2, result.key.domain, result.key.task_id, edition.data)
     simulation = _simulation(tau2, result)
-    if llm.needs_judge(tau2, task):
+    if needs_judge(tau2, task):
         llm.prepare_judge(tau2, result.key, settings)
     # With the documents that the agent had, whatever is chosen now.
     environment, kwargs = build_environment(tau2, result.key.domain, task, result.provenance.get("retrieval"))

@@ -110,17 +110,6 @@ def _user_class(base: Any) -> Any:
     return LLMUser
 
 
-def has_nl_basis(tau2: Tau2, task: Any) -> bool:
-    """Return whether natural-language assertions are part of the task's reward basis."""
-    criteria = task.evaluation_criteria
-    return criteria is not None and tau2.reward_type.NL_ASSERTION in criteria.reward_basis
-
-
-def needs_judge(tau2: Tau2, task: Any) -> bool:
-    """Return whether evaluating the task calls the judge: with no assertion to judge, upstream does not."""
-    return has_nl_basis(tau2, task) and bool(task.evaluation_criteria.nl_assertions)
-
-
 def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
     """Set the model that judges in tau2.
 

@@ -10,8 +10,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.base import Seat
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.participants import Seat, blamed, trouble
+from pytest_a2a_bench.benchmarks.participants import blamed, trouble
 from pytest_a2a_bench.benchmarks.tau2.agent import tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.config.settings import Settings

@@ -16,10 +16,10 @@ from typing import Any
 
 import httpx
 
-from pytest_a2a_bench.a2a.auth import AuthParts, authentication, origin_of
+from pytest_a2a_bench.a2a.auth import authentication
 from pytest_a2a_bench.a2a.bodies import as_object, excerpt
-from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, narrow_to_endpoint
-from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, narrow_to_endpoint, origin_of
+from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client

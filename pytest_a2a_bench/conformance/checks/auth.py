@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a import auth
 from pytest_a2a_bench.a2a.card import parse_card
+from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
@@ -56,14 +57,14 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     scheme, _, token = ctx.target.auth.headers.get("Authorization", "").partition(" ")
     if not token or ctx.variant.operation:
         return
-    other = auth.AuthParts(headers={"Authorization": f"No-{scheme}-At-All {token}"})
+    other = AuthParts(headers={"Authorization": f"No-{scheme}-At-All {token}"})
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, auth=other)
     if not reply.is_refused:
         found = f"the token is accepted under the name of a scheme that does not exist: {reply.describe()}"
         ctx.warn(found, reply, expected=f"a refusal, as the card declares {scheme}")
 
 
-def garbage(ctx: Context) -> auth.AuthParts:
+def garbage(ctx: Context) -> AuthParts:
     """Return credentials that nobody has."""
     other = credentials(ctx, GARBAGE)
     # A server that wants basic credentials reads user and password; without a colon they would be malformed instead of
@@ -71,12 +72,12 @@ def garbage(ctx: Context) -> auth.AuthParts:
     return pair if not _is_basic(other) and _is_basic(pair := credentials(ctx, f"nobody:{GARBAGE}")) else other
 
 
-def credentials(ctx: Context, token: str) -> auth.AuthParts:
+def credentials(ctx: Context, token: str) -> AuthParts:
     """Return a token where the card wants one, as the user's own is sent; as a bearer token where it does not say."""
     return auth.place(Token(token), parse_card(ctx.target.card, ctx.target.endpoint))
 
 
-def _is_basic(parts: auth.AuthParts) -> bool:
+def _is_basic(parts: AuthParts) -> bool:
     return parts.headers.get("Authorization", "").startswith("Basic ")
 
 
@@ -112,7 +113,7 @@ async def every_operation_is_guarded(ctx: Context) -> None:
                 break
 
 
-def another_user(ctx: Context) -> auth.AuthParts:
+def another_user(ctx: Context) -> AuthParts:
     """Return the credentials of a user who may not see the tasks of the first; skip where there are none."""
     name = ctx.prompt("other_token_env")
     if not ctx.target.auth:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from pytest_a2a_bench.a2a.auth import AuthParts
+from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import CARD, Exchange
 from pytest_a2a_bench.model.keys import json_object
 

@@ -15,11 +15,11 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import Count, Finite, KeyText, Seconds, json_object
 from pytest_a2a_bench.redact import dump_json
-from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.gates.quarantine import QUARANTINE, Quarantined
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
+from pytest_a2a_bench.results.remote import located
 from pytest_a2a_bench.results.stats import is_blameless
 from pytest_a2a_bench.results.store import StoredForm, write_atomically
 
@@ -258,7 +258,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
     if settings.baseline:
         name, place = split_named(settings.baseline) if settings.agents else (None, settings.baseline)
         try:
-            baseline = load(directory / remote.located(place))
+            baseline = load(directory / located(place))
             problems += _contradictions(settings, baseline)
             problems += [f"--a2a-baseline: {text}" for text in _whose(settings, name, baseline)]
         except ConfigurationError as error:

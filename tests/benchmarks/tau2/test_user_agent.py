@@ -19,7 +19,8 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.brain import Brain, BrainError, BrainReply, Conversation, number_calls
 from pytest_a2a_bench.agents.brains import Noop, Oracle
-from pytest_a2a_bench.benchmarks.participants import WELCOME, FurtherAgent
+from pytest_a2a_bench.benchmarks.base import FurtherAgent
+from pytest_a2a_bench.benchmarks.participants import WELCOME
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, Usage

@@ -123,7 +123,7 @@ class Script:
         self._facts = Facts(self.scenario, [w.arguments for w in self._wishes])
         self._symptom = device.symptom_check(self.scenario.reason) if self.tools else ""
         self._pushbacks = list(self.scenario.pushbacks())
-        self._own = device.own_deeds(self.own, self.tools)
+        self._own = device.own_deeds(self.own, self.tools) if self.tools else []
         named = {deed.name for deed in self._own}
         self._simple = [tool for tool in self.tools if tool not in named]
 
@@ -213,6 +213,8 @@ class Script:
         return self._say(f"I have done that. This is what I see:\n{report}{thanks}{unclear}")
 
     def _acts(self, text: str) -> tuple[device.Act, ...]:
+        if not self.tools:
+            return ()
         known = f"{self.scenario.reason}\n{self.scenario.known}\n{self.scenario.instructions}"
         asked = device.asked_for(text, self._own, known)
         for deed in asked:
