@@ -24,10 +24,10 @@ from pytest_a2a_bench.conformance.catalogue import (
 )
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import FOUND, CheckOutcome, CheckResult, Planned, Requirement, outcome_of
+from pytest_a2a_bench.conformance.grouping import explained
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, MORE_TIME, STOPPED, works
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
-from pytest_a2a_bench.conformance.session.steadiness import explained
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ from pytest_a2a_bench.conformance.finding import ACTS, AS_VALID, CARD, FOUND, Ch
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING
 from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.session.health import CARD_RULES
-from pytest_a2a_bench.conformance.wire.reply import error_in
+from pytest_a2a_bench.conformance.session.steadiness import Cause
+from pytest_a2a_bench.conformance.wire.reply import error_in, has_failed
 from pytest_a2a_bench.model.keys import json_object
 
 Key = tuple[Any, ...]
@@ -221,6 +222,36 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
     ]
 
 
+def explained(results: Sequence[CheckResult], causes: Mapping[tuple[str, str], Sequence[Cause]]) -> list[CheckResult]:
+    """Return results of which those that have a common cause are explained by the first of them, which says so.
+
+    :param results: in the order of the plan.
+    :param causes: by binding and version of the interface.
+    """
+    every = list(results)
+    for place, found in causes.items():
+        for cause in found:
+            here = [
+                n
+                for n, r in enumerate(every)
+                if (r.binding, r.requirement.version) == place and r.outcome in FOUND and cause.explains(r)
+            ]
+            if not here:
+                continue
+            rules = {n: every[n].requirement for n in here}
+            first = min(here, key=lambda n: (rules[n].level != "MUST", rules[n].group != cause.group))
+            one, rest = every[first], [every[n] for n in here if n != first]
+            rule = one.requirement
+            finding = Finding(rule.id, "error", cause.found, cause.expected, rule.spec, exchanges=cause.exchanges)
+            lines = tuple(map(line_of, rest))
+            every[first] = replace(one, outcome="failed", findings=(finding,), reason="", explains=lines)
+            reason = f"explained by {rule.id} [{one.binding}]"
+            for n in here:
+                if n != first:
+                    every[n] = replace(every[n], outcome="explained", reason=reason, cause=one.name)
+    return every
+
+
 def weighty(result: CheckResult) -> list[Finding]:
     """Return the findings that are more than notes."""
     return [f for f in result.findings if f.severity != "note"]
@@ -295,12 +326,6 @@ def _header(exchange: Exchange, name: str) -> str:
 def _topic(exchange: Exchange) -> str:
     # A server that has no webhooks refuses all four operations.
     return "push" if "pushnotification" in exchange.method.lower() else exchange.method.rpartition("/")[2]
-
-
-def has_failed(exchange: Exchange) -> bool:
-    """Return whether the server failed instead of answering."""
-    error = error_in(exchange)
-    return error.is_internal if error is not None else exchange.binding != "GRPC" and (exchange.status or 0) >= 500
 
 
 def _speech(exchange: Exchange) -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
-from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
-from pytest_a2a_bench.conformance.grouping import has_failed, line_of
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.protocol.streams import canonical
-from pytest_a2a_bench.conformance.wire.reply import UNSET, NoAnswer, SkipCheck, WireReply, WireRequest, error_in
+from pytest_a2a_bench.conformance.wire.reply import (
+    UNSET,
+    NoAnswer,
+    SkipCheck,
+    WireReply,
+    WireRequest,
+    error_in,
+    has_failed,
+)
 
 _LOOKS = 8
 _LOOK_SECONDS = 5.0
@@ -120,33 +126,3 @@ def _is_failure(result: CheckResult) -> bool:
 def _is_about_tasks(result: CheckResult) -> bool:
     errors = map(error_in, _exchanges(result))
     return result.requirement.group == "list-tasks" or any(e and e.may_be("TaskNotFoundError") for e in errors)
-
-
-def explained(results: Sequence[CheckResult], causes: Mapping[tuple[str, str], Sequence[Cause]]) -> list[CheckResult]:
-    """Return results of which those that have a common cause are explained by the first of them, which says so.
-
-    :param results: in the order of the plan.
-    :param causes: by binding and version of the interface.
-    """
-    every = list(results)
-    for place, found in causes.items():
-        for cause in found:
-            here = [
-                n
-                for n, r in enumerate(every)
-                if (r.binding, r.requirement.version) == place and r.outcome in FOUND and cause.explains(r)
-            ]
-            if not here:
-                continue
-            rules = {n: every[n].requirement for n in here}
-            first = min(here, key=lambda n: (rules[n].level != "MUST", rules[n].group != cause.group))
-            one, rest = every[first], [every[n] for n in here if n != first]
-            rule = one.requirement
-            finding = Finding(rule.id, "error", cause.found, cause.expected, rule.spec, exchanges=cause.exchanges)
-            lines = tuple(map(line_of, rest))
-            every[first] = dataclasses.replace(one, outcome="failed", findings=(finding,), reason="", explains=lines)
-            reason = f"explained by {rule.id} [{one.binding}]"
-            for n in here:
-                if n != first:
-                    every[n] = dataclasses.replace(every[n], outcome="explained", reason=reason, cause=one.name)
-    return every

@@ -344,6 +344,12 @@ def error_in(exchange: Exchange) -> ReplyError | None:
     return read_rest_error(document, exchange.status or 0) if is_error else None
 
 
+def has_failed(exchange: Exchange) -> bool:
+    """Return whether the server failed instead of answering."""
+    error = error_in(exchange)
+    return error.is_internal if error is not None else exchange.binding != "GRPC" and (exchange.status or 0) >= 500
+
+
 def _name_of(details: Iterable[Any]) -> str:
     for item in details:
         if isinstance(item, Mapping) and str(item.get("@type", "")).endswith(ERROR_INFO):
