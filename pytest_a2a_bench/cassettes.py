@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_a2a_bench import errors
+from pytest_a2a_bench.a2a import requests
 from pytest_a2a_bench.a2a.card import AgentCard, Interface, parse_card
 from pytest_a2a_bench.a2a.codec import ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.a2a.requests import RequestRecord, Wire
@@ -197,16 +198,8 @@ def _short(value: Any) -> Any:
     return {k: v if k in ("data", "metadata") else _short(v) for k, v in kept.items()}
 
 
-class Tape(Protocol):
+class Tape(requests.Tape, Protocol):
     """Something between a conversation and the agent."""
-
-    async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
-        """Return the wire to use. ``real`` returns the one to the agent."""
-        ...
-
-    def timed(self, seconds: float) -> float:
-        """Return how long a turn took, given how long it took now."""
-        ...
 
     def keep(self) -> None:
         """The trial was judged: keep what was recorded."""
@@ -222,6 +215,7 @@ class RecordingTape:
     def __init__(self, key: str, save: Callable[[Cassette], None]) -> None:
         self._cassette = Cassette(key)
         self._save = save
+        self.streams: bool | None = None
 
     async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
         """Return the agent's wire, listened to."""
@@ -290,6 +284,12 @@ class ReplayTape:
         self._where = where
         self._next = 0
         self._turns = iter(cassette.turn_seconds)
+
+    @property
+    def streams(self) -> bool | None:
+        """Whether the next message was streamed."""
+        left = self._cassette.exchanges[self._next :]
+        return bool(left[0].request.get("stream")) if left else None
 
     async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
         """Return a wire to the cassette."""

@@ -88,9 +88,11 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
     :param tools: tau2's tools; ``domain_policy`` its policy.
     :param endpoint: the agent's URL; not needed where :func:`register` has it.
     :param options: other settings of the same names as pytest's options, such as ``timeout=60`` or ``dialect="data"``.
+    :cvar sessions: of a class that is registered: its conversations, each with the metrics of its requests.
     """
 
     _shared: ClassVar[tuple[AgentConnection, Settings] | None] = None
+    sessions: ClassVar[list[AgentSession]] = []
 
     def __init__(self, tools: list[Any], domain_policy: str, endpoint: str = "", **options: Any) -> None:
         super().__init__(tools, domain_policy, conversation=None)
@@ -108,6 +110,7 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
         """Begin a conversation, as if what is in the history had been said in it."""
         self._finish()
         self._session = self._connection.session()
+        self.sessions.append(self._session)
         self.conversation: Conversation = Conversation(
             session=self._session,
             briefing=Briefing(system_prompt(self.domain_policy), tool_specs(self.tools)),
@@ -116,6 +119,12 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
             bounds=Bounds.of(self._settings.reply_limits),
         )
         return super().get_init_state(message_history)  # type: ignore[no-any-return]
+
+    def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
+        """Return the agent's answer; ``raw_data`` has A2A's ids, and the usage that the agent reports."""
+        answer, state = super().generate_next_message(message, state)
+        answer.raw_data = _raw_data(self._session, answer.usage)
+        return answer, state
 
     @classmethod
     def is_stop(cls, message: Any) -> bool:
@@ -196,6 +205,20 @@ class A2AUser(_base("user")):  # type: ignore[misc]
             self.seat = None
 
 
+def _raw_data(session: AgentSession | None, usage: Mapping[str, int] | None) -> dict[str, Any] | None:
+    """Return what A2A has to say of a session's last answer."""
+    if session is None:
+        return None
+    heard = [entry.message_id for entry in session.history if entry.direction == "received"]
+    found = {
+        "context_id": session.context_id,
+        "task_id": session.a2a_task_id,
+        "message_id": heard[-1] if heard else None,
+        "usage": dict(usage) if usage else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def register(endpoint: str, name: str = NAME, **options: Any) -> type[A2AAgent]:
     """Make an agent known to tau2's registry, and return its class.
 
@@ -211,7 +234,8 @@ def register(endpoint: str, name: str = NAME, **options: Any) -> type[A2AAgent]:
 def register_connected(connection: AgentConnection, settings: Settings, name: str) -> type[A2AAgent]:
     """Do what :func:`register` does, over a connection that is there already and stays open."""
     shared = (connection, settings)
-    found: type[A2AAgent] = type(A2AAgent.__name__, (A2AAgent,), {"_shared": shared, "__module__": __name__})
+    members = {"_shared": shared, "sessions": [], "__module__": __name__}
+    found: type[A2AAgent] = type(A2AAgent.__name__, (A2AAgent,), members)
     registry = importlib.import_module("tau2.registry").registry
     try:
         if hasattr(registry, "register_agent_factory"):

@@ -56,11 +56,12 @@ class AgentConnection:
     :param config: how to reach the agent.
     :param card: its card, where that is known already.
     :ivar pace: when messages of its conversations may leave.
+    :ivar streams: whether messages are streamed; None for the card's word.
     """
 
     def __init__(self, config: ClientConfig, card: AgentCard | None = None) -> None:
         self.config = config
-        self.must_stream: bool = config.streaming == "on"
+        self.streams: bool | None = {"on": True, "off": False}.get(config.streaming)
         self._card = card
         self.pace: Pace = Pace(config.rate, config.timeout)
         self._start()

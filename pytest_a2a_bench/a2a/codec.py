@@ -43,6 +43,7 @@ class InMessage:
     context_id: str | None = None
     task_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    message_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +291,7 @@ def _read_message(raw: Mapping[str, Any], form: Form) -> InMessage:
         context_id=_string(_get(raw, "contextId", "context_id")),
         task_id=_string(_get(raw, "taskId", "task_id")),
         metadata=as_object(raw.get("metadata")),
+        message_id=_string(_get(raw, "messageId", "message_id")),
     )
 
 

@@ -130,7 +130,7 @@ class ClientConfig:
     :param auth: a token, used where no OAuth 2 token can be requested.
     :param oauth: the OAuth client, used where the card offers OAuth 2's client credentials.
     :param network: certificates, authorities and proxies of every connection.
-    :param streaming: ``auto`` sends blocking messages, and streams only after the agent refused a blocking one.
+    :param streaming: ``auto`` streams where the card says that the agent can, until the agent refuses that.
     :param timeout: seconds for one whole turn: retries, streaming and polling included.
     :param read_timeout: most seconds without a byte; None leaves it to ``timeout``.
     :param stall_timeout: most seconds of silence within a streamed answer, from its first event on.

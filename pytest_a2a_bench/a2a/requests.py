@@ -206,6 +206,11 @@ class Wire(Protocol):
 class Tape(Protocol):
     """Recorder or player between a conversation and the agent: see the package ``cassettes``."""
 
+    @property
+    def streams(self) -> bool | None:
+        """Whether the next message is streamed; None where that is not recorded."""
+        ...
+
     async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
         """Return the wire to use. ``real`` returns the one to the agent."""
         ...

@@ -40,7 +40,7 @@ from pytest_a2a_bench.redact import KNOWN, hide_in_error, hide_secrets
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 _CANCEL_SECONDS = 5.0
-# What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
+# What servers answer to an operation that they do not have: method not found, unsupported operation (§5.4).
 _UNSUPPORTED = (-32601, -32004)
 
 _RECORD = ("_requests", "_tape", "listener", "history", "turn_seconds", "findings", "usage", "span", "tainted")
@@ -50,7 +50,7 @@ class Connection(Protocol):
     """The connection to an agent that its sessions share (:class:`~pytest_a2a_bench.a2a.client.AgentConnection`)."""
 
     config: ClientConfig
-    must_stream: bool
+    streams: bool | None
     pace: Pace
 
     @property
@@ -269,7 +269,7 @@ class AgentSession:
         turn = Turn(self._last_task)
         records: list[RequestRecord] = []
         self.history.append(HistoryEntry("sent", message.parts, _now(), message.message_id))
-        stream = self._config.streaming == "on" or self._connection.must_stream
+        stream = self._streams()
         started = time.perf_counter()
         has_moved = False
         try:
@@ -288,8 +288,8 @@ class AgentSession:
                         has_moved = True
                         turn.notes.append(note)
                         wire = await self._wire()
-                    elif not stream and self._may_fall_back_to_streaming(error):
-                        stream = self._connection.must_stream = True
+                    elif stream and self._config.streaming == "auto" and _is_unsupported(error):
+                        stream = self._connection.streams = False
                     else:
                         raise
             if stream and not (turn.settled or turn.final):
@@ -316,11 +316,14 @@ class AgentSession:
     async def _find_moved(self, wire: Wire) -> str:
         return "" if self._tape is not None else await self._connection.find_moved(wire)
 
-    def _may_fall_back_to_streaming(self, error: InfrastructureError) -> bool:
+    def _streams(self) -> bool:
+        """Return whether messages are streamed: as set, or if the card says that the agent can."""
+        if self._tape is not None and self._tape.streams is not None:
+            return self._tape.streams
+        if self._connection.streams is not None:
+            return self._connection.streams
         card = self._connection.card_if_known
-        is_refusal = isinstance(error, ProtocolError) and error.code in _UNSUPPORTED
-        is_refusal = is_refusal and self._config.streaming == "auto"
-        return is_refusal and card is not None and card.streaming
+        return card is not None and card.streaming
 
     def _goes_on(self, turn: Turn, error: InfrastructureError) -> bool:
         """Return whether the message arrived before its stream broke: the task goes on without us, so ask for it."""
@@ -408,7 +411,9 @@ class AgentSession:
             message = f"the agent sent the same answer twice, and it was read once: {reply.repeated}"
             self.findings.append(DialectFinding("answer-repeated", message, turn=number))
         self.findings += [DialectFinding("secret-repeated", _repeats(kind), turn=number) for kind in repeated]
-        entry = HistoryEntry("received", reply.parts, _now(), state=reply.state, requests=len(self.metrics))
+        entry = HistoryEntry(
+            "received", reply.parts, _now(), reply.message_id, state=reply.state, requests=len(self.metrics)
+        )
         self.history.append(entry)
         if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
             self.turn_seconds.append(self._tape.timed(seconds) if self._tape else seconds)
@@ -458,6 +463,11 @@ def _is_gone(error: InfrastructureError) -> bool:
     return isinstance(error, EndpointUnreachableError) or (
         isinstance(error, ProtocolError) and error.status_code == 404
     )
+
+
+def _is_unsupported(error: InfrastructureError) -> bool:
+    """Return whether the agent does not have the operation."""
+    return isinstance(error, ProtocolError) and (error.code in _UNSUPPORTED or error.status_code in (404, 405, 501))
 
 
 def _repeats(kind: str) -> str:

@@ -56,6 +56,7 @@ class AgentReply:
     :param notes: deviations in it that were tolerated.
     :param elsewhere: where an answer without parts has text that is none, in words; empty where there is none.
     :param repeated: how the agent sent the same answer twice, of which one was kept; empty where it did not.
+    :param message_id: of the message, or of that in the task's status.
     """
 
     parts: tuple[Part, ...]
@@ -68,6 +69,7 @@ class AgentReply:
     notes: tuple[str, ...] = ()
     elsewhere: str = ""
     repeated: str = ""
+    message_id: str | None = None
 
     @property
     def text(self) -> str:
@@ -188,6 +190,7 @@ class Turn:
         if self._complete_without_state:
             self.notes.append("the task has artifacts and no state; taken as completed")
         parts = _without_thoughts(self._answer())
+        message = self._message or self._status
         return AgentReply(
             parts=parts,
             kind="task" if is_task else "message",
@@ -199,6 +202,7 @@ class Turn:
             notes=tuple(self.notes),
             elsewhere="" if parts else self._elsewhere(),
             repeated=self._repeated,
+            message_id=message.message_id if message is not None else None,
         )
 
     def status_text(self) -> str:

@@ -353,9 +353,13 @@ def _without_old_names(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 # --- the whole request ------------------------------------------------------------------------------------------------
 
-_DIALECTS: Mapping[Form, str] = {"agentbeats": "agentbeats", "tagged": "sierra"}
-"""Dialect that a form implies for tau2 where the caller names none. Some agents that were made for AgentBeats find
-policy and tools only in a first message of just that wording, so nothing can be learned from their answers."""
+_DIALECTS: Mapping[tuple[Form, str], str] = {
+    ("agentbeats", "tau2"): "agentbeats",
+    ("tagged", "tau2"): "sierra",
+    ("flat", "crmarena"): "crm_observation",
+}
+"""Dialect that a form implies for a benchmark where the caller names none. Some agents that were made for these
+platforms understand messages of just that wording, so nothing can be learned from their answers."""
 
 
 def parse(parts: Sequence[Part], domains: Mapping[str, Evaluation]) -> Request:
@@ -376,8 +380,8 @@ def parse(parts: Sequence[Part], domains: Mapping[str, Evaluation]) -> Request:
         raise BadRequest(problems)
     values = config.model_dump(exclude_unset=True)
     # Agents that call tools by themselves were made for no dialect.
-    if evaluation == "tau2" and found.form in _DIALECTS and config.tools != "mcp":
-        values.setdefault("dialect", _DIALECTS[found.form])
+    if (implied := _DIALECTS.get((found.form, evaluation))) and config.tools != "mcp":
+        values.setdefault("dialect", implied)
     values |= {"form": found.form, "evaluation": evaluation, "domain": domain}
     return Request.model_validate(values)
 

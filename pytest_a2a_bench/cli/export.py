@@ -141,6 +141,8 @@ def run(namespace: Namespace) -> int:
     if namespace.format == SCHEMA:
         return _check_schema(namespace.directory or "", namespace.check or ())
     given = namespace.directory
+    if namespace.format == METRICS and given is not None and (written := _of_tau2(Path(given))):
+        return _write_metrics(namespace, written)
     try:
         namespace.directory = results_directory(given) if given is not None else configured_results(namespace)
     except ArgumentTypeError as error:
@@ -173,6 +175,29 @@ def run(namespace: Namespace) -> int:
     if found.others:
         print(f"left out: {found.others} trial files that are not of the last run")
     print(f"written to {namespace.output}")
+    return 0
+
+
+def _of_tau2(place: Path) -> list[Path]:
+    """Return the files of requests in a directory of tau2's results, or beside one file of results."""
+    if place.is_file():
+        own = place.with_name(f"{place.stem}{protocol_metrics.TAU2_SUFFIX}")
+        return [one for one in (own,) if one.is_file()]
+    return sorted(place.glob(f"*{protocol_metrics.TAU2_SUFFIX}"))
+
+
+def _write_metrics(namespace: Namespace, written: Sequence[Path]) -> int:
+    """Write the requests that runs of tau2's own runner left in some files."""
+    try:
+        records = [record for path in written for record in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"export: {written[0].parent}: {error}") from error
+    text = "".join(json.dumps(r) + "\n" for r in records) if namespace.jsonl else json.dumps(records, indent=2) + "\n"
+    if namespace.output in (None, _STANDARD_OUTPUT):
+        sys.stdout.write(text)
+        return 0
+    write_atomically(Path(namespace.output), text)
+    print(f"{len(records)} conversations written to {namespace.output}")
     return 0
 
 

@@ -91,6 +91,14 @@ def _run(argv: Sequence[str]) -> int:
         from argcomplete import autocomplete
 
         autocomplete(parser)
+    if given := next(filter(None, map(_TOKEN_OPTION.match, argv)), None):
+        # Before any parser, ours or tau2's, which would print its value.
+        print(
+            f"a2a-bench: {given[0]}: a token does not belong into a command line; put it into an environment variable, "
+            f"and name that with {given[0].removesuffix('token')}env NAME",
+            file=sys.stderr,
+        )
+        return USAGE_ERROR
     try:
         # Some options print and leave.
         namespace = parser.parse_args(argv)
@@ -109,6 +117,7 @@ def _run(argv: Sequence[str]) -> int:
         return CLOSED
 
 
+_TOKEN_OPTION = re.compile(r"--(?:(?:agent-|user-)?a2a-)?auth-token(?![\w-])")
 _SECRET_OPTION = re.compile(
     r"--(?:(?:agent|user)-)?(?:a2a-)?(?:(?:controller-|assessor-)?auth|oauth-client-secret|client-key|client-passphrase)-env"
 )

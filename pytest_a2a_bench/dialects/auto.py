@@ -15,7 +15,7 @@ from pytest_a2a_bench.dialects.agentbeats import AgentBeatsDialect, SierraDialec
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.dialects.data import DataDialect
 from pytest_a2a_bench.dialects.reading import Rules, read_reply
-from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, ToolCallDialect
+from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, ToolCallDialect, ToolListDialect
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
@@ -26,6 +26,7 @@ _RULES = Rules("auto")
 _CRM = "pytest_a2a_bench.benchmarks.crmarena.dialects"
 OF_BENCHMARKS: Mapping[str, str] = {
     "crm_action": f"{_CRM}:ACTION",
+    "crm_observation": f"{_CRM}:OBSERVING",
     "execute_tags": f"{_CRM}:TAGS",
     "crm_entropic": f"{_CRM}:ENTROPIC",
     "crm_official": f"{_CRM}:OFFICIAL",
@@ -134,6 +135,7 @@ DIALECTS: dict[str, Dialect] = {
     for d in (
         AutoDialect(),
         ToolCallDialect(),
+        ToolListDialect(),
         AgentBeatsDialect(),
         SierraDialect(),
         DataDialect(),

@@ -1,8 +1,8 @@
 """Write tools, calls and conversation events as JSON or as marked text, and read them back.
 
-Tools are OpenAI's function schemas in every dialect. The foreign formats send a user's words and a tool's content as
-bare text, which does not tell one from the other: the part's metadata name the span of each event. Agents made for
-these formats do not look at the metadata; ours read it.
+Tools are OpenAI's function schemas in every dialect but ``tool_list``, which lists them for readers. The foreign
+formats send a user's words and a tool's content as bare text, which does not tell one from the other: the part's
+metadata name the span of each event. Agents made for these formats do not look at the metadata; ours read it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,87 @@ def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
 def tools_to_text(tools: Sequence[ToolSpec]) -> str:
     """Write tools as indented JSON."""
     return json.dumps([tool_to_json(t) for t in tools], indent=2, ensure_ascii=False)
+
+
+def tools_to_list(tools: Sequence[ToolSpec]) -> str:
+    """Write tools as a list for readers: ``- name(parameter: type, ...)``, the description, and each parameter."""
+    return "\n".join(line for tool in tools for line in _listed(tool))
+
+
+def _listed(tool: ToolSpec) -> Iterator[str]:
+    schema = _inlined(tool.parameters, tool.parameters.get("$defs"))
+    members = _members(schema)
+    yield f"- {tool.name}({', '.join(f'{name}: {_type_of(one)}' for name, one in members.items())})"
+    if tool.description:
+        yield f"  Description: {_indented(tool.description, 4)}"
+    if members:
+        yield "  Parameters:"
+        yield from _parameters(schema, 4)
+
+
+def _parameters(schema: Mapping[str, Any], indent: int) -> Iterator[str]:
+    needed = schema.get("required")
+    for name, one in _members(schema).items():
+        how = "required" if isinstance(needed, list) and name in needed else "optional"
+        about = one.get("description")
+        about = f": {_indented(about, indent + 2)}" if isinstance(about, str) and about else ""
+        yield f"{' ' * indent}- {name} ({_type_of(one)}, {how}){about}"
+        for inner in _objects_in(one):
+            yield from _parameters(inner, indent + 2)
+
+
+_REFERENCES = 3
+"""References within each other that are followed: a schema may contain itself."""
+
+
+def _inlined(value: Any, definitions: Any, left: int = _REFERENCES) -> Any:
+    """Copy a JSON Schema with what it refers to in the place of ``$ref``."""
+    if isinstance(value, list):
+        return [_inlined(one, definitions, left) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    reference = value.get("$ref")
+    if isinstance(reference, str) and isinstance(definitions, Mapping):
+        found = definitions.get(reference.removeprefix("#/$defs/")) if left else None
+        return _inlined(found, definitions, left - 1) if isinstance(found, Mapping) else {"type": "object"}
+    return {name: _inlined(one, definitions, left) for name, one in value.items() if name != "$defs"}
+
+
+def _members(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    found = schema.get("properties")
+    return {name: one for name, one in found.items() if isinstance(one, Mapping)} if isinstance(found, Mapping) else {}
+
+
+def _choices(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = schema.get("anyOf") or schema.get("oneOf")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _objects_in(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas of the objects that a value may be, or have in a list."""
+    for choice in _choices(schema):
+        yield from _objects_in(choice)
+    if isinstance(schema.get("items"), Mapping):
+        yield from _objects_in(schema["items"])
+    if _members(schema):
+        yield schema
+
+
+def _type_of(schema: Mapping[str, Any]) -> str:
+    """Return a type in a word or few: ``string``, ``array of object``, ``"a" or "b"``."""
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list):
+        return " or ".join(json.dumps(one, ensure_ascii=False) for one in values)
+    if choices := _choices(schema):
+        return " or ".join(dict.fromkeys(_type_of(one) for one in choices))
+    kind = schema.get("type", "any")
+    if kind == "array" and isinstance(schema.get("items"), Mapping):
+        return f"array of {_type_of(schema['items'])}"
+    return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def _indented(text: str, indent: int) -> str:
+    return text.strip().replace("\n", "\n" + " " * indent)
 
 
 def tools_from_json(value: Any) -> tuple[ToolSpec, ...]:

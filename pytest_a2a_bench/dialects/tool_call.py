@@ -1,5 +1,8 @@
 """The ``tool_call`` dialect: tools in ``<available_tools>``, calls as ``{"tool_call": {"name", "arguments"}}``.
 
+Tools are JSON schemas; in ``tool_list``, which is the same otherwise, they are a list for readers, and the schemas are
+in the part's metadata.
+
 A request is one text: sections, each with a label at the start of a line. A line inside a section that could be taken
 for a label is written with a backslash before it, so that nothing a user or a tool says can pass for something else.
 Agents that read only a message's first part see everything.
@@ -18,7 +21,15 @@ from typing import Any
 
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.dialects.reading import Rules, read_reply
-from pytest_a2a_bench.dialects.serialization import call_to_json, read_said, show_said, tools_from_json, tools_to_text
+from pytest_a2a_bench.dialects.serialization import (
+    call_to_json,
+    read_said,
+    show_said,
+    tool_to_json,
+    tools_from_json,
+    tools_to_list,
+    tools_to_text,
+)
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolAccess, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
@@ -62,21 +73,19 @@ _REMINDER = (
     "saw none of it. Please answer again.\n" + _HOW
 )
 
-_RULES = Rules(
-    "tool_call",
-    text_shapes=frozenset({"wrapped", "listed"}),
-    data_shapes=frozenset({"wrapped"}),
-)
+_TEXT_SHAPES, _DATA_SHAPES = frozenset({"wrapped", "listed"}), frozenset({"wrapped"})
 
 
 class ToolCallDialect:
     """See the module's docstring."""
 
     name = "tool_call"
+    _rules = Rules("tool_call", text_shapes=_TEXT_SHAPES, data_shapes=_DATA_SHAPES)
+    _lists = False
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part. A user's words alone are sent as they are."""
-        sections = [_brief(briefing, self._how(briefing))] if briefing else []
+        sections = [_brief(briefing, self._how(briefing), lists=self._lists)] if briefing else []
         if briefing is not None and briefing.greeting:
             sections.append(_section(AgentSaid(briefing.greeting)))
         sections += [_section(e) for e in events]
@@ -86,7 +95,9 @@ class ToolCallDialect:
         # The ids of calls are ours where the agent gave none, so that they are no part of the words.
         results = [{"id": e.call_id, "error": e.error} for e in events if isinstance(e, ToolReturned)]
         calls = [c.id for e in events if isinstance(e, AgentSaid) for c in e.calls]
-        own = ({"results": results} if results else {}) | ({"calls": calls} if any(calls) else {})
+        tools = [tool_to_json(t) for t in briefing.tools] if briefing and self._lists and not briefing.access else []
+        own = {"results": results, "calls": calls if any(calls) else [], "tools": tools}
+        own = {name: value for name, value in own.items() if value}
         whole = Part("text", text="\n\n".join(sections), metadata={_KEY: own} if own else None)
         return (whole, Part.of_data(_servers(briefing.access))) if briefing and briefing.access else (whole,)
 
@@ -94,7 +105,7 @@ class ToolCallDialect:
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
     ) -> DecodedReply:
         """Read calls or prose."""
-        return read_reply(parts, tools, _RULES, bounds)
+        return read_reply(parts, tools, self._rules, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read back what :meth:`encode_request` wrote."""
@@ -102,7 +113,9 @@ class ToolCallDialect:
         events: list[Event] = []
         for part in parts:
             if part.kind == "text":
-                found, said = _read_text(part.text, _ids(part, "results"), _ids(part, "calls"))
+                found, said = _read_text(part.text, _own(part, "results"), _own(part, "calls"))
+                if found and not found.tools:
+                    found = replace(found, tools=tools_from_json(_own(part, "tools")))
                 briefing = found or briefing
                 events += said
         return DecodedRequest(briefing, tuple(events))
@@ -123,6 +136,14 @@ class ToolCallDialect:
     def _how(self, briefing: Briefing) -> str:
         # replace and not format: the text has braces of JSON in it.
         return _HOW_SPEAKING.replace("{tool}", briefing.speaking_tool) if briefing.speaking_tool else _HOW
+
+
+class ToolListDialect(ToolCallDialect):
+    """``tool_call`` with the tools as a list for readers."""
+
+    name = "tool_list"
+    _rules = Rules("tool_list", text_shapes=_TEXT_SHAPES, data_shapes=_DATA_SHAPES)
+    _lists = True
 
 
 def is_addressed(text: str) -> bool:
@@ -161,12 +182,13 @@ def _read_access(section: str) -> ToolAccess | None:
     return ToolAccess(str(server["url"]), token) if scheme == "Bearer" and "url" in server else None
 
 
-def _brief(briefing: Briefing, how: str) -> str:
+def _brief(briefing: Briefing, how: str, *, lists: bool) -> str:
     if briefing.access is not None:
         servers = _dump(_servers(briefing.access))
         return f"{_escape(briefing.policy)}\n\n{_SERVER}\n{servers}\n{_SERVER_END}\n\n{_HOW_NATIVELY}"
     # An agent that looks for the closing tag must not find it inside a tool's description.
-    tools = tools_to_text(briefing.tools).replace(_CLOSE, "\\u003c" + _CLOSE[1:])
+    write, open_bracket = (tools_to_list, "&lt;") if lists else (tools_to_text, "\\u003c")
+    tools = write(briefing.tools).replace(_CLOSE, open_bracket + _CLOSE[1:])
     return f"{_escape(briefing.policy)}\n\n{_OPEN}\n{tools}\n{_CLOSE}\n\n{how}"
 
 
@@ -252,7 +274,7 @@ def _read_section(section: str, results: list[Any], calls: list[Any]) -> Event |
     return UserSaid(_unescape(section)) if not section.startswith((_CLOSE, _SERVER_END)) else None
 
 
-def _ids(part: Part, of: str) -> list[Any]:
+def _own(part: Part, of: str) -> list[Any]:
     own = (part.metadata or {}).get(_KEY)
     found = own.get(of) if isinstance(own, Mapping) else None
     return list(found) if isinstance(found, list) else []

@@ -7,12 +7,15 @@ of being null, an ``error`` is there only where a request failed, and tokens tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.model import MetricsAggregate, Party, ProtocolMetrics, TrialResult, Usage
 
 AGENT_TYPE = "a2a_agent"
+
+TAU2_SUFFIX = "_metrics.json"
+"""How the file ends that ``a2a-bench tau2 run`` writes beside tau2's results."""
 
 _VERBS = ("GET", "POST", "PUT", "DELETE")
 _HTTP_STATUSES = range(100, 600)
@@ -29,6 +32,26 @@ def of_trial(result: TrialResult) -> dict[str, Any]:
         "protocol_metrics": [_request(m) for m in result.metrics],
         "summary": _summary(result),
         **({"parties": [_party(party) for party in result.parties]} if result.parties else {}),
+    }
+
+
+def of_conversation(
+    agent_type: str,
+    metrics: Sequence[ProtocolMetrics],
+    usage: Usage,
+    task_id: str | None = None,
+    trial: int | None = None,
+) -> dict[str, Any]:
+    """Return the record of one conversation of tau2's own runner.
+
+    :param task_id: None for one that no simulation of the results has, because it was given up.
+    """
+    return {
+        "task_id": task_id,
+        "agent_type": agent_type,
+        **({"trial": trial} if trial is not None else {}),
+        "protocol_metrics": [_request(m) for m in metrics],
+        "summary": _sums(MetricsAggregate.of(metrics), usage, Usage()),
     }
 
 

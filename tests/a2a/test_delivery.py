@@ -105,6 +105,8 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
                 f"http://127.0.0.1:{proxy.port}",
                 transport=transport,
                 protocol=protocol,
+                # A streamed answer that breaks off is asked for; nothing of a blocking one is known.
+                streaming="off",
                 timeout=timeout,
                 backoff_base=0.01,
             )

@@ -492,21 +492,28 @@ def test_stream_that_stays_open_after_the_answer_is_left(serve: Serve, connect: 
     read.set()
 
 
-def test_auto_streams_where_the_agent_refuses_a_blocking_message(serve: Serve, connect: Connect) -> None:
-    refusal = {"error": {"code": -32004, "message": "only streaming"}}
+@pytest.mark.parametrize(
+    ("can", "refuses", "methods"),
+    [
+        (True, "", ["SendStreamingMessage", "SendStreamingMessage"]),
+        (False, "", ["SendMessage", "SendMessage"]),
+        (True, "SendStreamingMessage", ["SendStreamingMessage", "SendMessage", "SendMessage"]),
+    ],
+)
+def test_auto_streams_where_the_card_says_so(
+    serve: Serve, connect: Connect, can: bool, refuses: str, methods: list[str]
+) -> None:
+    def answer(request: Request) -> Any:
+        if request.json["method"] == refuses:
+            return response({"error": {"code": -32004, "message": "not that"}})
+        is_streamed = request.json["method"] == "SendStreamingMessage"
+        return [stream_head(), event(MESSAGE, request)] if is_streamed else fine(request)
 
-    def only_streaming(request: Request) -> Any:
-        if request.json["method"] == "SendMessage":
-            return response(refusal)
-        return [stream_head(), event(MESSAGE, request)]
-
-    agent = serve(only_streaming)
-    agent.card["capabilities"] = {"streaming": True}
+    agent = serve(answer)
+    agent.card["capabilities"] = {"streaming": can}
     connection = connect(agent.url)
-    assert say(connection).text == "fine"
-    assert say(connection).text == "fine"
-    methods = [r.json["method"] for r in agent.messages]
-    assert methods == ["SendMessage", "SendStreamingMessage", "SendStreamingMessage"]
+    assert [say(connection).text, say(connection).text] == ["fine", "fine"]
+    assert [r.json["method"] for r in agent.messages] == methods
 
 
 # --- where credentials go ---

@@ -119,6 +119,9 @@ def test_the_flat_request_is_crmarenas() -> None:
     found = read({"white_agent_url": URL, "task_category": "all", "max_tasks": 5, "interactive": True})
     assert (found.form, found.evaluation, found.domain) == ("flat", "crmarena", "mini_interactive")
     assert (found.num_tasks, found.max_turns, found.max_user_turns) == (5, None, None)
+    # The words that agents wait for which were made for its document.
+    assert found.dialect == "crm_observation"
+    assert read({"white_agent_url": URL, "dialect": "crm_action"}).dialect == "crm_action"
     chosen = read({"white_agent_url": URL, "task_category": ["handle_time"], "max_turns": 3, "org_type": "b2b"})
     assert (chosen.task_categories, chosen.max_turns, chosen.domain) == (("handle_time",), 3, "b2b")
 

@@ -85,6 +85,26 @@ def test_trouble_is_one_line_and_exit_code_2(
     assert complaint in printed.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tau2", "run", "mock", "--agent-a2a-auth-token", "s3cret"],
+        ["tau2", "run", "mock", "--user-a2a-auth-token=s3cret"],
+        ["check", "http://127.0.0.1:9", "--auth-token", "s3cret"],
+        ["doctor", "--a2a-auth-token=s3cret"],
+    ],
+)
+def test_a_token_in_the_command_line_is_refused_unseen(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert "s3cret" not in out + err
+    option = next(word for word in arguments if "auth-token" in word).partition("=")[0]
+    assert err.startswith(f"a2a-bench: {option}: a token does not belong into a command line")
+    assert err.endswith(f"{option.removesuffix('token')}env NAME\n")
+
+
 def test_a_missing_extra_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_a2a_bench.agents.launcher.find_spec", lambda name: None)
 

@@ -39,7 +39,7 @@ def test_trial_turns_and_requests_are_one_trace(bench: Bench, receiver: Received
     assert last["gen_ai.conversation.id"] == attributes(trial)["gen_ai.conversation.id"]
     wire = attributes(requests[0])
     assert wire["http.response.status_code"] == 200
-    assert wire["rpc.method"] == "SendMessage"
+    assert wire["rpc.method"] == "SendStreamingMessage"
     assert wire["server.address"] == "127.0.0.1"
     assert receiver.resources[0]["service.name"] == "pytest-a2a-bench"
 

@@ -7,5 +7,5 @@ DOMAINS = ("mini", "mini_interactive", "original", "b2b", "b2b_interactive", "b2
 MINI = ("mini", "mini_interactive")
 """The domains about our own org; the others are what upstream publishes, and the user's to download."""
 
-ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
+ORG_DIALECTS = ("crm_action", "crm_observation", "execute_tags", "crm_entropic")
 """Dialects that can say nothing but a query and an answer: for the tasks about an org."""

@@ -2,7 +2,9 @@
 
 ``crm_action`` asks for ``{"action": "execute", "query": ...}`` or ``{"action": "respond", "answer": ...}``;
 ``execute_tags`` for ``<execute>...</execute>`` or ``<respond>...</respond>``, as CRMArena's own agents write them.
-There the words of the user and the org's output are sent as they are. ``crm_entropic`` has no queries.
+There the words of the user and the org's output are sent as they are. ``crm_observation`` is ``crm_action`` with what
+agents of AgentBeats' CRMArena wait for: ``Observation: ...`` and ``What is your next action?``. ``crm_entropic`` has no
+queries.
 ``crm_official`` and ``crm_official_tools``, which the profile ``official`` chooses, read replies as upstream's parsers
 do: the first pair of tags with something in it counts, a query before an answer; the agent with tools writes
 ``Action: TOOL`` and ``Action Input: {...}``. Their briefing is upstream's own text.
@@ -73,6 +75,9 @@ To run a query: {"action": "execute", "query": "YOUR QUERY"}
 To answer the user: {"action": "respond", "answer": ["VALUE", ...]}, or your words in place of the list
 Calls of the two tools above are read as well. Plain text reaches nobody. What a query finds is in the next message."""
 
+OBSERVATION = "Observation: "
+_NEXT = "What is your next action?"
+
 _TASK = "crm_task"
 _MESSAGE = "crm_message"
 _OWN = ("task_id", "task_category", "persona", "required_context")
@@ -86,6 +91,7 @@ class ActionDialect:
     """See the module's docstring."""
 
     name = "crm_action"
+    form = "crm_action"
     how = ACTION_HOW
     prose_allowed = False
 
@@ -98,15 +104,18 @@ class ActionDialect:
         if briefing is not None:
             refuse_other_tools(self.name, briefing)
             head = f"{briefing.policy}\n\n{self.how}{_QUESTION}"
+        return (self._join(head, events),)
+
+    def _join(self, head: str, events: Sequence[Event]) -> Part:
         labels = ((label if len(events) > 1 else "", text) for label, text in map(labelled, events))
         pieces = [Piece(label, text, event) for (label, text), event in zip(labels, events, strict=True)]
-        return (join_pieces(head, pieces, "\n\n"),)
+        return join_pieces(head, pieces, "\n\n")
 
     def decode_reply(
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
     ) -> DecodedReply:
         """Read one action."""
-        return read_org_reply(parts, self.name, prose_allowed=self.prose_allowed, bounds=bounds)
+        return read_org_reply(parts, self.form, prose_allowed=self.prose_allowed, bounds=bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read back what :meth:`encode_request` wrote."""
@@ -147,7 +156,7 @@ class ActionDialect:
 class AnyForm(ActionDialect):
     """The reader of replies for ``auto``, where no form was asked for, so that none is a finding."""
 
-    name = "auto"
+    name = form = "auto"
     prose_allowed = True
 
     def is_made_for(self, tools: Sequence[ToolSpec]) -> bool:
@@ -169,12 +178,28 @@ class AnyForm(ActionDialect):
 class TagsDialect(ActionDialect):
     """See the module's docstring."""
 
-    name = "execute_tags"
+    name = form = "execute_tags"
     how = TAGS_HOW
     prose_allowed = True
 
     def _write(self, call: ToolCall) -> str:
         return f"<{call.name}> {payload(call)[1]} </{call.name}>"
+
+
+class ObservationDialect(ActionDialect):
+    """See the module's docstring."""
+
+    name = "crm_observation"
+
+    def _join(self, head: str, events: Sequence[Event]) -> Part:
+        first = list(events[:1]) if head else []
+        pieces = [Piece("", labelled(event)[1], event) for event in first]
+        for event in events[len(first) :]:
+            label, text = labelled(event)
+            label = label if isinstance(event, AgentSaid) else OBSERVATION
+            pieces.append(Piece(label, text.removeprefix(OUTPUT_LABEL), event))
+        part = join_pieces(head, pieces, "\n\n")
+        return part if len(pieces) == len(first) else replace(part, text=f"{part.text}\n\n{_NEXT}")
 
 
 def payload(call: ToolCall) -> tuple[str, str]:
@@ -204,7 +229,7 @@ def _split(head: str, how: str) -> tuple[str | None, str]:
 
 
 def _bare_events(text: str) -> list[Event]:
-    if text.startswith(OUTPUT_LABEL):
+    if text.startswith((OUTPUT_LABEL, OBSERVATION)):
         return [ToolReturned("", EXECUTE, text)]
     return [UserSaid(text)] if text else []
 
@@ -217,7 +242,7 @@ class EntropicDialect(ActionDialect):
     is carried out as in any other dialect, and is a finding.
     """
 
-    name = "crm_entropic"
+    name = form = "crm_entropic"
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part that is a JSON object.
@@ -419,6 +444,6 @@ class OfficialToolsDialect(OfficialDialect):
         return ToolCall(*action) if action is not None and isinstance(action[1], Mapping) else None
 
 
-ACTION, TAGS, ENTROPIC = ActionDialect(), TagsDialect(), EntropicDialect()
+ACTION, OBSERVING, TAGS, ENTROPIC = ActionDialect(), ObservationDialect(), TagsDialect(), EntropicDialect()
 OFFICIAL, OFFICIAL_TOOLS = OfficialDialect(), OfficialToolsDialect()
 ANY_FORM = AnyForm()

@@ -38,7 +38,7 @@ _HOW_TO_WORK = """\
 # How to work
 - Query the org as often as you need: SOQL (SELECT ... FROM ...) for records, SOSL (FIND {words} IN ALL FIELDS
   RETURNING Object(Field, ...)) to search texts. A query only reads. What it finds, or why it failed, is in the next
-  message, after "Salesforce instance output: ".
+  message.
 - Say one thing per reply: one query, or the answer. Do not write the org's output yourself.
 - Anything else costs a turn. You have {turns} turns."""
 _ANSWER_ONCE = """\

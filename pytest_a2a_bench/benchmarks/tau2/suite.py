@@ -148,7 +148,7 @@ SUITE = Suite(
     changes=_describe_changes,
     notes=_describe_results,
     remarks=_remarks,
-    dialects=("auto", "tool_call", "agentbeats", "sierra", "data"),
+    dialects=("auto", "tool_call", "tool_list", "agentbeats", "sierra", "data"),
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from examples import examples, sampled
@@ -194,6 +195,22 @@ def test_later_messages_are_bare(name: str) -> None:
     assert dialect.decode_request([part]).events == (ToolReturned("c1", "execute", "Salesforce instance output: []"),)
     bare = dialect.decode_request([Part.of_text(part.text)])
     assert bare.events == (ToolReturned("", "execute", "Salesforce instance output: []"),)
+
+
+def test_what_an_agent_has_not_seen_yet_is_an_observation() -> None:
+    dialect = dialects.get("crm_observation")
+    found = ToolReturned("c1", "execute", "Salesforce instance output: []")
+    (part,) = dialect.encode_request(None, [found])
+    assert part.text == "Observation: []\n\nWhat is your next action?"
+    assert dialect.decode_request([part]).events == (replace(found, content="[]"),)
+    assert dialect.decode_request([Part.of_text(part.text)]).events == (ToolReturned("", "execute", part.text),)
+    (first,) = dialect.encode_request(BRIEFING, [UserSaid("Who?")])
+    assert first == dialects.get("crm_action").encode_request(BRIEFING, [UserSaid("Who?")])[0]
+    asked = AgentSaid(calls=(execute(SOQL),))
+    (whole,) = dialect.encode_request(BRIEFING, [UserSaid("Who?"), asked, found, UserSaid("Well?")])
+    assert whole.text.endswith("\n\nObservation: []\n\nObservation: Well?\n\nWhat is your next action?")
+    assert dialect.decode_request([whole]).events[0] == UserSaid("Who?")
+    assert dialect.decode_reply(dialect.encode_reply(asked), TOOLS).calls == asked.calls
 
 
 def test_the_entropic_request_has_its_fields() -> None:

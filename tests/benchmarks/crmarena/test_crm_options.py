@@ -226,7 +226,8 @@ def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> Non
     assert "respond" in told
     assert "answer in plain text" not in told
     assert "respond directly to the user" not in told.lower()
-    assert ('{"action": "respond", "answer": ["VALUE", ...]}' in told) is (dialect in ("auto", "crm_action"))
+    asks_for_actions = dialect in ("auto", "crm_action", "crm_observation")
+    assert ('{"action": "respond", "answer": ["VALUE", ...]}' in told) is asks_for_actions
 
 
 @in_one_test("dialect", dialects.names())

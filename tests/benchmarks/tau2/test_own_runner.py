@@ -20,6 +20,7 @@ from user_agents import Speaker, heard, served_brain
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 from pytest_a2a_bench.model import TrialKey, UserSaid
@@ -240,6 +241,49 @@ def test_the_command_line_is_tau2s_own(agent: str, user: FakeLLM, tmp_path: Path
     assert rewards == {"create_task_1": 1.0, "update_task_1": 0.0}
     assert found["info"]["agent_info"]["implementation"] == "a2a_agent"
     assert found["info"]["agent_info"]["llm"].startswith("a2a-")
+    contexts = {}
+    for run in found["simulations"]:
+        spoken = [m["raw_data"] for m in run["messages"][1:] if m["role"] == "assistant"]
+        assert all(data["message_id"] and data["usage"]["prompt_tokens"] for data in spoken)
+        [contexts[run["task_id"]]] = {data["context_id"] for data in spoken}
+    metrics = json.loads(a2a_bench("export", "metrics", str(tmp_path)).stdout)
+    assert metrics == json.loads((tmp_path / "out_metrics.json").read_text())
+    assert {record["task_id"]: record["protocol_metrics"][-1]["context_id"] for record in metrics} == contexts
+    for record in metrics:
+        assert (record["agent_type"], record["trial"]) == ("a2a_agent", 0)
+        assert record["summary"]["total_requests"] == len(record["protocol_metrics"])
+        assert record["summary"]["total_tokens"] > 0
+
+
+SCRIPT = "#!/usr/bin/python\nimport sys\nfrom tau2.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+
+
+def test_tau2s_own_command_takes_our_options_where_it_is_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "tau2"
+    script.write_text(SCRIPT)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    for command in ("link", "link", "unlink", "unlink"):
+        assert main(["tau2", command]) == 0
+        assert (script.read_text() == SCRIPT) is (command == "unlink")
+    main(["tau2", "link"])
+    arguments = ("run", "mock", "--agent", "a2a_agent")
+    done = subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith("a2a-bench: tau2: --agent a2a_agent needs --agent-a2a-endpoint URL\n")
+    script.write_text("#!/bin/sh\n")
+    assert main(["tau2", "link"]) == 2
+    assert "is not the command that tau2's installation writes" in capsys.readouterr().err
+
+
+def test_the_help_of_run_has_both(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["tau2", "run", "--help"])
+    told = capsys.readouterr().out
+    assert "--num-trials" in told
+    assert "--agent-a2a-endpoint URL" in told
+    assert "--user-a2a-endpoint URL" in told
 
 
 def test_the_user_gets_the_credentials_that_are_named_for_it_only(
@@ -284,8 +328,6 @@ def test_both_sides_are_agents(agent: str, user: FakeLLM, tmp_path: Path) -> Non
 def test_what_cannot_be_is_said_in_one_line(
     arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pytest_a2a_bench.cli.main import main
-
     assert main(["tau2", *arguments]) == 2
     shown = capsys.readouterr().err
     assert told in shown
