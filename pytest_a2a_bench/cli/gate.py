@@ -322,6 +322,10 @@ def _rescore(namespace: Namespace, directory: Path) -> int:
         f"{len(trials) - sum(t.problem is not None for t in trials) - changed} are the same, {failed} not evaluated"
         + (f"; written to {output}" if output is not None else "; nothing was written (-o DIR, --in-place)")
     )
+    told = [trial.result.provenance for trial in trials if trial.changed]
+    for before, now in dict.fromkeys((p["rescored_from"]["benchmark"], p["benchmark"]) for p in told):
+        if before != now:
+            print(f"the conversations are of {before}, evaluated by {now}: tasks and solutions may be others")
     for line in judge_spread(trial.result for trial in trials):
         print(line)
     if failed:

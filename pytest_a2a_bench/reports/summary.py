@@ -109,11 +109,13 @@ def _in_order(categories: Iterable[str]) -> list[str]:
 
 def judge_spread(results: Iterable[TrialResult]) -> Iterator[str]:
     """Yield a line on judges that were asked more than once and did not agree with themselves."""
-    details = [check.detail for r in results if r.reward_info for check in r.reward_info.checks]
-    split = [differed for differed in map(is_split, details) if differed is not None]
+    judged = [(r.provenance.get("judge"), c.detail) for r in results if r.reward_info for c in r.reward_info.checks]
+    split = [(str(judge), differed) for judge, detail in judged if (differed := is_split(detail)) is not None]
     if split:
-        flips = "; this judge is not steady" if sum(split) > _STEADY * len(split) else ""
-        yield f"judgements differed about {sum(split)} of {count(len(split), 'assertion')} (judge-times){flips}"
+        many = sum(differed for _, differed in split)
+        names = ", ".join(dict.fromkeys(judge for judge, _ in split))
+        flips = f"; the judge {names} is not steady" if many > _STEADY * len(split) else ""
+        yield f"judgements differed about {many} of {count(len(split), 'assertion')} (judge-times){flips}"
 
 
 def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:

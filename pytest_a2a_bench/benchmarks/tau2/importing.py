@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,8 @@ def read(path: Path) -> SelectedResults | None:
     if doubled := [key for key, many in Counter(keys).items() if many > 1]:
         raise ConfigurationError(f"{path} has {len(doubled)} trials more than once, the first is {doubled[0]}")
     settings = {name: infos[0][name] for name in _KEPT if isinstance(infos[0].get(name), int)}
-    manifest = Manifest(results[0].run_id, "", ", ".join(agents), keys, keys, settings=settings)
+    own, *merged = dict.fromkeys(result.run_id for result in results)
+    manifest = Manifest(own, "", ", ".join(agents), keys, keys, settings=settings, merged=tuple(merged))
     return SelectedResults(manifest, tuple(results))
 
 
@@ -138,7 +139,10 @@ class _Run:
                 self._names[message["role"]].add(call["name"])
 
     def _data(self) -> dict[str, Any]:
-        """Say on which data the run was made: the installed ones, where its tasks are the same, else its commit's."""
+        """Say on which data the run was made: the installed ones, where its tasks are the same, else its commit's.
+
+        There are published files whose conversations were judged by other solutions than those of the tasks in them.
+        """
         commit = str(self.info.get("git_commit") or "unknown")
         other = {"benchmark": f"tau2 at {commit[:12]}", "variant": f"data of tau2 at {commit[:12]}"}
         try:
@@ -146,6 +150,10 @@ class _Run:
             same = all(
                 _criteria(index.load_task_json(self.domain, name, edition.data)) == _criteria(task)
                 for name, task in self.tasks.items()
+            ) and all(
+                _actions(check["action"] for check in checks) == _criteria(self.tasks[str(simulation["task_id"])])[0]
+                for simulation in self.simulations
+                if (checks := (simulation.get("reward_info") or {}).get("action_checks"))
             )
             if same:
                 said = {"name": edition.name(self.domain), "said": edition.said}
@@ -191,13 +199,15 @@ class _Run:
 def _criteria(task: Mapping[str, Any]) -> list[Any]:
     """Return by what a task is judged, in one form: files of tau2's own have its defaults written out."""
     found = task.get("evaluation_criteria") or {}
-    actions = [
-        [a["name"], a.get("arguments") or {}, a.get("requestor") or "assistant", a.get("compare_args")]
-        for a in found.get("actions") or ()
-    ]
     assertions = [[e["func_name"], e.get("arguments") or {}] for e in found.get("env_assertions") or ()]
     texts = [found.get(name) or [] for name in ("communicate_info", "nl_assertions")]
-    return [actions, assertions, texts, found.get("reward_basis") or ["DB", "COMMUNICATE"]]
+    return [_actions(found.get("actions") or ()), assertions, texts, found.get("reward_basis") or ["DB", "COMMUNICATE"]]
+
+
+def _actions(actions: Iterable[Mapping[str, Any]]) -> list[Any]:
+    return [
+        [a["name"], a.get("arguments") or {}, a.get("requestor") or "assistant", a.get("compare_args")] for a in actions
+    ]
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:

@@ -117,13 +117,35 @@ def test_every_command_reads_it(some: list[TrialResult], tmp_path: Path, capsys:
     assert kept.results[0].provenance["imported_from"] == "anything.json"
 
 
-def test_other_data_are_named_by_their_commit(some: list[TrialResult], tmp_path: Path) -> None:
+@pytest.mark.parametrize("of_task", [True, False])
+def test_other_data_are_named_by_their_commit(some: list[TrialResult], tmp_path: Path, of_task: bool) -> None:
     content = written(tmp_path / "run", some)
-    content["tasks"][0]["evaluation_criteria"]["actions"] = []
+    if of_task:
+        content["tasks"][0]["evaluation_criteria"]["actions"] = []
+    else:
+        content["simulations"][0]["reward_info"]["action_checks"][0]["action"]["arguments"] = {}
     content["info"]["git_commit"] = "0123456789abcdef"
     found = importing.read(whole(tmp_path, content))
     assert found is not None
     assert {r.provenance["variant"] for r in found.results} == {"data of tau2 at 0123456789ab"}
+
+
+def test_files_of_a_submission_are_one_run_and_rewards_of_other_data_are_explained(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = written(tmp_path / "run", some)
+    content["tasks"][0]["evaluation_criteria"]["actions"] = []
+    content["info"]["git_commit"] = "0123456789abcdef"
+    for simulation in content["simulations"]:
+        simulation["reward_info"]["reward"] = 1.0
+    first, second = content["simulations"][:1], content["simulations"][1:]
+    path = submitted(tmp_path, {**content, "simulations": first})
+    (path / "trajectories" / "more.json").write_text(json.dumps({**content, "simulations": second}))
+    assert main(["gate", str(path), "--rescore"]) == 1
+    told = capsys.readouterr().out
+    assert f"{len(some)} trials: " in told
+    assert "there is no result" not in told
+    assert "the conversations are of tau2 at 0123456789ab, evaluated by " in told
 
 
 @pytest.mark.parametrize(

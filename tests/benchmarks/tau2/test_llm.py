@@ -172,7 +172,7 @@ def test_several_judgements_decide_by_majority_and_their_spread_is_kept(
     assert result.provenance["judge_times"] == 3
     assert result.user_usage.input_tokens == 400
     [told] = [line for line in summary.provenance_lines([result]) if line.startswith("judgements")]
-    assert told == "judgements differed about 1 of 2 assertions (judge-times); this judge is not steady"
+    assert told == "judgements differed about 1 of 2 assertions (judge-times); the judge openai/judge is not steady"
 
 
 @pytest.mark.usefixtures("judged_task")
@@ -189,7 +189,7 @@ def test_stored_conversations_are_judged_again_by_majority(
     assert len(llm.requests) == 4
     told = capsys.readouterr().out
     assert f"{JUDGED}: reward 0 -> 1" in told
-    assert "judgements differed about 1 of 2 assertions (judge-times); this judge is not steady" in told
+    assert "judgements differed about 1 of 2 assertions (judge-times); the judge openai/judge is not steady" in told
     [again] = load_selected(tmp_path / "new").results
     assert again.reward_info is not None
     details = [check.detail for check in again.reward_info.checks if check.kind == "nl_assertion"]
