@@ -5,10 +5,11 @@ Judging a card is the conformance suite's work; here every readable card will do
 
 from __future__ import annotations
 
+import itertools
 import re
 import urllib.parse
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
@@ -213,11 +214,13 @@ def choose_interface(
     transports: tuple[str, ...] = ("jsonrpc", "rest", "grpc") if transport == "auto" else (transport,)
     if transport == "auto" and not grpc:
         transports = transports[:2]
-    for version in versions:
-        for wanted in transports:
-            for interface in card.interfaces:
-                if (interface.version, interface.transport) == (version, wanted):
-                    return interface
+    wanted = list(itertools.product(versions, transports))
+    # What the user names overrides the card: a version or a transport that it does not offer is tried all the same.
+    named = [replace(interface, version=protocol) for interface in card.interfaces if protocol != "auto"]
+    named += [replace(interface, transport=transport) for interface in card.interfaces if transport != "auto"]
+    for offers in (card.interfaces, named):
+        if fitting := [i for i in offers if (i.version, i.transport) in wanted]:
+            return min(fitting, key=lambda i: wanted.index((i.version, i.transport)))
     offered = "; ".join(map(str, card.interfaces))
     hint = "" if grpc else " (grpcio is not installed: gRPC needs pip install 'pytest-a2a-bench[grpc]')"
     raise CardError(

@@ -9,6 +9,7 @@ import uuid
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
@@ -45,6 +46,8 @@ _CARD_SECONDS = 30.0
 
 _REACH_SECONDS = 5.0
 """Most seconds for the first answer of the interface: an accepted connection is enough."""
+
+_OF_ANOTHER_VERSION, _TASK_NOT_FOUND = (-32601, -32009), -32001
 
 _READY_INTERVAL = 0.1
 _READY_MAX_INTERVAL = 1.0
@@ -141,8 +144,28 @@ class AgentConnection:
             # Connections fail, or a gateway has no agent behind it; any other answer is the agent's own.
             if isinstance(error, EndpointUnreachableError) or error.status_code in (502, 503, 504):
                 raise
+        except ProtocolError as error:
+            if error.code in _OF_ANOTHER_VERSION and (spoken := await self._spoken_instead(wire.interface)):
+                raise CardError(
+                    f"{wire.interface.url} speaks A2A {spoken}, and not {wire.interface.version}, as the agent card "
+                    f"says; correct the card, or override it with --a2a-protocol {spoken}"
+                ) from error
         except (TimeoutError, A2ABenchError):
             pass
+
+    async def _spoken_instead(self, interface: Interface) -> str:
+        """Ask an interface for an unknown task in the other version, and return that one if it is spoken."""
+        other = replace(interface, version="1.0" if interface.version == "0.3" else "0.3")
+        if self._card is None or other.transport == "grpc":
+            return ""
+        wire = self._open(other, self._authentication(self._card))
+        try:
+            await wire.get_task(str(uuid.uuid4()), RequestRecord("", other.url, meter=Meter(self.config.bounds)))
+        except ProtocolError as error:
+            return other.version if error.code == _TASK_NOT_FOUND else ""
+        except A2ABenchError:
+            pass
+        return ""
 
     async def _fetch_card_once(self) -> AgentCard:
         self._enter_loop()
@@ -261,6 +284,9 @@ class AgentConnection:
             except ImportError as error:
                 raise MissingExtraError("grpcio", "grpc", str(error)) from error
             return GrpcWire(config, interface, auth)
+        return self._open(interface, auth)
+
+    def _open(self, interface: Interface, auth: AuthParts) -> Wire:
         kind = JsonRpcWire if interface.transport == "jsonrpc" else RestWire
         return kind(self._edge_here(), interface, auth)
 

@@ -170,6 +170,14 @@ def test_nothing_fits_lists_what_there_is() -> None:
         choose_interface(offering(("JSONRPC", "0.3"), ("SOAP", "9.9")), "1.0", "rest")
 
 
+def test_what_the_user_names_overrides_the_card() -> None:
+    assert str(choose_interface(offering(("JSONRPC", "1.0")), "0.3")).startswith("jsonrpc 0.3")
+    assert str(choose_interface(offering(("http", "1.0")), transport="jsonrpc")).startswith("jsonrpc 1.0")
+    # What the card does offer comes first.
+    offers = offering(("JSONRPC", "1.0"), ("HTTP+JSON", "0.3"))
+    assert str(choose_interface(offers, "0.3")).startswith("rest 0.3")
+
+
 # Agents whose card depends on the A2A-Version that it is asked for with (§3.6.1).
 
 

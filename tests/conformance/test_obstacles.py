@@ -8,20 +8,26 @@ from typing import Any
 
 import httpx
 import pytest
-from faulty_server import TOKENS, serve_app, serve_faulty
+from faulty.catalogue import FAULTS
+from faulty.fault import Fault
+from faulty_server import TOKENS, serve_app, serve_faulty, start_faulty
 from judged import collect
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.engine import run_checks
-from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
+from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.health import WITHOUT_CREDENTIALS
+from pytest_a2a_bench.conformance.session.health import CARD_RULES, WITHOUT_CREDENTIALS
 from pytest_a2a_bench.conformance.target import targets_of
+from pytest_a2a_bench.errors import CardError
+from pytest_a2a_bench.model.messages import Part
 
 
 async def guarded(token: str) -> tuple[CheckResult, ...]:
@@ -243,3 +249,52 @@ def test_a_message_that_could_not_be_written_is_not_looked_for_afterwards() -> N
     reasons, left = asyncio.run(inexpressible_messages())
     assert any("cannot be asked over SendMessage on GRPC" in reason for reason in reasons)
     assert left == []
+
+
+def _says_1_0(card: dict[str, Any]) -> dict[str, Any]:
+    kept = {k: v for k, v in card.items() if k not in ("url", "preferredTransport", "additionalInterfaces")}
+    entry = {"url": card["url"], "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return {**kept, "protocolVersion": "1.0", "supportedInterfaces": [entry]}
+
+
+def _says_0_3(card: dict[str, Any]) -> dict[str, Any]:
+    kept = {k: v for k, v in card.items() if k != "supportedInterfaces"}
+    url = card["supportedInterfaces"][0]["url"]
+    return {**kept, "protocolVersion": "0.3.0", "url": url, "preferredTransport": "JSONRPC"}
+
+
+@pytest.mark.parametrize(("spoken", "said", "change"), [("0.3", "1.0", _says_1_0), ("1.0", "0.3", _says_0_3)])
+def test_a_card_that_says_another_version_than_is_spoken_is_one_finding(
+    spoken: str, said: str, change: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FAULTS, "this", Fault(version=spoken, card=change))
+
+    async def judge() -> list[CheckResult]:
+        async with serve_faulty("this", "full", transport="jsonrpc") as running:
+            card, _, _ = await fetch_card_async(running.url)
+            assert card is not None
+            return fold(await collect(targets_of(card, running.url)))
+
+    rows = [r for r in asyncio.run(judge()) if r.outcome in FOUND]
+    assert [row.requirement.id for row in rows] == [CARD_RULES[said]]
+    assert f"the card says A2A {said}, and this URL speaks {spoken}" in rows[0].findings[0].found
+
+    with start_faulty("this", "full", transport="jsonrpc") as agent:
+        with pytest.raises(CardError, match=rf"speaks A2A {spoken}, and not {said}.*--a2a-protocol {spoken}"):
+            AgentConnection(ClientConfig(agent.url)).wait_until_ready()
+        # What the user names overrides the card.
+        with AgentConnection(ClientConfig(agent.url, protocol=spoken)) as connection:
+            connection.wait_until_ready()
+            assert connection.session().send([Part("text", "hello")]).state == "completed"
+
+
+def test_a_bot_challenge_is_no_refusal_of_the_agent() -> None:
+    async def judge() -> tuple[CheckResult, ...]:
+        async with serve_faulty("challenge", "full", transport="jsonrpc") as running:
+            card, _, _ = await fetch_card_async(running.url)
+            assert card is not None
+            return await collect(targets_of(card, running.url))
+
+    (error,) = told(asyncio.run(judge()), "error")["JSONRPC"]
+    assert "a bot challenge answers in the agent's place (cf-mitigated: challenge)" in error.reason
+    assert "A2A_AUTH_TOKEN" not in error.reason

@@ -23,7 +23,7 @@ async def interface_is_true(ctx: Context) -> None:
     # What keeps all other checks from being made has to be found here, too.
     # 0.3 leaves the form of an error open, so that its servers may say no more than a web framework does.
     is_web_server = ctx.version != "0.3" and _is_web_server(reply)
-    nobody = absence(reply) or ("a web server answers" if is_web_server else "")
+    nobody = ctx.session.health.absence or absence(reply) or ("a web server answers" if is_web_server else "")
     if not reply.may_be("TaskNotFoundError") or nobody:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()

@@ -69,13 +69,14 @@ class Health:
 
     :param target: the interface that is watched.
     :param ask: asks it.
+    :param spoken_instead: asks it in the other version of the protocol, and returns that one if it is spoken.
 
     ``card_check`` is the name of the check that tells of an interface that is not there, where that check is made too.
     """
 
-    def __init__(self, target: Target, ask: Ask) -> None:
+    def __init__(self, target: Target, ask: Ask, spoken_instead: Callable[[], Awaitable[str]]) -> None:
         self._target = target
-        self._ask = ask
+        self._ask, self._spoken_instead = ask, spoken_instead
         # Bounded: a queue that forgets the oldest by itself.
         self._asked: deque[Asked] = deque(maxlen=_KEPT)
         self._first: asyncio.Task[WireReply | None] | None = None
@@ -89,6 +90,11 @@ class Health:
         self._absence = ""
         self.card_check = ""
         self._reported_as = ""
+
+    @property
+    def absence(self) -> str:
+        """Why the interface is not there as the card names it; empty where it is."""
+        return self._absence
 
     @property
     def is_broken(self) -> bool:
@@ -170,6 +176,9 @@ class Health:
             # By two operations: one may be missing or broken on an interface that is there.
             other = await self._probe("CancelTask")
             self._absence = absence(first) if other is not None and absence(other) else ""
+        if first is not None and first.error is not None and first.error.name in _OF_ANOTHER_VERSION:
+            if spoken := await self._spoken_instead():
+                self._absence = f"the card says A2A {self._target.version}, and this URL speaks {spoken}"
         # An interface that cannot be asked here (None) is left to its checks, which give their reason.
         if first is None or (works(first) and not first.is_refused):
             return first
@@ -274,6 +283,8 @@ class Health:
 
 # -- is there an interface at all --
 
+# What an agent says of a method, or a version, that it does not have.
+_OF_ANOTHER_VERSION = ("MethodNotFoundError", "VersionNotSupportedError")
 # A server that fails or refuses is there; nobody at the address, a web server that has no such path, or one that
 # speaks another binding or version is not what the card names.
 _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE = 12, 14

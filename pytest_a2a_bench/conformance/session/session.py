@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Container, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
@@ -111,7 +113,7 @@ class Session:
         # Registered before any check runs: some compare what two bindings say of one task.
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
-        self.health: Health = Health(target, self.ask)
+        self.health: Health = Health(target, self.ask, self._spoken_instead)
         self.pace: Pace = Pace(self.health.reference)
         self.steadiness: Steadiness = Steadiness()
         self._receiver: WebhookReceiver | None = None
@@ -191,6 +193,16 @@ class Session:
             timeout=timeout,
         )
         return await self._call_noting(request)
+
+    async def _spoken_instead(self) -> str:
+        other = Session(replace(self.target, version="1.0" if self.target.version == "0.3" else "0.3"))
+        try:
+            reply = await other.ask("GetTask", {"id": str(uuid.uuid4())}, _ONE_SECONDS)
+        except (SkipCheck, NoAnswer):
+            return ""
+        finally:
+            await other.close(0)
+        return other.target.version if reply.error is not None and reply.error.name == "TaskNotFoundError" else ""
 
     async def _call(self, request: WireRequest) -> WireReply:
         if self._wire is None:
