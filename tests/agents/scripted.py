@@ -29,6 +29,7 @@ from a2a.types import (
     Message,
     Part,
     TaskState,
+    TaskStatus,
     a2a_pb2_grpc,
 )
 from google.protobuf.json_format import MessageToDict
@@ -60,7 +61,9 @@ class ScriptedExecutor(AgentExecutor):
         if task is None:
             task = new_task_from_user_message(context.message)
             task.id, task.context_id = str(context.task_id), str(context.context_id)
-        # The stream of a follow-up begins with the task, too (section 3.1.2).
+        else:
+            # The stream of a follow-up begins with the task, too (section 3.1.2); one that waits ends a blocking call.
+            task.status.CopyFrom(TaskStatus(state=TaskState.TASK_STATE_WORKING))
         await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         if context.current_task is not None:
