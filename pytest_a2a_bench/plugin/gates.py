@@ -152,8 +152,9 @@ class Gatekeeper:
     def _trials(self, cut_short: bool) -> Trials:
         every = self.reporting.results()
         results = [r for r in every if r.status != "not_run"]
+        entries = self.run.plan.quarantine
         quarantined = frozenset(
-            task_name(r.key) for r in results if quarantine_of(r.key, self.run.plan.quarantine) is not None
+            task_name(r.key) for r in results if entries and quarantine_of(r.key, entries) is not None
         )
         # What a worker excused for a gate, and what no gate counts here (its file is gone), must not get lost.
         self._failed |= {
@@ -258,7 +259,7 @@ class Gatekeeper:
             stored,
             agent=files.JudgedAgent(**self.run.plan.agent),
             agents=tuple(files.ComparedAgent(**agent) for agent in agents),
-            reasons=diagnosis.stored_reasons(self.reporting.reasons()),
+            reasons=diagnosis.stored_reasons(reasons) if (reasons := self.reporting.reasons()) else (),
         )
         try:
             files.write_verdict(self.run.plan.results, self.stored)

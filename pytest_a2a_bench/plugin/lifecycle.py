@@ -60,11 +60,12 @@ def configure(config: pytest.Config) -> None:
     if run.takes_part:
         config.pluginmanager.register(explanation.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
-    if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
+    has_xdist = any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin"))
+    if has_xdist and (worker_input is not None or (config.getoption("tx") and config.getoption("dist") != "no")):
         from pytest_a2a_bench.plugin import xdist
 
         xdist.join(config, run)
-        specs = map(str, config.getoption("tx", None) or ())
+        specs = map(str, config.getoption("tx") or ())
         if worker_input is not None or run.settings.ray is not None or any(spec != "popen" for spec in specs):
             from pytest_a2a_bench.plugin import elsewhere
 

@@ -74,7 +74,7 @@ def forget(item: pytest.Item) -> None:
 def properties(result: TrialResult, path: str | None) -> dict[str, str | int | float | bool]:
     """Return the scalars that every reporter gets, without those that are not known."""
     wire, provenance, suite = result.wire, result.provenance, registry.find(result.key.suite)
-    why = diagnosis_of(result)
+    why = None if result.success else diagnosis_of(result)
     metrics = result.reward_info.metrics if result.reward_info else {}
     values: dict[str, Any] = {
         "key": str(result.key),

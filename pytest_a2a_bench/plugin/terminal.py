@@ -225,7 +225,8 @@ class Reporting:
     def reasons(self) -> list[diagnosis.Cluster]:
         """Return why trials did not pass, those of one cause together."""
         if self._reasons is None or self._reasons[0] != len(self.reported):
-            self._reasons = (len(self.reported), diagnosis.clusters(self.results()))
+            missed = [result for result in self.results() if not result.success]
+            self._reasons = (len(self.reported), diagnosis.clusters(missed) if missed else [])
         return self._reasons[1]
 
     def keep_time(self) -> None:

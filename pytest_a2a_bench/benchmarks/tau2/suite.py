@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.registry import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, TRANSFER_TOOL, Tau2Settings
+from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, RETRIEVAL, TRANSFER_TOOL, Tau2Settings
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 
@@ -79,10 +79,13 @@ def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
 
 
 def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import editions, retrieval
+    from pytest_a2a_bench.benchmarks.tau2 import editions
 
     yield from editions.find_problems(domains, settings)
-    yield from retrieval.find_problems(domains, settings, environ)
+    if settings.benchmark_options.get(RETRIEVAL) is not None:
+        from pytest_a2a_bench.benchmarks.tau2 import retrieval
+
+        yield from retrieval.find_problems(domains, settings, environ)
 
 
 def _describe_changes(settings: Settings) -> str:
