@@ -14,7 +14,7 @@ import random
 from collections import Counter
 from math import ceil
 
-from pytest_a2a_bench.results.gates.sequential import DropBets, early_share, floor_bounds
+from pytest_a2a_bench.results.gates.early import DropBets, early_share, floor_bounds
 from pytest_a2a_bench.results.inference import LEVEL, Interval, PairedTask, drop_interval, paired_p
 
 MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))

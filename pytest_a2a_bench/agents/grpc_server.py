@@ -15,7 +15,7 @@ from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder
 from a2a.types import a2a_pb2_grpc
 
-from pytest_a2a_bench.agents.strict import check_version
+from pytest_a2a_bench.agents.gateway import check_version
 from pytest_a2a_bench.errors import ConfigurationError
 
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024

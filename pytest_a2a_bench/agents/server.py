@@ -24,9 +24,8 @@ from pytest_a2a_bench.agents.brain import Brain
 from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card
 from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
-from pytest_a2a_bench.agents.gateway import bounded, guarded
+from pytest_a2a_bench.agents.gateway import StrictContextBuilder, StrictRequestHandler, bounded, guarded
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.strict import StrictContextBuilder, StrictRequestHandler
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import QuietServer

@@ -32,8 +32,7 @@ from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.agents.card import write_card
-from pytest_a2a_bench.agents.gateway import BODY
-from pytest_a2a_bench.agents.strict import AGENTS_ROLE, StrictContextBuilder, StrictRequestHandler, wrong_fields
+from pytest_a2a_bench.agents.gateway import AGENTS_ROLE, BODY, StrictContextBuilder, StrictRequestHandler, wrong_fields
 from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.webhooks import VERSION, KnownUser
 from pytest_a2a_bench.model.keys import json_object

@@ -17,7 +17,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.benchmarks.tau2.retrieval import BEST_OFFLINE, DOMAIN
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
-from pytest_a2a_bench.config.shards import Shard
+from pytest_a2a_bench.config.values import Shard
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.results import manifest

@@ -1,13 +1,19 @@
-"""Settings of commands: the environment and the table ``[tool.a2a-bench]``, as in pytest, and ``--set``."""
+"""Settings of commands: the environment and the table ``[tool.a2a-bench]``, as in pytest, and ``--set``; and the
+results directories that commands are given: a name, an fsspec URL, or what a benchmark's own tools have written.
+"""
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import re
-from argparse import SUPPRESS, ArgumentParser, Namespace
+import shutil
+import tempfile
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +21,10 @@ from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE, Loaded, Table, read_table
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import KNOWN, in_environment
+from pytest_a2a_bench.results import manifest, remote
+from pytest_a2a_bench.results.store import Store
 
 FORGET: list[Callable[[], None]] = []
 """Functions that end the hiding of a command's secrets, to be called when the command has ended."""
@@ -153,3 +161,43 @@ def moved_places(loaded: Loaded, stored: Mapping[str, Any]) -> dict[str, Any]:
     places = {setting.name for setting in registry.places() if setting.name in loaded.sources}
     moved = {name: loaded.settings.benchmark_options[name] for name in places}
     return {name: value for name, value in stored.items() if name in own} | moved
+
+
+def results_directory(text: str) -> Path:
+    """Return a results directory; what is at a URL is brought into one, and what is written there goes back.
+
+    :raises ArgumentTypeError: if the URL or the file cannot be read.
+    """
+    try:
+        return imported(remote.located(text))
+    except A2ABenchError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+def imported(path: Path) -> Path:
+    """Return a results directory as it is; a run that a benchmark's own tools have written is read into a new one.
+
+    :raises ConfigurationError: if it is such a run, and cannot be read.
+    """
+    if (path / manifest.NAME).exists() or not path.exists():
+        return path
+    for suite in registry.known():
+        found = import_module(suite.importer).IMPORT(path) if suite.importer else None
+        if found is not None:
+            directory = Path(tempfile.mkdtemp(prefix="a2a-imported-"))
+            atexit.register(shutil.rmtree, directory, ignore_errors=True)
+            store = Store(directory)
+            store.prepare()
+            for result in found.results:
+                store.write(result, sync=False)
+            found.manifest.write(directory)
+            return directory
+    return path
+
+
+def configured_results(namespace: Namespace) -> Path:
+    """Return the results directory of the settings, for commands to which none is given.
+
+    :raises ConfigurationError: if it is at a URL that cannot be read.
+    """
+    return remote.located(load_settings(namespace).settings.results)

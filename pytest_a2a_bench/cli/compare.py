@@ -16,7 +16,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.cli._results import results_directory
+from pytest_a2a_bench.cli._settings import results_directory
 from pytest_a2a_bench.config.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import summary

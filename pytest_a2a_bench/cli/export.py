@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from pytest_a2a_bench import extensions, schemas
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _settings
-from pytest_a2a_bench.cli._results import configured_results, results_directory
+from pytest_a2a_bench.cli._settings import configured_results, results_directory
 from pytest_a2a_bench.config.settings import NOISY, PLAIN
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult

@@ -25,8 +25,7 @@ from pytest_a2a_bench.benchmarks import models, registry
 from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cli import _settings
-from pytest_a2a_bench.cli._results import configured_results, results_directory
-from pytest_a2a_bench.cli._settings import load_settings, moved_places
+from pytest_a2a_bench.cli._settings import configured_results, load_settings, moved_places, results_directory
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult

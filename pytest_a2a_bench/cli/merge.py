@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli._results import imported
+from pytest_a2a_bench.cli._settings import imported
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.merge import check_output, merge

@@ -26,7 +26,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.cli import _settings
-from pytest_a2a_bench.cli._results import configured_results, results_directory
+from pytest_a2a_bench.cli._settings import configured_results, results_directory
 from pytest_a2a_bench.cli.controller import port
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings, with_endpoint

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import DIALECTS
-from pytest_a2a_bench.config.shards import read as read_shard
+from pytest_a2a_bench.config.values import shard_of
 from pytest_a2a_bench.plugin import state
 from pytest_a2a_bench.plugin.items import uses_agent
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below, judge_protocol
@@ -359,7 +359,7 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     # The user's own tests have no part of the division.
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
     each = list(dict.fromkeys(names.values()))
-    mine = manifest.members(each, _durations(items, run), read_shard(run.settings.shard, {}))
+    mine = manifest.members(each, _durations(items, run), shard_of(run.settings.shard, {}))
     return [item for item in items if item not in names or names[item] in mine]
 
 

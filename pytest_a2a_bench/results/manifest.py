@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
-from pytest_a2a_bench.config.shards import Shard
+from pytest_a2a_bench.config.values import Shard
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText, Seconds, digest

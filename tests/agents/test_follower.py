@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_a2a_bench.agents.brain import Conversation
-from pytest_a2a_bench.agents.follower import GIVEN_UP, next_call, walk
+from pytest_a2a_bench.agents.brains import GIVEN_UP, next_call, walk
 from pytest_a2a_bench.benchmarks.registry import Gold, Step
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned
 

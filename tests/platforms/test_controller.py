@@ -21,7 +21,7 @@ from harness import wait_for
 import pytest_a2a_bench
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.platforms import proxy
+from pytest_a2a_bench.platforms import controller
 from pytest_a2a_bench.platforms.controller import ControllerOptions
 from pytest_a2a_bench.redact import KNOWN, KnownSecret, Secret
 from pytest_a2a_bench.results.store import is_alive
@@ -236,7 +236,7 @@ class TestProxy:
         assert [answer.json()["body"] for answer in answers] == bodies
 
     def test_a_body_that_is_too_long_is_refused(self, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(proxy, "MAX_BODY", 1000)
+        monkeypatch.setattr(controller, "MAX_BODY", 1000)
         at = control()
         at.wait("running")
 

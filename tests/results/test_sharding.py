@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_test import in_one_test
 
-from pytest_a2a_bench.config import shards
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.config.shards import Shard
+from pytest_a2a_bench.config.values import Shard, shard_of
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, fingerprint
@@ -28,20 +27,20 @@ from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, fingerprint
     ],
 )
 def test_ci_systems_count_from_zero_or_one(environ: dict[str, str], expected: str) -> None:
-    assert str(shards.read("auto", environ)) == expected
+    assert str(shard_of("auto", environ)) == expected
 
 
 @in_one_test("text", ["", "2", "0/3", "4/3", "1/0", "a/b", "-1/3", "1/3/5", "²/3"])
 def test_what_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"I/N|counts from 1"):
-        shards.read(text, {})
+        shard_of(text, {})
 
 
 def test_auto_outside_ci_names_what_it_looked_for() -> None:
     with pytest.raises(ValueError, match="CI_NODE_INDEX of GitLab CI"):
-        shards.read("auto", {})
+        shard_of("auto", {})
     with pytest.raises(ValueError, match="CI_NODE_INDEX=4, CI_NODE_TOTAL=3"):
-        shards.read("auto", {"CI_NODE_INDEX": "4", "CI_NODE_TOTAL": "3"})
+        shard_of("auto", {"CI_NODE_INDEX": "4", "CI_NODE_TOTAL": "3"})
 
 
 NAMES = st.lists(st.text("abcdef/#0123", min_size=1, max_size=6), unique=True, max_size=40)

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord
-from pytest_a2a_bench.results.gates.early import EarlyVerdict, Finished, draw_order
-from pytest_a2a_bench.results.gates.sequential import (
+from pytest_a2a_bench.results.gates.early import (
     Bets,
     DropBets,
+    EarlyVerdict,
+    Finished,
     Floor,
+    draw_order,
     early_share,
     floor_bounds,
     stake_of,
