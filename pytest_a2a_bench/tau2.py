@@ -31,6 +31,7 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import agent_base
 from pytest_a2a_bench.benchmarks.tau2.user_agent import user_class
+from pytest_a2a_bench.config.doors import SCRIPT, Door
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing
@@ -92,6 +93,7 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
     """
 
     _shared: ClassVar[tuple[AgentConnection, Settings] | None] = None
+    _door: ClassVar[Door] = SCRIPT
     sessions: ClassVar[list[AgentSession]] = []
 
     def __init__(self, tools: list[Any], domain_policy: str, endpoint: str = "", **options: Any) -> None:
@@ -122,7 +124,8 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
 
     def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
         """Return the agent's answer; ``raw_data`` has A2A's ids, and the usage that the agent reports."""
-        answer, state = super().generate_next_message(message, state)
+        with self._door.errors():
+            answer, state = super().generate_next_message(message, state)
         answer.raw_data = _raw_data(self._session, answer.usage)
         return answer, state
 
@@ -158,6 +161,7 @@ class A2AUser(_base("user")):  # type: ignore[misc]
     """
 
     _shared: ClassVar[tuple[AgentConnection, Settings] | None] = None
+    _door: ClassVar[Door] = SCRIPT
 
     def __init__(
         self,
@@ -192,6 +196,12 @@ class A2AUser(_base("user")):  # type: ignore[misc]
             bounds=Bounds.of(self._settings.reply_limits),
         )
         return super().get_init_state(message_history)  # type: ignore[no-any-return]
+
+    def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
+        """Return what the agent says as the user."""
+        with self._door.errors():
+            said: tuple[Any, Conversation] = super().generate_next_message(message, state)
+        return said
 
     def stop(self, *_: Any, **__: Any) -> None:
         """End the conversation. tau2 calls this when a simulation is over."""
@@ -231,10 +241,12 @@ def register(endpoint: str, name: str = NAME, **options: Any) -> type[A2AAgent]:
     return register_connected(connect(settings), settings, name)
 
 
-def register_connected(connection: AgentConnection, settings: Settings, name: str) -> type[A2AAgent]:
+def register_connected(
+    connection: AgentConnection, settings: Settings, name: str, door: Door = SCRIPT
+) -> type[A2AAgent]:
     """Do what :func:`register` does, over a connection that is there already and stays open."""
     shared = (connection, settings)
-    members = {"_shared": shared, "sessions": [], "__module__": __name__}
+    members = {"_shared": shared, "_door": door, "sessions": [], "__module__": __name__}
     found: type[A2AAgent] = type(A2AAgent.__name__, (A2AAgent,), members)
     registry = importlib.import_module("tau2.registry").registry
     try:
@@ -257,9 +269,11 @@ def register_user(endpoint: str, name: str = USER_NAME, **options: Any) -> type[
     return register_connected_user(connect_user(settings), settings, name)
 
 
-def register_connected_user(connection: AgentConnection, settings: Settings, name: str) -> type[A2AUser]:
+def register_connected_user(
+    connection: AgentConnection, settings: Settings, name: str, door: Door = SCRIPT
+) -> type[A2AUser]:
     """Do what :func:`register_user` does, over a connection that is there already and stays open."""
-    members = {"_shared": (connection, settings), "__module__": __name__}
+    members = {"_shared": (connection, settings), "_door": door, "__module__": __name__}
     found: type[A2AUser] = type(A2AUser.__name__, (A2AUser,), members)
     try:
         importlib.import_module("tau2.registry").registry.register_user(found, name)

@@ -13,6 +13,7 @@ from pydantic.dataclasses import dataclass
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.adk.credentials import Credential, read_credentials
 from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.config.doors import ADK
 from pytest_a2a_bench.errors import ConfigurationError
 
 DEFAULT_MODEL = "gemini-2.5-flash"
@@ -93,6 +94,7 @@ class AdkOptions:
             builtin=True,
             crm_data=self.crm_data,
             crm_org=self.crm_org,
+            door=ADK,
         )
 
 

@@ -93,6 +93,9 @@ class Progress:
         )
 
 
+_IMPOSSIBLE = "the assessment is not possible"
+
+
 class AssessmentFailed(Exception):
     """The assessment has no result; the message says why."""
 
@@ -166,14 +169,16 @@ class Assessment:
         began = time.monotonic()
         self._deadline = began + self._terms.seconds
         try:
-            with self._target() as target:
-                found = self._judge(target) if self.plan.is_protocol else self._run_trials(target)
-        except A2ABenchError as error:
-            self._raise_if_stopped()
-            self._raise_if_late(error)
-            if isinstance(error, InfrastructureError | CardError):
-                raise AssessmentFailed(f"Agent error: {error}") from error
-            raise AssessmentFailed(f"the assessment is not possible: {error}") from error
+            try:
+                with self._target() as target:
+                    found = self._judge(target) if self.plan.is_protocol else self._run_trials(target)
+            except A2ABenchError as error:
+                self._raise_if_stopped()
+                self._raise_if_late(error)
+                kind = "Agent error" if isinstance(error, InfrastructureError | CardError) else _IMPOSSIBLE
+                raise AssessmentFailed(f"{kind}: {error}") from error
+        except AssessmentFailed as error:
+            raise AssessmentFailed(self.plan.door.words(str(error))) from error
         self._raise_if_stopped()
         return dataclasses.replace(found, seconds=time.monotonic() - began, run_id=self.name)
 
@@ -211,7 +216,7 @@ class Assessment:
         store.prepare()
         stopping.forget(self._directory)
         for player, problem in models.model_problems(target):
-            raise AssessmentFailed(f"the assessment is not possible: the {player}: {problem}")
+            raise AssessmentFailed(f"{_IMPOSSIBLE}: the {player}: {problem}")
         with AgentConnection(self._config(target)) as connection:
             agent, interface = _read_card(connection, self._stop)
             self._agent = f"{agent}, {interface}"
@@ -332,7 +337,7 @@ class Assessment:
 
 def _read_card(connection: AgentConnection, stop: Stop) -> tuple[str, str]:
     """Return name and interface from the agent's card; wait for an agent that just starts."""
-    deadline = time.monotonic() + _WAIT
+    deadline = time.monotonic() + max(_WAIT, connection.config.wait)
     while True:
         try:
             with stop.ends_waiting():

@@ -127,6 +127,7 @@ class Config(BaseModel):
     :param num_tasks: how many of the tasks, from the first.
     :param shard_index: counted from 0, of ``num_shards``.
     :param task_categories: CRMArena's; empty for all.
+    :param wait: seconds for an agent that just starts; ``redeliver`` retries of a trial after an uncertain delivery.
     :param agent_token: name of one of the tokens that the operator has for agents, never a token.
     :param edition: name of one of the editions of tau2's data that the operator offers; likewise ``retrieval``.
     :param user_retry: how often a trial is retried in which the simulated user was at fault.
@@ -161,6 +162,8 @@ class Config(BaseModel):
     max_turns: _Turns | None = None
     max_user_turns: _Turns | None = None
     strict: _Switch = False
+    wait: Annotated[float, Strict(), Ge(0), Le(600)] | None = None
+    redeliver: Annotated[_Index, Le(10)] | None = None
     agent_token: _Text | None = None
     history: Annotated[str, _one_of(*HISTORIES)] = "delta"
     protocol: Annotated[str, _one_of(*PROTOCOLS)] = "auto"
@@ -222,7 +225,7 @@ _ONLY_CRMARENA = {
     *("org_type", "task_category", "task_categories", "interactive", "scoring", "aided", "drift", "rot"),
     *("max_turns", "max_user_turns"),
 }
-_OF_CONFORMANCE = {"evaluation", "domain", "env", "timeout", "agent_token", "strict"}
+_OF_CONFORMANCE = {"evaluation", "domain", "env", "timeout", "wait", "agent_token", "strict"}
 
 
 def _has_no_meaning(name: str, evaluation: Evaluation) -> bool:

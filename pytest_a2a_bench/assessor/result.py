@@ -16,6 +16,7 @@ from typing import Any
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.assessor.assessment import Concluded, failure_of
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.config.doors import Door
 from pytest_a2a_bench.conformance.report import Report, counts
 from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, sum_usage
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
@@ -36,7 +37,8 @@ _LARGEST = 2_000_000
 
 def summary(found: Concluded) -> str:
     """Return a summary for people, in a few lines."""
-    return "\n".join(_protocol_lines(found) if found.report is not None else _trial_lines(found))
+    lines = _protocol_lines(found) if found.report is not None else _trial_lines(found)
+    return found.plan.door.words("\n".join(lines))
 
 
 def data(found: Concluded) -> dict[str, Any]:
@@ -113,11 +115,11 @@ def _trial_data(found: Concluded) -> dict[str, Any]:
             **_pass_hat(results),
         },
         "provenance": _provenance(results),
-        "errors": _errors(results),
+        "errors": _errors(results, found.plan.door),
         "failures": _failures(results),
         "intervals": {"pass_rate": {"low": 100 * interval.low, "high": 100 * interval.high, "confidence": 0.95}},
         "usage": _usage(results),
-        "notes": [one_line(line, 400) for line in (*caveats(results), *_suite_notes(results))],
+        "notes": [one_line(found.plan.door.words(line), 400) for line in (*caveats(results), *_suite_notes(results))],
     }
     entries = list(map(_entry, results))
     if len(json.dumps(entries)) > _LARGEST:
@@ -166,18 +168,20 @@ def _failures(results: Sequence[TrialResult]) -> dict[str, int]:
     return dict(Counter(filter(None, map(failure_of, results))).most_common())
 
 
-def _errors(results: Sequence[TrialResult]) -> dict[str, Any]:
+def _errors(results: Sequence[TrialResult], door: Door) -> dict[str, Any]:
     wrong = [r for r in results if r.status != "evaluated"]
     return {
         "count": len(wrong),
         "by_type": dict(Counter(map(_kind_of, wrong))),
-        "trials": [{"key": str(r.key), "status": r.status, "type": r.error_type, "error": _message(r)} for r in wrong],
+        "trials": [
+            {"key": str(r.key), "status": r.status, "type": r.error_type, "error": _message(r, door)} for r in wrong
+        ],
     }
 
 
-def _message(result: TrialResult) -> str:
+def _message(result: TrialResult, door: Door) -> str:
     """Return an error's message; that of an evaluator or of ours may quote what the task expects, and is left out."""
-    return one_line(result.error or "", 300) if result.status == "infrastructure_error" else ""
+    return one_line(door.words(result.error or ""), 300) if result.status == "infrastructure_error" else ""
 
 
 def _kind_of(result: TrialResult) -> str:

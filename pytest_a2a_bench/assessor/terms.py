@@ -16,6 +16,7 @@ from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.benchmarks.tau2.retrieval import BEST_OFFLINE, DOMAIN
+from pytest_a2a_bench.config.doors import REQUEST, Door
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.config.values import Shard
 from pytest_a2a_bench.errors import A2ABenchError
@@ -54,6 +55,7 @@ class Terms:
         machine's agents only.
     :param operators: callers who see everybody's assessments, and reports, which show what tasks expected.
     :param is_private: whether only this machine is served, to everybody on it: they are operators.
+    :param door: by which callers come, whose names for settings they are advised with.
     :param keep: days after which what is stored of an assessment is removed; None for never.
     """
 
@@ -81,6 +83,7 @@ class Terms:
     mcp_url: str | None = None
     operators: tuple[str, ...] = ()
     is_private: bool = False
+    door: Door = REQUEST
 
     def directory(self, task_id: str) -> Path:
         """Return where the results of an assessment are."""
@@ -98,6 +101,7 @@ class Plan:
     settings: Settings
     keys: tuple[TrialKey, ...] = ()
     whole: tuple[TrialKey, ...] = ()
+    door: Door = REQUEST
 
     @property
     def is_protocol(self) -> bool:
@@ -134,13 +138,13 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
                 "for; give a shard to each trial at most"
             )
     if problems:
-        raise BadRequest([one_line(problem, 400) for problem in problems])
-    return Plan(request, settings, _part_of(whole, request), tuple(whole))
+        raise BadRequest([one_line(terms.door.words(problem), 400) for problem in problems])
+    return Plan(request, settings, _part_of(whole, request), tuple(whole), terms.door)
 
 
 _TAKEN = (
     *("seed", "split", "max_errors", "dialect", "tools", "history", "protocol", "transport", "streaming"),
-    *("user_retry", "tag_trials", "strict"),
+    *("user_retry", "tag_trials", "strict", "wait", "redeliver"),
 )
 """Members of a request that are settings as they are; where they are None, the setting's default is used."""
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli._served import served
-from pytest_a2a_bench.cli._settings import in_words_of, read_config
+from pytest_a2a_bench.cli._settings import read_config
+from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.engine import check_all
@@ -36,10 +37,10 @@ def run(namespace: Namespace) -> int:
     with served(namespace.url) as namespace.url:
         _check_arguments(namespace)
         report = judge_agent(namespace)
-    text = in_words_of(namespace.options, render(report, namespace.format))
+    text = of_command(namespace.options).words(render(report, namespace.format))
     if namespace.output:
         _write(Path(namespace.output), text)
-        sys.stdout.write(in_words_of(namespace.options, "\n".join(summary_lines(report)) + "\n"))
+        sys.stdout.write(of_command(namespace.options).words("\n".join(summary_lines(report)) + "\n"))
     else:
         sys.stdout.write(text)
     accepted = _accept(namespace, report) if namespace.accept is not None else ()

@@ -5,13 +5,11 @@ results directories that commands are given: a name, an fsspec URL, or what a be
 from __future__ import annotations
 
 import atexit
-import itertools
 import os
-import re
 import shutil
 import tempfile
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -130,26 +128,6 @@ def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] 
     :raises ConfigurationError: naming everything that is wrong.
     """
     return ClientConfig.from_settings(read_settings(namespace, endpoint, environ), environ)
-
-
-def in_words_of(command: Collection[str], text: str) -> str:
-    """Return a message that names pytest's options as a command has them: as its own, or by ``--set KEY=VALUE``.
-
-    :param command: the command's options, such as ``--scenarios``.
-    """
-    prefix = "--agent-a2a-" if "--agent-a2a-set" in command else "--"
-    text = text.replace("--a2a-set ", f"{prefix}set ").replace("--a2a-config", f"{prefix}config")
-    own = {key: option for key in _KEYS if (option := f"{prefix}{key.removeprefix('conformance-')}") in command}
-    text = re.sub(r"--a2a-([\w-]+)", lambda match: own.get(match[1], match[0]), text)
-    # All commands read the settings of the agent's group, the first.
-    keys = "|".join(itertools.takewhile(lambda key: key != "suite", _KEYS))
-    # After a blank only a placeholder or a kind of value is one: other words go on with the sentence.
-    value = r"(?:=([^\s,;()]+)| ([A-Z][A-Z|:/.]*\b|(?:llm|a2a|builtin):\w+))"
-    text = re.sub(rf"--a2a-({keys}){value}", lambda match: f"{prefix}set {match[1]}={match[2] or match[3]}", text)
-    return re.sub(rf"--a2a-({keys})(?![-\w])", r"\1", text)
-
-
-_KEYS = tuple(setting.key for setting in CORE.values())
 
 
 def moved_places(loaded: Loaded, stored: Mapping[str, Any]) -> dict[str, Any]:

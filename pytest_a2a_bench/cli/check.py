@@ -21,7 +21,8 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli import _protocol, _settings
 from pytest_a2a_bench.cli._served import served
-from pytest_a2a_bench.cli._settings import in_words_of, read_config
+from pytest_a2a_bench.cli._settings import read_config
+from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
 from pytest_a2a_bench.conformance.card.document import lines_of
@@ -216,7 +217,7 @@ def _judge(namespace: Namespace) -> int:
         planned=tuple(subject.planned) if namespace.online else (),
         lines=lines,
     )
-    text = in_words_of(namespace.options, render(report, namespace.format))
+    text = of_command(namespace.options).words(render(report, namespace.format))
     if namespace.output:
         _write(namespace.output, text)
     else:

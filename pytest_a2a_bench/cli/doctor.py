@@ -21,6 +21,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._meeting import CARD_ERROR, meet
 from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.config.load import not_default
 from pytest_a2a_bench.config.settings import needs_tags
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
@@ -159,7 +160,7 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
             shown = redact_url(namespace.endpoint, query=False)
             yield "protocol", f"not judged here: a2a-bench check {shown} does it, in seconds"
     except A2ABenchError as error:
-        yield TROUBLE, one_line(_settings.in_words_of(namespace.options, str(error)), 1_000)
+        yield TROUBLE, one_line(of_command(namespace.options).words(str(error)), 1_000)
 
 
 def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
@@ -169,7 +170,7 @@ def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     try:
         config = _settings.read_config(namespace, endpoint, environ)
     except ConfigurationError as error:
-        yield "connection", _settings.in_words_of(namespace.options, str(error))
+        yield "connection", of_command(namespace.options).words(str(error))
         return
     network = config.network
     usual = "this machine's" if network.system else network.ca_file or network.ca_dir or "httpx's own"

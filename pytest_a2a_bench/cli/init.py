@@ -21,6 +21,7 @@ from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.cli import _settings, _starter
 from pytest_a2a_bench.cli._meeting import NO_CALL, TURNS, meet
 from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.config.rates import read_rate
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, needs_tags
 from pytest_a2a_bench.config.values import one_of, read_endpoint, whole
@@ -74,7 +75,7 @@ def run(namespace: Namespace) -> int:
             with served(wish.endpoint) as url:
                 turn, silent = _meet(namespace, wish, url)
         except A2ABenchError as error:
-            print(f"{'not met':<12}{one_line(_settings.in_words_of(namespace.options, str(error)), 1_000)}")
+            print(f"{'not met':<12}{one_line(of_command(namespace.options).words(str(error)), 1_000)}")
             print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
             return 1
         if silent:

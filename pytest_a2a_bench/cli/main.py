@@ -104,10 +104,10 @@ def _run(argv: Sequence[str]) -> int:
         namespace = parser.parse_args(argv)
         return int(namespace.run(namespace))
     except A2ABenchError as error:
-        from pytest_a2a_bench.cli._settings import in_words_of  # imports every setting
+        from pytest_a2a_bench.config.doors import of_command  # imports every setting
 
         for line in error.args if isinstance(error, ConfigurationError) else [str(error)]:
-            print(f"a2a-bench: {in_words_of(parser.options, ' '.join(str(line).split()))}", file=sys.stderr)
+            print(f"a2a-bench: {of_command(parser.options).words(' '.join(str(line).split()))}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt as error:
         return TERMINATED if isinstance(error, Terminated) else INTERRUPTED

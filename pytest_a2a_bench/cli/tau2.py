@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.config import environ_of_party
 from pytest_a2a_bench.cli import _settings
+from pytest_a2a_bench.config.doors import of_tau2
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
@@ -171,12 +172,14 @@ def _register(role: _Role, settings: Settings, arguments: Sequence[str], registe
     # Not at the top: it imports tau2, which takes seconds.
     tau2 = import_module("pytest_a2a_bench.tau2")
     name = _value_of(f"--{role.name}", arguments) or role.implementation
-    connection = (tau2.connect if role is _AGENT else tau2.connect_user)(settings)
-    card = connection.wait_until_ready()
+    door = of_tau2(role.prefix, _NAMES)
+    with door.errors():
+        connection = (tau2.connect if role is _AGENT else tau2.connect_user)(settings)
+        card = connection.wait_until_ready()
     if role is _AGENT:
-        registered.append(tau2.register_connected(connection, settings, name))
+        registered.append(tau2.register_connected(connection, settings, name, door))
     else:
-        tau2.register_connected_user(connection, settings, name)
+        tau2.register_connected_user(connection, settings, name, door)
     more = []
     if _value_of(f"--{role.name}", arguments) is None:
         more += [f"--{role.name}", name]

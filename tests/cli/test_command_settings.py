@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_a2a_bench.cli._settings import in_words_of
 from pytest_a2a_bench.cli.main import main, make_parser
+from pytest_a2a_bench.config.doors import of_command
 
 
 @pytest.fixture
@@ -76,4 +76,4 @@ def test_doctor_shows_why_a_value_is_wrong(project: Path, capsys: pytest.Capture
     ],
 )
 def test_a_command_names_its_own_options(command: str, text: str, expected: str) -> None:
-    assert in_words_of(make_parser(command).options, text) == expected
+    assert of_command(make_parser(command).options).words(text) == expected

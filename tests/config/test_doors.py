@@ -1,0 +1,107 @@
+"""Each door advises with names that its users have, whichever message it passes on."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from one_test import in_one_test
+
+import pytest_a2a_bench
+from pytest_a2a_bench.adk.options import VARIABLES
+from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.assessor.request import MEMBERS
+from pytest_a2a_bench.cli.main import make_parser
+from pytest_a2a_bench.cli.tau2 import _NAMES
+from pytest_a2a_bench.config import doors
+
+PACKAGE = Path(pytest_a2a_bench.__file__).parent
+SHARED = ("a2a", "benchmarks", "dialects", "model", "tool_door", "trials")
+"""The rooms whose messages reach every door."""
+
+
+def literals(room: str) -> Iterator[str]:
+    """Yield the texts in a room's code that name an option of pytest, without docstrings."""
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        kept = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        inner = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                text = "".join(str(v.value) if isinstance(v, ast.Constant) else "X" for v in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in kept | inner:
+                text = node.value
+            else:
+                continue
+            if "--a2a-" in text and text != "--a2a-":
+                yield text
+
+
+MESSAGES = sorted({text for room in SHARED for text in literals(room)})
+OF_AGENT = sorted(set(literals("a2a")) | set(literals("dialects")))
+
+
+def test_there_are_messages() -> None:
+    assert any("--a2a-timeout" in text for text in MESSAGES)
+    assert len(MESSAGES) > 50
+
+
+@in_one_test("text", MESSAGES)
+def test_a_caller_of_an_assessor_reads_members_of_the_request(text: str) -> None:
+    told = doors.REQUEST.words(text)
+    assert "--a2a-" not in told
+    assert set(re.findall(r"the request's (\w+)", told)) <= set(MEMBERS)
+    assert set(re.findall(r"the assessor's (--[\w-]+)", told)) <= set(make_parser("assess").options)
+    read = (PACKAGE / "cli/assess.py").read_text(encoding="utf-8")
+    assert all(name in read for name in re.findall(r"the assessor's setting ([\w-]+)", told))
+
+
+@in_one_test("text", MESSAGES)
+def test_who_talks_to_the_adk_agent_reads_arguments_and_variables(text: str) -> None:
+    told = doors.ADK.words(text)
+    assert "--a2a-" not in told
+    assert set(re.findall(r"A2A_ADK_\w+", told)) <= {variable.name for variable in VARIABLES}
+    arguments = inspect.signature(Tools.run_evaluation).parameters
+    assert set(re.findall(r"(\w+) of run_evaluation", told)) <= set(arguments)
+
+
+@in_one_test("text", OF_AGENT)
+def test_who_runs_tau2_reads_its_options(text: str) -> None:
+    options = make_parser("tau2").options
+    for role in ("agent", "user"):
+        told = doors.of_tau2(f"--{role}-a2a-", _NAMES).words(text)
+        assert not re.search(r"(?<!agent)(?<!user)-{1,2}a2a-", told), told
+        assert set(re.findall(r"--(?:agent|user)-a2a-[a-z-]*[a-z]", told)) <= {*options, f"--{role}-a2a-set"}, told
+    assert "--a2a-" not in doors.SCRIPT.words(text)
+
+
+@pytest.mark.parametrize("command", ["check", "doctor", "assess", "init"])
+def test_a_command_has_the_options_that_it_names(command: str) -> None:
+    options = make_parser(command).options
+    for text in OF_AGENT:
+        told = doors.of_command(options).words(text)
+        assert "--a2a-" not in told, told
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", told)) <= set(options), told
+
+
+@pytest.mark.parametrize(
+    ("door", "told"),
+    [
+        (doors.REQUEST, "raise the request's timeout, the request's wait SECONDS, ca (no setting of an assessor) F"),
+        (
+            doors.ADK,
+            "raise A2A_ADK_TIMEOUT, wait (no setting of this agent) SECONDS, ca (no setting of this agent) F",
+        ),
+        (doors.SCRIPT, "raise timeout, wait=SECONDS, ca=F"),
+        (
+            doors.of_tau2("--user-a2a-", _NAMES),
+            "raise --user-a2a-timeout, --user-a2a-set wait=SECONDS, --user-a2a-ca F",
+        ),
+    ],
+)
+def test_the_same_advice_in_the_words_of_a_door(door: doors.Door, told: str) -> None:
+    assert door.words("raise --a2a-timeout, --a2a-wait SECONDS, --a2a-ca F") == told
