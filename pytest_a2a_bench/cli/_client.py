@@ -33,8 +33,9 @@ def run(namespace: Namespace) -> int:
             report = agent.report(waivers, strict=bool(namespace.strict))
     except OSError as error:
         raise ConfigurationError(f"cannot listen on {namespace.client}: {error}") from error
-    if not report.judgements:
-        print("a2a-bench: no client came", file=sys.stderr)
+    if not agent.requests:
+        what = "a client read the card and made no request" if report.judgements else "no client came"
+        print(f"a2a-bench: {what}", file=sys.stderr)
         return 2
     text = KNOWN.hide(render(report, namespace.format))
     if namespace.output:

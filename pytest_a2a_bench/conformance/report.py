@@ -368,7 +368,8 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
     unchosen = sum(r.is_in(profile) for r in omitted)
     part = "what was chosen" if unchosen else "what was judged" if wider else ""
     # A client shows only what it has an occasion for.
-    part = "what was observed" if any(row.reason.startswith(NOT_OBSERVED) for row in rows) else part
+    is_client = any(row.reason.startswith(NOT_OBSERVED) for row in rows)
+    part = "what was observed" if is_client else "its card alone" if is_card else part
     return Compliance(
         version,
         verdict,
@@ -377,7 +378,7 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
         explained=sum(row.status == "explained" for row in rows),
         waived=sum(row.status == "waived" for row in checked),
         # A verdict about a part must not read as one about the whole.
-        scope="its card alone" if is_card else part,
+        scope=part,
         omitted=unchosen,
         judged=0 if is_card or not wider else len(judged),
         wider=0 if is_card else len(wider),

@@ -50,7 +50,8 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("text", "JSONRPC", "1.0", "input", "JR-001"),
     ("no-jsonrpc", "JSONRPC", "1.0", "input", "JR-003"),
     ("no-id", "JSONRPC", "1.0", "input", "ERR-015"),
-    ("same-id", "JSONRPC", "1.0", "input", "ERR-015"),
+    ("second-first", "JSONRPC", "1.0", "cards", "CLIENT-001"),
+    ("second-first", "HTTP+JSON", "0.3", "cards", "V03-CARD-003"),
     ("other-path", "HTTP+JSON", "1.0", "input", "HJ-001"),
     ("other-path", "HTTP+JSON", "0.3", "input", "V03-REST-001"),
     ("json", "HTTP+JSON", "1.0", "input", "HJ-002"),
@@ -137,7 +138,7 @@ class SmallClient:
         ]
         wanted = (self.binding, self.version)
         fitting = [i for i in every if (i["protocolBinding"], i["protocolVersion"]) in self.supported(wanted)]
-        fitting = fitting[::-1] if self.fault == "own-order" else fitting
+        fitting = fitting[::-1] if self.fault in ("own-order", "second-first") else fitting
         for interface in fitting:
             self.interface, self.binding = interface, interface["protocolBinding"]
             if self._is_reachable(interface["url"]):
@@ -244,7 +245,7 @@ class SmallClient:
             method = OPERATIONS[operation].rpc03 if self.version == "0.3" else operation
             if self.fault == "other-method":
                 method = operation if self.version == "0.3" else OPERATIONS[operation].rpc03
-            id = None if self.fault == "no-id" else 1 if self.fault == "same-id" else next(self.ids)
+            id = None if self.fault == "no-id" else next(self.ids)
             body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
             if self.fault == "no-jsonrpc":
                 del body["jsonrpc"]

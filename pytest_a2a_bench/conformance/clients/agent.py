@@ -65,6 +65,7 @@ class Task:
     :ivar code: the text that the agent asks for, which shows that a message answers the question.
     :ivar left: how many more questions about it are answered with ``working``.
     :ivar configs: its push notification configurations.
+    :ivar has_shown_its_end: whether the client could read that it has ended.
     """
 
     situation: str
@@ -74,6 +75,7 @@ class Task:
     code: str = field(default_factory=lambda: f"K-{uuid.uuid4().hex[:8]}")
     left: int = 2
     configs: list[dict[str, Any]] = field(default_factory=list)
+    has_shown_its_end: bool = False
 
     def snapshot(self) -> dict[str, Any]:
         """Return it as the protocol has it."""
@@ -84,6 +86,7 @@ class Task:
 
     def status(self) -> dict[str, Any]:
         """Return its status, with the question where it has one."""
+        self.has_shown_its_end |= self.state in TERMINAL
         moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         status: dict[str, Any] = {"state": f"TASK_STATE_{self.state.upper().replace('-', '_')}", "timestamp": moment}
         if self.state == "input-required":
@@ -112,7 +115,7 @@ class Call:
     """One request of the client, and what the agent made of it.
 
     :param operation: its name in 1.0; empty where the request is none.
-    :param params: as the client spelled them; ``headers`` have names in lower case.
+    :param params: its parameters; ``headers`` have names in lower case.
     :param options: segments of the card's URL.
     :param at: ``time.monotonic()`` when it was there as a whole.
     :param query: of its URL; ``body`` what it has in it, where that is a JSON object.
@@ -123,6 +126,7 @@ class Call:
     :ivar forgot: the task whose question it answers without naming the task.
     :ivar is_late: whether it is a message to a task that has ended.
     :ivar wrong: what it requests where that is no operation; ``asked_to_wait`` the seconds of Retry-After.
+    :ivar last_card: the options of the card that was fetched last before it.
     """
 
     binding: str
@@ -144,11 +148,18 @@ class Call:
     is_late: bool = False
     wrong: str = ""
     asked_to_wait: int = 0
+    last_card: tuple[str, ...] = ()
 
     @property
     def message(self) -> Mapping[str, Any]:
-        """The message that is sent, as the client spelled it."""
+        """The message that is sent."""
         return as_object(self.params.get("message"))
+
+    @property
+    def spelled(self) -> Mapping[str, Any]:
+        """The message that is sent, with the names that the client gave its members."""
+        inside = as_object(self.body.get("params")) or self.body or self.params
+        return as_object(inside.get("message") or inside.get("request"))
 
     @property
     def read(self) -> InMessage:
@@ -375,8 +386,8 @@ class Agent:
         if task is None:
             return Answer(error="TaskNotFoundError", message=f"there is no task {task_id!r}")
         call.situation, call.known = task.situation, True
-        call.is_late = task.state in TERMINAL
-        if call.is_late:
+        call.is_late = task.has_shown_its_end
+        if task.state in TERMINAL:
             old = "UnsupportedOperationError" if call.version == "1.0" else "InvalidParamsError"
             return Answer(error=old, message="the task has ended")
         if context and context != task.context:

@@ -57,11 +57,11 @@ def _entry(version: str, id: str, spec: str, row: Mapping[str, Any]) -> Requirem
     if not id:
         return None
     own = id.startswith("CLIENT-")
-    base = Requirement(id, row["group"], spec, row["level"], "", version) if own else requirement(id, version)
+    base = Requirement(id, row["group"], spec, row["levels"][version], "", version) if own else requirement(id, version)
     return dataclasses.replace(
         base,
         spec=spec or base.spec,
-        level=row.get("level", base.level),
+        level=row.get("levels", {}).get(version, base.level),
         text=row["text"],
         how=row.get("how", ""),
         bindings=tuple(row.get("bindings", BINDINGS)),
@@ -84,7 +84,7 @@ def judge_client(seen: Seen) -> list[CheckResult]:
         for entry in (entries[v] for v in versions if v in entries):
             places = [b for v, b in [*spoken, (entry.version, CARD)] if v == entry.version and b in entry.bindings]
             for binding in places:
-                mine = [n for n in notes if binding == CARD or (n.call and _place(n.call) == (entry.version, binding))]
+                mine = [n for n in notes if _is_about(n, entry.version, binding)]
                 result = _result(entry, binding, mine)
                 before = results.get(result.name)
                 results[result.name] = _merged(before, result) if before else result
@@ -93,6 +93,12 @@ def judge_client(seen: Seen) -> list[CheckResult]:
 
 def _place(call: Call) -> tuple[str, str]:
     return call.version, call.binding
+
+
+def _is_about(note: Note, version: str, binding: str) -> bool:
+    if note.call is None:
+        return binding == CARD
+    return note.call.version == version and binding in (CARD, note.call.binding)
 
 
 def _result(entry: Requirement, binding: str, notes: Sequence[Note]) -> CheckResult:
@@ -219,7 +225,9 @@ def _model(id: str, old: str) -> _Rule:
         if is_proto and name == "V03-DM-001":
             return None
         rules = [OLD_PROTO_RULES.get(n, RULES[n]) if is_proto else RULES[n] for n in names]
-        found = [p.found for rule in rules for p in rule({"message": call.message})]
+        # Only the names are judged as they are spelled: a reader knows those of the proto file, too.
+        message = call.spelled if id in ("DM-008", "DM-012") else call.message
+        found = [p.found for rule in rules for p in rule({"message": message})]
         return found[0] if found else ""
 
     return _each_sent(problem)
@@ -306,7 +314,7 @@ def _begun(seen: Seen, *situations: str, streaming: bool) -> list[Call]:
 
 def _polling(seen: Seen) -> Iterator[Note]:
     for call in _begun(seen, "slow", "push", "reconnect", streaming=False):
-        if call.task is None or call.waits or call.task.configs:
+        if call.task is None or call.waits or call.task.configs or "card-change" in call.options:
             continue
         if not _later(seen, call):
             yield Note(call, "takes a task that still works for the answer, and never asks about it")
@@ -397,7 +405,11 @@ def _card_path(seen: Seen) -> Iterator[Note]:
 
 
 def _order(seen: Seen) -> Iterator[Note]:
-    """Compare the interfaces that were used of cards which have them in opposite orders."""
+    """Compare the interfaces that were used of cards which have them in opposite orders, or have one twice."""
+    for call in seen.calls:
+        if "dead-interface" in call.options:
+            found = "uses the second of two interfaces of one binding and version, and has not tried the first"
+            yield Note(call, _unless(seen.dead, found))
     ranks = [(v, b) for v in VERSIONS for b in BINDINGS]
     calls = [c for c in seen.calls if c.binding != "GRPC"]  # whose requests do not say which card they belong to
     used = [{ranks.index(_place(c)) for c in calls if c.options == options} for options in ((), ("reversed",))]
@@ -405,14 +417,19 @@ def _order(seen: Seen) -> Iterator[Note]:
         return
     usual, reverse = max(used[0]), min(used[1])
     # Who takes each where the other comes first supports both.
-    if usual != reverse:
+    if usual != reverse and ranks[reverse][0] == "1.0":
         one, other = (" ".join(ranks[rank]) for rank in (usual, reverse))
         yield Note(None, _unless(usual < reverse, f"uses {one} of a card that has {other} first, and the reverse"))
 
 
+def _has_used(seen: Seen, card: str) -> bool:
+    """Return whether there was a request to an interface of a card; gRPC's do not say which card they belong to."""
+    return any(card in (c.last_card if c.binding == "GRPC" else c.options) for c in seen.calls)
+
+
 def _fallback(seen: Seen) -> Iterator[Note]:
     if seen.dead:
-        is_met = any("dead-interface" in c.options or c.binding == "GRPC" for c in seen.calls)
+        is_met = _has_used(seen, "dead-interface")
         yield Note(None, _unless(is_met, "gives up when the first interface of the card cannot be reached"))
 
 
@@ -434,7 +451,7 @@ def _card_conditional(seen: Seen) -> Iterator[Note]:
 
 def _card_unknown(seen: Seen) -> Iterator[Note]:
     if any("unknown-fields" in c.options for c in seen.cards) and seen.calls:
-        is_met = any("unknown-fields" in c.options or c.binding == "GRPC" for c in seen.calls)
+        is_met = _has_used(seen, "unknown-fields")
         yield Note(None, _unless(is_met, "makes no request after it has read a card with unknown members"))
 
 
@@ -484,7 +501,6 @@ _RULES: Mapping[str, _Rule] = {
         lambda c: _unless(c.body.get("jsonrpc") == "2.0", f"sends jsonrpc {c.body.get('jsonrpc')!r}"), "JSONRPC"
     ),
     "id": _each(_id, "JSONRPC"),
-    "own_ids": _unique(lambda c: (c.body.get("id"), c.exchange.request), "sends the id {!r} with several requests"),
     "path": _each(lambda c: c.wrong and f"requests {c.wrong}", "HTTP+JSON"),
     "media_type": _each(
         lambda c: (

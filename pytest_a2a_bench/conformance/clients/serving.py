@@ -180,6 +180,7 @@ class ClientServer:
 
     def _answer(self, call: Call) -> Answer:
         """Answer a call and notify the webhooks that are due."""
+        call.last_card = self.seen.cards[-1].options if self.seen.cards else ()
         answer = self.agent.answer(call)
         while self.agent.to_notify:
             task = self.agent.to_notify.pop()
@@ -307,6 +308,7 @@ class ClientServer:
             names = _OLD_METHODS if call.version == "0.3" else {name: name for name in OPERATIONS}
             call.operation = names.get(method, "")
             call.params, call.wrong = as_object(body.get("params")), "" if call.operation else method
+        call.params = _read_params(call)
         if not binding or (binding == "JSONRPC" and len(rest) > 2):
             call.operation, call.wrong = "", f"{delivery.method} {path}"
         return call
@@ -315,11 +317,11 @@ class ClientServer:
 
     async def _notify(self, call: Call, task: Task) -> None:
         config = task.configs[-1]
-        working = task.update()
-        task.state = "completed"
+        first = task.update()
+        task.state = "completed" if task.state == "working" else task.state
         last = task.update()
         async with httpx.AsyncClient(timeout=_NOTIFY_SECONDS, trust_env=False) as http:
-            for kind, event in (("first", working), ("first", last), ("again", last), ("forged", last)):
+            for kind, event in (("first", first), ("first", last), ("again", last), ("forged", last)):
                 headers = _credentials(config, call.version)
                 if kind == "forged" and not headers:
                     continue
@@ -393,6 +395,22 @@ def _rest_operation(
             inside = {k: urllib.parse.unquote(v) for k, v in found.groupdict().items() if v is not None}
             return name, {**query, **body, **inside}
     return "", {}
+
+
+def _read_params(call: Call) -> Mapping[str, Any]:
+    """Return parameters with the names of protobuf's JSON, whose readers know those of the proto file as well."""
+    op = OPERATIONS.get(call.operation)
+    name = "" if op is None else op.request if call.version == "1.0" else op.grpc03[1]
+    if not name or (call.version == "0.3" and call.binding == "JSONRPC"):
+        return call.params
+    module: Any = a2a_pb2 if call.version == "1.0" else a2a_v0_3_pb2
+    try:
+        message = json_format.ParseDict(call.params, getattr(module, name)(), ignore_unknown_fields=True)
+    # ParseDict raises more than its own ParseError for values of a wrong kind.
+    except (json_format.ParseError, TypeError, AttributeError, ValueError, RecursionError):
+        return call.params
+    # 0.3 has the task in the path under another name.
+    return {**{k: v for k, v in call.params.items() if k in ("id", "taskId")}, **json_format.MessageToDict(message)}
 
 
 def _spell_http(call: Call, answer: Answer, id: Any) -> _Http:
