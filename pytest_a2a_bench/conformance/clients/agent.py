@@ -38,6 +38,7 @@ SITUATIONS: Mapping[str, str] = {
 CARDS: Mapping[str, str] = {
     "reversed": "the interfaces in the opposite order",
     "dead-interface": "the first interface cannot be reached",
+    "grpc-target": "the gRPC interface is HOST:PORT, without a scheme",
     "card-change": "after the first answer the interface moves, as the card then says",
     "tenant": "the interfaces have a tenant",
     "plain": "the agent has neither streams nor notifications",
@@ -392,6 +393,7 @@ class Agent:
             return Answer(error=old, message="the task has ended")
         if context and context != task.context:
             return Answer(error="InvalidParamsError", message="the contextId is not the task's")
+        task.state = "working"
         events = ({"task": task.snapshot()}, *self._end(task))
         return self._stream(task, events) if call.operation == "SendStreamingMessage" else self._whole(task)
 

@@ -222,10 +222,11 @@ class ClientServer:
         """Return binding, version and URL of the interfaces that the card at a URL with these segments has."""
         versions = [v for v in VERSIONS if v in options] or VERSIONS
         bindings = [b for b in BINDINGS if b in options] or BINDINGS
+        grpc_url = self.grpc_url.removeprefix("http://" if "grpc-target" in options else "")
         moved = "card-change" in options and self.agent.has_moved and "moved" not in options
         base = "/".join([self.url, *options, *(["moved"] if moved else []), "at"])
         found = [
-            (b, v, self.grpc_url if b == "GRPC" else f"{base}/{v}/{_SEGMENTS[b]}")
+            (b, v, grpc_url if b == "GRPC" else f"{base}/{v}/{_SEGMENTS[b]}")
             for v in versions
             for b in bindings
             if b != "GRPC" or self.grpc_url
