@@ -42,7 +42,7 @@ from pytest_a2a_bench.benchmarks.base import TrialContext
 from pytest_a2a_bench.benchmarks.crmarena.benchmark import BENCHMARK
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain
 from pytest_a2a_bench.benchmarks.crmarena.options import STRATEGIES
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.language_models import import_litellm

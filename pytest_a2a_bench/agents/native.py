@@ -17,7 +17,7 @@ from mcp_types import TextContent
 from pytest_a2a_bench.agents.brain import Brain, BrainError, BrainReply, Conversation
 from pytest_a2a_bench.model import AgentSaid, ToolAccess, ToolCall, ToolReturned, ToolSpec
 from pytest_a2a_bench.model.messages import add_known
-from pytest_a2a_bench.tool_door.desk import OVER_META
+from pytest_a2a_bench.tool_door import OVER_META
 
 _SECONDS = 300.0
 _FAREWELL = AgentSaid("The conversation is over.")

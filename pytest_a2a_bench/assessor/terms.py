@@ -23,7 +23,7 @@ from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.text import one_line
-from pytest_a2a_bench.tool_door.desk import missing_modules
+from pytest_a2a_bench.tool_door import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly")
 """Built-in agents that callers may ask for: none that pays a model, and no options, some of which import modules."""

@@ -30,7 +30,7 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.text import one_line
-from pytest_a2a_bench.tool_door.desk import OVER, Answer, Desk, NativeCall
+from pytest_a2a_bench.tool_door import OVER, Answer, Desk, NativeCall
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from pytest_a2a_bench.dialects.serialization import read_literal
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, UserSaid
-from pytest_a2a_bench.syntax import literal
 
 FAILURES: Final[Mapping[str, str]] = {
     "tool-error": "Error: the service is temporarily unavailable (503). The request was not processed.",
@@ -263,7 +263,7 @@ class Written(NamedTuple):
         except ValueError:
             pass
         try:
-            return cls(label, literal(data), is_json=False)
+            return cls(label, read_literal(data), is_json=False)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
 

@@ -267,7 +267,7 @@ def match_call(result: ToolReturned, waiting: list[ToolCall]) -> ToolCall:
 BUILT_IN = {
     "tau2": "pytest_a2a_bench.benchmarks.tau2.suite",
     "crmarena": "pytest_a2a_bench.benchmarks.crmarena.suite",
-    "a2a_scenario": "pytest_a2a_bench.benchmarks.scenario.suite",
+    "a2a_scenario": "pytest_a2a_bench.benchmarks.scenario",
 }
 """Our own suites, and the modules that have them as ``SUITE``: the one place that names them."""
 

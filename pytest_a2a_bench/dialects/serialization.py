@@ -7,10 +7,12 @@ metadata name the span of each event. Agents made for these formats do not look 
 
 from __future__ import annotations
 
+import ast
 import bisect
 import json
 import math
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
@@ -463,3 +465,27 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
     return value
+
+
+# --- Python's syntax ---
+# CPython 3.11 counts the depth of a tree that it builds once for all threads, and raises SystemError in one thread
+# where another builds a tree at the same time.
+
+_LOCK = threading.Lock()
+_TRIES = 10
+
+
+def parse_python(text: str, mode: str = "exec") -> Any:
+    """Return what :func:`ast.parse` returns, and raise what it raises."""
+    with _LOCK:
+        for _ in range(_TRIES - 1):
+            try:
+                return ast.parse(text, mode=mode)
+            except SystemError:  # a thread of other code
+                continue
+        return ast.parse(text, mode=mode)
+
+
+def read_literal(text: str) -> Any:
+    """Return the value of a literal; see :func:`ast.literal_eval`."""
+    return ast.literal_eval(parse_python(text.lstrip(" \t"), "eval"))

@@ -24,8 +24,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a import network
-from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
-from pytest_a2a_bench.a2a.proxying import CARD_METHODS, CARD_PATHS, NOT_FORWARDED, NOT_REQUESTED, Parts, rewrite_card
+from pytest_a2a_bench.a2a.card import (
+    CARD_METHODS,
+    CARD_PATH,
+    CARD_PATHS,
+    LEGACY_CARD_PATH,
+    NOT_FORWARDED,
+    NOT_REQUESTED,
+    Parts,
+    rewrite_card,
+)
 from pytest_a2a_bench.agents.gateway import BODY, bounded, called_by_name, guarded
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url

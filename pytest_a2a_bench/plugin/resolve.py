@@ -125,9 +125,9 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
     if settings.tools == "mcp" or settings.mcp_bind or settings.mcp_url:
-        from pytest_a2a_bench.tool_door import desk  # few runs have this option, and all of them this module
+        from pytest_a2a_bench import tool_door
 
-        problems += desk.problems(settings, bool(config.getoption("tx", None)))
+        problems += tool_door.problems(settings, bool(config.getoption("tx", None)))
     if settings.agent_model and importlib.util.find_spec("litellm") is None:
         problems.append("agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
     if settings.agents or settings.transfer:

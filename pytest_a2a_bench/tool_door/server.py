@@ -36,7 +36,7 @@ from pytest_a2a_bench.model import ToolAccess
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
-from pytest_a2a_bench.tool_door.desk import OVER_META, Answer, Desk
+from pytest_a2a_bench.tool_door import OVER_META, Answer, Desk
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

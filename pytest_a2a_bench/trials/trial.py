@@ -35,7 +35,7 @@ from pytest_a2a_bench.model import (
     UserFault,
 )
 from pytest_a2a_bench.model.messages import Bounds
-from pytest_a2a_bench.tool_door.desk import place_of
+from pytest_a2a_bench.tool_door import place_of
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:

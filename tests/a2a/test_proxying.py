@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
 
-from pytest_a2a_bench.a2a.proxying import rewrite_card
+from pytest_a2a_bench.a2a.card import rewrite_card
 from pytest_a2a_bench.platforms.controller import is_loopback
 
 PUBLIC = "https://agents.example/to_agent/x"

@@ -26,7 +26,7 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 from pytest_a2a_bench.model.messages import Bounds
-from pytest_a2a_bench.tool_door.desk import NOT_YOUR_TURN, OVER, Answer, Desk
+from pytest_a2a_bench.tool_door import NOT_YOUR_TURN, OVER, Answer, Desk
 from pytest_a2a_bench.tracing import NO_SPAN
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})

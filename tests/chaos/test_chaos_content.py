@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
 
-from pytest_a2a_bench.chaos.faults import Call, change_ids, distort, parse_faults, read_call, split_events
+from pytest_a2a_bench.chaos import Call, change_ids, distort, parse_faults, read_call, split_events
 from pytest_a2a_bench.errors import ConfigurationError
 
 MESSAGE = {"message": {"messageId": "m-1"}}

@@ -31,9 +31,7 @@ from starlette.routing import Route
 import pytest_a2a_bench
 from pytest_a2a_bench.a2a.card import CARD_PATH, AgentCard, load_card
 from pytest_a2a_bench.a2a.client import AgentConnection
-from pytest_a2a_bench.chaos.__main__ import main
-from pytest_a2a_bench.chaos.faults import Draws
-from pytest_a2a_bench.chaos.proxy import Faults, proxy_before
+from pytest_a2a_bench.chaos import Draws, Faults, main, proxy_before
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Part
 

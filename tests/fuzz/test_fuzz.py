@@ -27,7 +27,7 @@ from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.card import choose_interface, load_card
 from pytest_a2a_bench.a2a.codec import read_event, read_task
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.conformance.card.judge import check_card
 from pytest_a2a_bench.errors import A2ABenchError, CardError, ProtocolError
 from pytest_a2a_bench.model import AgentSaid, Part, ToolCall, ToolSpec

@@ -21,8 +21,7 @@ from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.agents.server import running
-from pytest_a2a_bench.chaos.faults import Call, Draws
-from pytest_a2a_bench.chaos.proxy import Faults, proxy_before
+from pytest_a2a_bench.chaos import Call, Draws, Faults, proxy_before
 
 GRPC: Mapping[str, Fault] = {"after-delivery": "reset", "half-close": "cut", "hang-before": "hang"}
 """The faults that a proxy of gRPC's bytes injects, and its own names for them."""

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
 
 Run = Callable[[str], QueryResult]
 

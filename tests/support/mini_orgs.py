@@ -15,7 +15,7 @@ from mini_org.org import MiniOrg, build
 from mini_org.solve import choose_steps
 from mini_org.solve.task import AgentTask
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from threaded_http import Handler, HttpServer
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError
 
 PASSWORD = "open sesame"
 TOKEN = "XYZ"

@@ -24,7 +24,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.redact import KNOWN
-from pytest_a2a_bench.tool_door.desk import NOT_YOUR_TURN, OVER, OVER_META, Answer, Desk
+from pytest_a2a_bench.tool_door import NOT_YOUR_TURN, OVER, OVER_META, Answer, Desk
 from pytest_a2a_bench.tool_door.server import open_desk
 
 WHO = ToolSpec("who", "Says whose desk this is.", {"type": "object", "properties": {"n": {"type": "integer"}}})

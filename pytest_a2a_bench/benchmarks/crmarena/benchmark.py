@@ -33,7 +33,7 @@ from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import (
     AgentUser,
     ScriptedUser,
@@ -43,6 +43,7 @@ from pytest_a2a_bench.benchmarks.crmarena.prompt import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.score import (
     ANSWERED,
+    UNJUDGED,
     Scoring,
     asked,
     make_judge,
@@ -53,7 +54,6 @@ from pytest_a2a_bench.benchmarks.crmarena.score import (
     unanswered,
     worth,
 )
-from pytest_a2a_bench.benchmarks.crmarena.score.privacy import UNJUDGED
 from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.models import ModelUser

@@ -37,6 +37,7 @@ from pytest_a2a_bench.dialects.serialization import (
     join_pieces,
     labelled,
     parse_json,
+    read_literal,
     read_marks,
 )
 from pytest_a2a_bench.dialects.tool_call import lists_tools
@@ -53,7 +54,6 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
-from pytest_a2a_bench.syntax import literal
 
 _QUESTION = "\n\n# Question\n"
 _UNREADABLE = "Your last reply could not be read as a query or an answer; nothing was done with it.\n\n"
@@ -428,7 +428,7 @@ def _read_value(text: str) -> Any:
         # Python's parser takes a hundred times the text in memory.
         if len(text) > _LONGEST_LITERAL:
             raise
-        return literal(text)
+        return read_literal(text)
 
 
 class OfficialToolsDialect(OfficialDialect):

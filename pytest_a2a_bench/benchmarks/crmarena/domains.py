@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
+from pytest_a2a_bench.benchmarks.crmarena.org import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce

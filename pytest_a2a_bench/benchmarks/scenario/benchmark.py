@@ -17,7 +17,7 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.benchmarks.models import STOP, ModelJudge, ModelUser, by_majority, enclose, reach_of, read_results
-from pytest_a2a_bench.benchmarks.scenario.suite import NAME, Scenario, get
+from pytest_a2a_bench.benchmarks.scenario import NAME, Scenario, get
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,

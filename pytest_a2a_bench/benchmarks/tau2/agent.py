@@ -19,9 +19,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pytest_a2a_bench import syntax
 from pytest_a2a_bench.benchmarks.conversation import Speaker
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.dialects.serialization import parse_python
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
 
@@ -185,7 +185,7 @@ def is_small(expression: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = syntax.parse(expression.strip(), "eval")
+            tree = parse_python(expression.strip(), "eval")
         return _bits(tree.body) <= _MAX_BITS
     except (OverflowError, RecursionError, MemoryError):
         return False

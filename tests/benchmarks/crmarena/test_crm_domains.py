@@ -21,7 +21,7 @@ from pytest_a2a_bench.agents.brains import load_gold
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec
 from pytest_a2a_bench.benchmarks.crmarena import domains
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
+from pytest_a2a_bench.benchmarks.crmarena.org import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.player import REFUSAL
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError

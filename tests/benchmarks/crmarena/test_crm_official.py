@@ -36,7 +36,7 @@ from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
 from pytest_a2a_bench.benchmarks.crmarena.score import rescore, score, worth
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge

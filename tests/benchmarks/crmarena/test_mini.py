@@ -30,7 +30,7 @@ from mini_orgs import fingerprint, matches, mini, opened, solve, wrong_answers
 from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_result
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema

@@ -9,7 +9,7 @@ import pytest
 from mini_org.org import build
 from salesforce_server import PASSWORD, TOKEN, SalesforceServer, redirected, serve
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import (
     Credentials,

@@ -26,7 +26,7 @@ from pytest_a2a_bench.benchmarks.crmarena.dialects import read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.models import ModelUser

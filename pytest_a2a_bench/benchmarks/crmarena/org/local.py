@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     ID_TYPES,
     TEXT_TYPES,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import Language, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import ROW_LIMIT
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, standard_schema
 from pytest_a2a_bench.errors import (
@@ -157,7 +157,7 @@ class SalesforceOrg:
         self._forget = [KNOWN.remember(credentials.secrets)]
 
     def run(self, text: str) -> QueryResult:
-        """Answer one query; see :class:`~pytest_a2a_bench.benchmarks.crmarena.org.base.Org`."""
+        """Answer one query; see :class:`~pytest_a2a_bench.benchmarks.crmarena.org.Org`."""
         query = text.strip()
         language = _language_of(query)
         began = time.monotonic()

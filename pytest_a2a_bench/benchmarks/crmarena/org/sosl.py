@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, refuse
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import NEVER, Sql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField

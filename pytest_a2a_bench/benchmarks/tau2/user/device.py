@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_a2a_bench import syntax
 from pytest_a2a_bench.benchmarks.tau2.user.understand import SWITCHES, TELLS, Clause, Mood, clauses, normal
+from pytest_a2a_bench.dialects.serialization import parse_python
 
 _ON_ELSE = "".join(rf"(?<!\b{verb} )" for verb in "tap click press focus based work move check later depending".split())
 _ON_WHAT = r"your|the|it|this|that|an?|my|top|screen|settings|how|what|whether|to|its?|most"
@@ -186,7 +186,7 @@ def instructed(text: str, offered: Collection[str], symptom: str = "") -> tuple[
 def _arguments(written: str) -> Mapping[str, Any]:
     """Read the arguments of a call that is written as text: names with values, or one object."""
     try:
-        call = syntax.parse(f"f({written})", "eval").body
+        call = parse_python(f"f({written})", "eval").body
         assert isinstance(call, ast.Call)
         whole = ast.literal_eval(call.args[0]) if call.args else {}
         return {**whole, **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords}}

@@ -16,8 +16,8 @@ import pytest
 from one_test import in_one_test
 from small_org import CASES, ROWS, open_small_org
 
+from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org import schema as standard
-from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import Connection, LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     checksum,

@@ -25,7 +25,7 @@ from small_org import (
 )
 from soql_cases import FOUND, GIVEN, REFUSED
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 
 

@@ -22,7 +22,7 @@ from small_org import ROWS, TODAY, Record, open_small_org
 from soql_cases import FOUND, GIVEN, REFUSED, SEARCHES
 from soql_fuzz import VALID, hostile_queries
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import FUNCTIONS
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import parse_find, parse_query

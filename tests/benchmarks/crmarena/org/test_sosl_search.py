@@ -10,7 +10,7 @@ from one_test import in_one_test
 from small_org import ARTICLES, open_small_org, plain
 from soql_cases import SEARCHES
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 
 _KNOWLEDGE = "RETURNING Knowledge__kav(Id)"

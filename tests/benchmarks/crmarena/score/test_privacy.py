@@ -13,8 +13,7 @@ from mini_org.solve import REFUSAL
 from mini_orgs import mini, opened, solve
 from one_test import in_one_test
 
-from pytest_a2a_bench.benchmarks.crmarena.score import score
-from pytest_a2a_bench.benchmarks.crmarena.score.privacy import tells_code
+from pytest_a2a_bench.benchmarks.crmarena.score import score, tells_code
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import ToolCall, Turn
 

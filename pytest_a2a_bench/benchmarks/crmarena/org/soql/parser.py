@@ -12,7 +12,7 @@ from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, frame, locate, refuse
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, frame, locate, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import read_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     FUNCTIONS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such, refuse
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, no_such, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     NUMERIC_TYPES,
     TEXT_TYPES,

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_a2a_bench.syntax import literal
+from pytest_a2a_bench.dialects.serialization import read_literal
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def switching() -> Iterator[None]:
 def test_threads_do_not_disturb_each_other() -> None:
     texts = ["[" * 60 + str([{"Id": n, "Name": "x"}] * 300) + "]" * 60 for n in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(literal, texts * 30))
+        found = list(pool.map(read_literal, texts * 30))
     assert str(found[3]) == texts[3]
 
 
 @pytest.mark.parametrize("text", ["", "[1", "f(1)", "x"])
 def test_what_is_no_literal_is_refused(text: str) -> None:
     with pytest.raises((SyntaxError, ValueError)):
-        literal(text)
+        read_literal(text)
