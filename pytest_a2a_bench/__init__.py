@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.registry import Gold, Player, Suite
     from pytest_a2a_bench.config.setting import About
     from pytest_a2a_bench.config.settings import Settings
+    from pytest_a2a_bench.dialects import DecodedReply, DecodedRequest, Dialect
     from pytest_a2a_bench.errors import (
         A2ABenchError,
         AgentOutcomeError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         MissingExtraError,
     )
     from pytest_a2a_bench.model import (
+        AgentSaid,
         BenchTask,
         Briefing,
         Part,
@@ -49,12 +51,16 @@ _HOMES = {
     "About": "config.setting",
     "AgentConnection": "a2a.client",
     "AgentOutcomeError": "errors",
+    "AgentSaid": "model",
     "AgentSession": "a2a.session",
     "BenchTask": "model",
     "Briefing": "model",
     "ClientConfig": "a2a.config",
     "ConfigurationError": "errors",
     "Conversation": "benchmarks.conversation",
+    "DecodedReply": "dialects",
+    "DecodedRequest": "dialects",
+    "Dialect": "dialects",
     "Gold": "benchmarks.registry",
     "InfrastructureError": "errors",
     "MissingExtraError": "errors",
@@ -81,12 +87,16 @@ __all__ = [
     "About",
     "AgentConnection",
     "AgentOutcomeError",
+    "AgentSaid",
     "AgentSession",
     "BenchTask",
     "Briefing",
     "ClientConfig",
     "ConfigurationError",
     "Conversation",
+    "DecodedReply",
+    "DecodedRequest",
+    "Dialect",
     "Gold",
     "InfrastructureError",
     "MissingExtraError",

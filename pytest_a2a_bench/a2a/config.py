@@ -310,8 +310,10 @@ def _read_token(settings: Settings, environ: Mapping[str, str]) -> Credentials |
     # One of several agents need not want any.
     if settings.auth_env is None or settings.agent is not None:
         name = settings.auth_env or AUTH_ENV
-        token = environ.get(name, "").strip()
-        return Credentials(token, name) if token else None
+        token = environ.get(name, "")
+        if token.isspace():
+            raise ConfigurationError(f"{name} has nothing but blanks; give it the agent's token, or unset it")
+        return Credentials(token.strip(), name) if token else None
     return Credentials(read_variable("--a2a-auth-env", settings.auth_env, environ), settings.auth_env)
 
 

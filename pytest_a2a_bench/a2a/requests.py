@@ -34,6 +34,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
+from pytest_a2a_bench.model.results import is_status
 from pytest_a2a_bench.redact import hide_secrets
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
@@ -170,8 +171,9 @@ class RequestRecord:
             request_id=self.request_id,
             endpoint=self.endpoint,
             method=self.method,
-            status_code=self.status_code,
-            latency_ms=round(self.seconds * 1000, 3),
+            # A server may answer with a number that is no status; its error says so.
+            status_code=self.status_code if self.status_code is not None and is_status(self.status_code) else None,
+            latency_ms=round(max(self.seconds, 0) * 1000, 3),
             timestamp=self.timestamp,
             context_id=context_id,
             input_tokens=usage.input_tokens if usage else None,

@@ -45,11 +45,16 @@ class Turn:
         return {k: v for k, v in data.items() if v not in (None, [], False)}
 
 
+def is_status(code: int) -> bool:
+    """Return whether a code is a status of HTTP (RFC 9110 §15) or gRPC."""
+    return 100 <= code <= 599 or 0 <= code <= 16
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolMetrics:
     """One request on the wire.
 
-    :param status_code: HTTP status; for gRPC the numeric status code; None where no answer came.
+    :param status_code: HTTP status (100 to 599); for gRPC its own (0 to 16); None where no answer came.
     :param latency_ms: from the first byte sent to the end of the answer (of the stream, where it streams).
     :param timestamp: ISO 8601 in UTC, when the request was sent.
     :param attempt: 1 for the first try, more for retries of the same request.
@@ -68,6 +73,15 @@ class ProtocolMetrics:
     error: str | None = None
     attempt: Count = 1
     estimated: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.latency_ms >= 0:
+            raise ValueError(f"latency_ms is {self.latency_ms}; expected 0 or more")
+        if self.status_code is not None and not is_status(self.status_code):
+            raise ValueError(f"status_code is {self.status_code}; expected 100 to 599, or 0 to 16 for gRPC")
+        for name in ("input_tokens", "output_tokens"):
+            if (getattr(self, name) or 0) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more")
 
     @property
     def usage(self) -> Usage:

@@ -75,3 +75,10 @@ def test_importing_the_package_brings_nothing_heavy() -> None:
         "print([m for m in ('a2a', 'grpc', 'google.protobuf') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split("\n")[:2] == ["[]", "[]"]
+
+
+def test_a_token_of_blanks_is_an_error_and_an_empty_one_is_none() -> None:
+    # CI systems give a variable whose secret is not there as an empty text.
+    assert ClientConfig.from_settings(Settings(endpoint="http://a.test"), {"A2A_AUTH_TOKEN": ""}).auth is None
+    with pytest.raises(ConfigurationError, match="A2A_AUTH_TOKEN has nothing but blanks"):
+        ClientConfig.from_settings(Settings(endpoint="http://a.test"), {"A2A_AUTH_TOKEN": "  "})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -143,3 +144,28 @@ def test_what_tests_assert_on() -> None:
     assert trial.latency == pytest.approx(0.2)
     assert (trial.tokens, trial.cost) == (15, 0.75)
     assert "tau2/airline/12#0" in repr(trial)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"latency_ms": -1.0}, "latency_ms is -1.0; expected 0 or more"),
+        ({"latency_ms": float("nan")}, "latency_ms is nan"),
+        ({"status_code": 700}, "status_code is 700; expected 100 to 599"),
+        ({"status_code": 99}, "status_code is 99"),
+        ({"input_tokens": -1}, "input_tokens is -1"),
+    ],
+)
+def test_metrics_of_a_request_are_what_a_request_can_have(wrong: dict[str, Any], told: str) -> None:
+    right: dict[str, Any] = {
+        "request_id": "r",
+        "endpoint": "http://a.test",
+        "method": "POST",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "latency_ms": 0.0,
+        "status_code": 200,
+    }
+    assert ProtocolMetrics(**right).status_code == 200
+    assert ProtocolMetrics(**right | {"status_code": 14}).status_code == 14  # gRPC's UNAVAILABLE
+    with pytest.raises(ValueError, match=re.escape(told)):
+        ProtocolMetrics(**right | wrong)
