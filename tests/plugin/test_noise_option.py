@@ -77,10 +77,27 @@ def test_noise_costs_a_careful_agent_nothing(pytester: pytest.Pytester, bench: B
 
 
 @pytest.mark.slow
-def test_noise_is_the_same_in_each_run_of_an_agent(pytester: pytest.Pytester, bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [("-n2",)],
+        [("--a2a-set=redeliver=0",)],
+        [("--a2a-shard=1/2",), ("--a2a-shard=2/2",)],
+        [("-kmock and update_task_1",), ("--a2a-resume",)],
+    ],
+    ids=["workers", "again", "shards", "resumed"],
+)
+def test_noise_is_the_same_in_each_run_of_an_agent(
+    pytester: pytest.Pytester, bench: Bench, runs: list[tuple[str, ...]]
+) -> None:
     found = []
-    for number, options in enumerate([(), ("-n2",), ("--a2a-set=redeliver=0",)]):
-        directory = pytester.path / f"r{number}"
-        bench.apart("--a2a-endpoint=builtin:careful", *NOISE, f"--a2a-results={directory}", *options)
-        found.append(events(directory))
-    assert found[0] == found[1] == found[2]
+    for number, parts in enumerate([[()], runs]):
+        happened: dict[str, list[Any]] = {}
+        for part, options in enumerate(parts):
+            resumed = "--a2a-resume" in parts[-1]
+            directory = pytester.path / f"r{number}-{0 if resumed else part}"
+            bench.apart("--a2a-endpoint=builtin:careful", *NOISE, f"--a2a-results={directory}", *options)
+            happened |= events(directory)
+        found.append(happened)
+    assert any(found[0].values())
+    assert found[0] == found[1]
