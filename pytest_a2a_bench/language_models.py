@@ -25,6 +25,7 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.errors import A2ABenchError, LLMError, MissingExtraError, OwnFunctionError
 from pytest_a2a_bench.model import Usage
 from pytest_a2a_bench.text import did_you_mean
+from pytest_a2a_bench.waiting import waiting_for
 
 GREETING = "Answer with the word ready."
 """What a model is asked before the first trial."""
@@ -89,7 +90,10 @@ def usage_of(litellm: Any, response: Any) -> Usage:
 def describe_failure(error: BaseException) -> str:
     """Return the type of an error and the beginning of its first line: LiteLLM's messages go on with tracebacks."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
+    name = type(error).__name__
+    # LiteLLM begins its messages with the type, and some with a second one.
+    first = re.sub(rf"^(?:litellm\.)?{name}: (?:{name}: )?", "", lines[0]) if lines else ""
+    return f"{name}: {first[:300]}"
 
 
 def failed(whose: str, error: Exception) -> LLMError:
@@ -118,11 +122,13 @@ def find_model_problem(model: str, arguments: Mapping[str, Any]) -> str:
     """
     if model.partition("/")[0] in PROVIDERS:
         return ""
-    litellm = import_litellm("a language model")
     try:
-        litellm.completion(
-            model=model, messages=[{"role": "user", "content": GREETING}], **{"timeout": _PATIENCE, **arguments}
-        )
+        with waiting_for(f"the model {model!r}, which is asked for a word, and LiteLLM, which takes seconds to load"):
+            import_litellm("a language model").completion(
+                model=model, messages=[{"role": "user", "content": GREETING}], **{"timeout": _PATIENCE, **arguments}
+            )
+    except MissingExtraError:
+        raise
     except Exception as exc:
         error = failed(f"the model {model!r}", exc)
         status = getattr(exc, "status_code", None) or 0

@@ -39,7 +39,8 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.redact import hide_in_error
+from pytest_a2a_bench.redact import hide_in_error, redact_url
+from pytest_a2a_bench.waiting import waiting_for
 
 _CARD_SECONDS = 30.0
 """Most seconds for a card, which is a small file: a server that takes longer is not going to answer."""
@@ -107,7 +108,8 @@ class AgentConnection:
         :param seconds: how long; the configuration's ``wait`` where None; 0 tries once.
         :raises InfrastructureError: what the last try met.
         """
-        return loop.run(self._await_card(self.config.wait if seconds is None else seconds))
+        with waiting_for(f"the agent at {redact_url(self.config.endpoint, query=False)}"):
+            return loop.run(self._await_card(self.config.wait if seconds is None else seconds))
 
     async def await_until_ready(self, seconds: float | None = None) -> AgentCard:
         """Do what :meth:`wait_until_ready` does, from any event loop."""

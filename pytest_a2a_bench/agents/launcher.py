@@ -19,6 +19,7 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.waiting import waiting_for
 
 START_TIMEOUT = 300.0
 """Seconds that an agent may take to start: imports on a busy two-core runner can take ten."""
@@ -79,7 +80,8 @@ def start_builtin(spec: str, settings: Settings | None = None, *, timeout: float
     errors = tempfile.TemporaryFile()
     process = _spawn(options, errors)
     try:
-        line = _first_line(process, timeout)
+        with waiting_for(f"the built-in agent {options.name!r} to start"):
+            line = _first_line(process, timeout)
         served = json.loads(line)
         return BuiltinAgent(process, errors, served["url"], served["card_url"])
     except (ValueError, KeyError, TypeError):

@@ -33,6 +33,7 @@ from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
+from pytest_a2a_bench.waiting import counted, waiting_for
 
 CONCURRENCY = 16
 CHECK_SECONDS = 60.0
@@ -502,7 +503,10 @@ def check_all(
     judge = Judge(targets, concurrency)
     try:
         judge.start(every)
-        return {p.name: judge.result(p) for p in every}
+        if every:
+            with waiting_for(f"the agent's answers, for {len(every)} checks"):
+                judge.result(every[0])
+        return {p.name: judge.result(p) for p in counted(every, "checks")}
     except Terminated:
         judge.stop()
         raise

@@ -29,6 +29,7 @@ from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.waiting import waiting_for
 
 # Collection needs items before any agent runs, so these stand for all that could be.
 OFFLINE_CARD: Mapping[str, Any] = {
@@ -197,7 +198,8 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None, **
     :raises CardError: if the only card is another agent's.
     :raises AuthenticationError: if there is no access token for it.
     """
-    raw, http, findings = fetch_card(config.endpoint, config=config, timeout=timeout)
+    with waiting_for(f"the agent card of {redact_url(config.endpoint, query=False)}"):
+        raw, http, findings = fetch_card(config.endpoint, config=config, timeout=timeout)
     # Twice: fetching finds what is wrong with the answer, and this finds it again with the rest.
     if raw is not None:
         with contextlib.suppress(CardError):  # found again and reported below

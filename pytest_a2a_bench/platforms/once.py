@@ -42,6 +42,7 @@ from pytest_a2a_bench.platforms.parties import Party
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
 from pytest_a2a_bench.redact import Secret, redact_url
 from pytest_a2a_bench.text import one_line, sanitise
+from pytest_a2a_bench.waiting import waiting_for
 
 START_SECONDS = 120.0
 """For a process that is started to answer."""
@@ -218,12 +219,14 @@ async def _await_start(role: str, process: Process, url: str, seconds: float) ->
 async def _await_answer(role: str, url: str, seconds: float) -> None:
     connection = _connection(url)
     try:
-        await connection.await_until_ready(seconds)
+        with waiting_for(f"{role} to answer at {redact_url(url)}"):
+            await connection.await_until_ready(seconds)
     except TransportError as error:
         waited = f" within {seconds:g} s" if seconds else ""
         reason = error.__cause__ or error
+        said = one_line(str(reason)) or "it accepts connections and sends no card"
         raise InfrastructureError(
-            f"{role}: nothing answers at {redact_url(url)}{waited} ({type(reason).__name__}: {one_line(str(reason))}); "
+            f"{role}: nothing answers at {redact_url(url)}{waited} ({type(reason).__name__}: {said}); "
             "start it first, or wait for it with --start-timeout SECONDS"
         ) from error
     finally:

@@ -38,6 +38,7 @@ from pytest_a2a_bench.plugin.state import (
     WorkerPart,
 )
 from pytest_a2a_bench.redact import KNOWN, in_environment
+from pytest_a2a_bench.waiting import announce_with
 
 _HANDLER = pytest.StashKey[Any]()
 
@@ -163,6 +164,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
 
         verdicts.check_files(run)
     reporting = terminal.Reporting(config, run)
+    config.add_cleanup(announce_with(reporting.announce))
     config.pluginmanager.register(gates.Gatekeeper(config, run, reporting), "a2a-bench-gates")
     config.pluginmanager.register(reporting, "a2a-bench-reporting")
     config.pluginmanager.register(check_items.Summary(config, run), "a2a-bench-conformance")

@@ -21,7 +21,7 @@ from pytest_a2a_bench.plugin.shim import SuiteModuleSpec, all_modules, drop_earl
 from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports import diagnosis, reported, summary
-from pytest_a2a_bench.results.stats import Progress
+from pytest_a2a_bench.results.stats import Progress, count
 from pytest_a2a_bench.text import did_you_mean, one_line, sanitise
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class Reporting:
     def tick(self, in_flight: int | None = None) -> None:
         """Show a line of progress, if it is time to."""
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        if terminal is None or self._over.is_set() or self.total < 2 or len(self.reported) >= self.total:
+        if terminal is None or self._over.is_set() or not self.total or len(self.reported) >= self.total:
             return
         now = time.monotonic()
         interval = self._interval(terminal)
@@ -251,7 +251,7 @@ class Reporting:
 
         parallel = max(self.workers, self.run.settings.concurrency)
         done = tuple(self.reported.values())
-        self._show(terminal, Progress(done, self.total, now - self.began, parallel, in_flight))
+        self._show(terminal, Progress(done, self.total, now - self.began, parallel, in_flight).line)
 
     def _interval(self, terminal: Any) -> float | None:
         """Return the seconds from one progress to the next; None where none is wanted."""
@@ -259,13 +259,27 @@ class Reporting:
             return self.interval_if_quiet if self.config.get_verbosity() == -1 else None
         return self.interval if terminal.isatty else self.interval_in_logs
 
-    def _show(self, terminal: Any, progress: Progress) -> None:
+    def announce(self, line: str) -> None:
+        """Write a line at once, also while output is captured."""
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None and self.config.get_verbosity() > -2:
+            self._show(terminal, f"a2a: {line}")
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Say what is being ended: conversations may take a while."""
+        schedule = self.run.services.schedule
+        if not self.total or (schedule is None and self.workers < 2):
+            return
+        running = f"{count(schedule.in_flight, 'conversation')} in flight" if schedule else "the workers' conversations"
+        self.announce(f"interrupted; ending {running}, finished trials are kept")
+
+    def _show(self, terminal: Any, line: str) -> None:
         capture = self.config.pluginmanager.get_plugin("capturemanager")
         aside = contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled()
         with self._showing, aside:
             if self._over.is_set():
                 return
-            _write_on_own_line(terminal, progress.line)
+            _write_on_own_line(terminal, line)
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         """Write the summary section."""
@@ -276,8 +290,12 @@ class Reporting:
             self._write_summary(terminalreporter)
         elif exitstatus != pytest.ExitCode.INTERRUPTED and (text := self._why_nothing(exitstatus)):
             say(terminalreporter, f"a2a: {text}")
+        if exitstatus == pytest.ExitCode.INTERRUPTED and self.total > len(self.reported):
+            where = "" if self.reported else f" (results: {shown_path(str(self.run.plan.results), self.config)})"
+            ended = f"{len(self.reported)} of {count(self.total, 'trial')} ended{where}"
+            say(terminalreporter, f"a2a: {ended}; to go on, run the same command with --a2a-resume")
         # Another plugin skipped the items before their trials: pytest reports success.
-        elif self.run.collected.used and self.total and exitstatus == pytest.ExitCode.OK:
+        elif not self.reported and self.run.collected.used and self.total and exitstatus == pytest.ExitCode.OK:
             say(terminalreporter, f"a2a: {summary.NOTHING_MEASURED}", red=True)
 
     def _why_nothing(self, exitstatus: int) -> str:

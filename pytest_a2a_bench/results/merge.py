@@ -19,6 +19,7 @@ from pytest_a2a_bench.results.baseline import domain_name, measured_by
 from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, Manifest, SelectedResults, where
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, shown
+from pytest_a2a_bench.waiting import counted
 
 _SHOWN = 10
 
@@ -255,7 +256,7 @@ def rescore(selected: SelectedResults, evaluate: Evaluate, when: str) -> list[Re
 
     :param when: ISO 8601 time that is written into the results' provenance.
     """
-    return [_rescore(result, evaluate, when) for result in selected.results]
+    return [_rescore(result, evaluate, when) for result in counted(selected.results, "conversations")]
 
 
 def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:

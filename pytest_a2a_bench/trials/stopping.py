@@ -1,6 +1,6 @@
 """Decide whether further trials may begin: the circuit breaker and the run's time limit, for all processes of a run.
 
-Five kinds of trouble open the breaker:
+Six kinds of trouble open the breaker:
 
 - ``refused``: the agent refused our credentials (HTTP 401 or 403). It will refuse every other request too, so once is
   enough.
@@ -11,8 +11,10 @@ Five kinds of trouble open the breaker:
 - ``model``: several trials in a row met a language model whose provider refuses us (key, permission, budget, a model
   that it does not have). The agent's card says nothing about that, so it is not asked for.
 
-Timeouts and overload of a model, recordings that do not fit, functions of a project that raise, and trials that were
-stopped open nothing: they pass, or are not the agent's. A trial of any other end, good or bad, ends a row.
+- ``trouble``: :data:`MANY` trials in a row could not be evaluated, for whatever reasons, also if the agent answers.
+
+Trials that were stopped count for nothing. Timeouts and overload of a model, recordings that do not fit and functions
+of a project that raise count for the last kind only. A trial that is evaluated, whatever its reward, ends a row.
 
 The breaker of one worker must stop the others, which may be about to run hundreds of hopeless trials: the one that
 opens leaves ``breaker.json`` in the results directory, and each looks there before it begins a trial. A file also
@@ -52,8 +54,10 @@ from pytest_a2a_bench.results.store import Content, StoredForm, StoreError, fetc
 from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
-Cause = Literal["refused", "gone", "party", "model", "quota", "time"]
-Step = Literal["go on", "ask the agent", "stop"]
+Cause = Literal["refused", "gone", "party", "model", "quota", "time", "trouble"]
+Step = Literal["go on", "ask the agent", "stop", "give up"]
+MANY = 20
+"""Trials in a row that end in any trouble after which no further trial begins."""
 
 _REMEDIES: dict[Cause, str] = {
     "refused": "correct that",  # the refusal itself says what was sent, and what to do
@@ -62,6 +66,7 @@ _REMEDIES: dict[Cause, str] = {
     "model": "correct the model's name or its provider's key",
     "quota": "wait until its limit is renewed",
     "time": "raise --a2a-run-timeout",
+    "trouble": "see what the errors say (--a2a-set breaker=off goes on all the same)",
 }
 
 
@@ -96,26 +101,33 @@ class Opened:
 
 
 class Breaker:
-    """Counts trials that ended in the same trouble one after another.
+    """Counts trials that ended in trouble one after another.
 
-    :param limit: how many open it; 0 for never.
+    :param limit: how many with the same trouble open it; 0 for never.
+    :param most: how many with whatever trouble do.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most: int = MANY) -> None:
         self.limit = limit
+        self.most = most
         self._kind = ""
         self._row = 0
+        self._any = 0
 
     def note(self, error: Exception | None) -> Step:
         """Take in how a trial ended.
 
         :param error: its trouble; None where it was evaluated.
-        :returns: whether to ``stop``, or to ``ask the agent`` and come back with :meth:`answered` if it is there.
+        :returns: whether to ``stop``, to ``give up`` after many troubles of whatever kind, or to ``ask the agent`` and
+            come back with :meth:`answered` if it is there.
         """
         if not self.limit or _says_nothing(error):
             return "go on"
         if (isinstance(error, AuthenticationError) and error.refused) or isinstance(error, QuotaError):
             return "stop"
+        self._any = self._any + 1 if error is not None else 0
+        if self._any >= self.most:
+            return "give up"
         kind = _kind(error)
         self._row = (self._row + 1 if kind == self._kind else 1) if kind else 0
         self._kind = kind
@@ -125,7 +137,7 @@ class Breaker:
         return "stop" if isinstance(error, LLMError) or _party(error) else "ask the agent"
 
     def answered(self) -> None:
-        """Start to count anew: the agent is there."""
+        """Start to count the same trouble anew: the agent is there."""
         self._row = 0
 
 
@@ -346,7 +358,10 @@ class Stopping(TrialObserver):
                 reason = (
                     f"{many} with {name}, and the agent does not answer a new request: {one_line(trouble, _REASON)}"
                 )
-            self._open(Opened(cause_of(error), str(key), reason, self._run_id))
+            elif step == "give up":
+                reason = f"{self._breaker.most} trials in a row could not be evaluated; the last: {reason}"
+            cause = "trouble" if step == "give up" else cause_of(error)
+            self._open(Opened(cause, str(key), reason, self._run_id))
 
     def _open(self, opened: Opened) -> None:
         self._opened = opened

@@ -170,6 +170,27 @@ def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(
     desk("-n1").assert_outcomes(errors=1)
 
 
+def test_an_interrupted_run_says_what_ends_and_how_to_go_on(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+
+        @pytest.mark.desk("front")
+        def test_desk(trial):
+            raise KeyboardInterrupt
+        """
+    )
+    result = desk()
+    assert result.ret == 2
+    # In setup a trial has ended that no report has yet.
+    result.stdout.fnmatch_lines(
+        [
+            "a2a: interrupted; ending * in flight, finished trials are kept",
+            "a2a: 0 of 2 trials ended (results: a2a-results); to go on, run the same command with --a2a-resume",
+        ]
+    )
+
+
 def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(
     pytester: pytest.Pytester, bench: Bench, noop_url: str
 ) -> None:

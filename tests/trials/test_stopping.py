@@ -57,6 +57,10 @@ NO_KEY = LLMError("the model's key", refused=True)
         ([AuthenticationError("auth-required")] * 3, ["go on", "go on", "ask the agent"]),
         ([RunTimeoutError("x")] * 9, ["go on"] * 9),
         ([TrialTimeoutError("x")] * 3, ["go on", "go on", "ask the agent"]),
+        # Many of whatever kind, with none between that was evaluated.
+        ([LLMError("rate limit")] * 20, ["go on"] * 19 + ["give up"]),
+        ([DOWN, GONE] * 10, ["go on"] * 19 + ["give up"]),
+        ([*([HarnessError("x")] * 19), None, *([HarnessError("x")] * 19)], ["go on"] * 39),
     ],
 )
 def test_what_opens_it(ends: list[Exception | None], steps: list[str]) -> None:
@@ -76,7 +80,7 @@ ENDS = st.lists(st.sampled_from([None, DOWN, GONE, REFUSED, NO_KEY, ProtocolErro
 
 @given(ends=ENDS, limit=st.integers(1, 4))
 def test_it_asks_only_after_a_row_of_the_same(ends: list[Exception | None], limit: int) -> None:
-    breaker = Breaker(limit)
+    breaker = Breaker(limit, most=1_000)
     counted: list[type[Exception] | None] = []
     for error in ends:
         step = breaker.note(error)

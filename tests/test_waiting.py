@@ -1,0 +1,42 @@
+"""Long waits are announced, short ones are not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_a2a_bench import waiting
+
+
+@pytest.fixture
+def said() -> Iterator[list[str]]:
+    lines: list[str] = []
+    undo = waiting.announce_with(lines.append)
+    yield lines
+    undo()
+
+
+def test_a_long_wait_is_announced_and_a_short_one_is_not(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with waiting.waiting_for("nothing"):
+        pass
+    monkeypatch.setattr(waiting, "PATIENCE", 0.0)
+    announced = threading.Event()
+
+    def note(line: str) -> None:
+        said.append(line)
+        announced.set()
+
+    undo = waiting.announce_with(note)
+    with waiting.waiting_for("the agent"):
+        assert announced.wait(60)
+    undo()
+    assert said == ["waiting for the agent ..."]
+
+
+def test_long_work_says_how_far_it_is(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0, 1.0, 6.0, 7.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    assert list(waiting.counted("abcd", "checks")) == [*"abcd"]
+    assert said == ["2 of 4 checks, about 6 s left"]
