@@ -182,11 +182,10 @@ def test_an_interrupted_run_says_what_ends_and_how_to_go_on(pytester: pytest.Pyt
     )
     result = desk()
     assert result.ret == 2
-    # In setup a trial has ended that no report has yet.
     result.stdout.fnmatch_lines(
         [
             "a2a: interrupted; ending * in flight, finished trials are kept",
-            "a2a: 0 of 2 trials ended (results: a2a-results); to go on, run the same command with --a2a-resume",
+            "a2a: 1 of 2 trials ended; to go on, run the same command with --a2a-resume",
         ]
     )
 
