@@ -8,6 +8,7 @@ import sys
 import time
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
@@ -17,7 +18,8 @@ from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.engine import check_all
-from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS, CheckResult, Planned, Requirement
+from pytest_a2a_bench.conformance.finding import ACTS, GATEWAY, VERSIONS, CheckResult, Planned, Requirement
+from pytest_a2a_bench.conformance.gateway.run import Pair, meet
 from pytest_a2a_bench.conformance.report import Judgement, Report, to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
@@ -81,9 +83,12 @@ def judge_agent(namespace: Namespace) -> Report:
     config = read_config(namespace, namespace.url)
     begin = time.monotonic()
     jwks = load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network) if namespace.jwks else None
-    subject = look_at(config, timeout=namespace.timeout, jwks=jwks)
+    pair = _meet(namespace, config, jwks) if namespace.direct else None
+    subject = pair.gateway if pair is not None else look_at(config, timeout=namespace.timeout, jwks=jwks)
     results = [r for r in subject.card_results() if _is_wanted(namespace, r.requirement, r.binding)]
-    results += _protocol(namespace, subject, config)
+    results += _protocol(namespace, subject if pair is None else pair.judged, config)
+    if pair is not None:
+        results = _compared(namespace, pair) + pair.attribute(results)
     if not results:
         raise ConfigurationError(_nothing_left(namespace, subject))
     return subject.report(
@@ -94,7 +99,25 @@ def judge_agent(namespace: Namespace) -> Report:
         seconds=time.monotonic() - begin,
         planned=tuple(subject.planned),
         profile=namespace.profile,
+        gateway=pair.summary(results) if pair is not None else "",
     )
+
+
+def _meet(namespace: Namespace, config: ClientConfig, jwks: Any) -> Pair:
+    """Look at the gateway and at the agent behind it."""
+    return meet(
+        config,
+        read_config(namespace, namespace.direct),
+        timeout=namespace.timeout,
+        jwks=jwks,
+        scenarios=_scenarios(namespace),
+        webhook=_place(namespace),
+        profile=namespace.profile,
+    )
+
+
+def _compared(namespace: Namespace, pair: Pair) -> list[CheckResult]:
+    return pair.compare(p for p in pair.plan() if _is_wanted(namespace, p.requirement, p.binding))
 
 
 def _planned(namespace: Namespace, subject: Subject) -> list[Planned]:
@@ -202,7 +225,7 @@ def _load_acts(namespace: Namespace) -> None:
 
 def _check_groups(names: list[str], with_acts: bool) -> None:
     groups = list(dict.fromkeys(entry.group for version in VERSIONS for entry in load_requirements(version)))
-    groups += [ACTS] if with_acts else []
+    groups += [GATEWAY, *([ACTS] if with_acts else [])]
     unknown = [name for name in names if name not in groups]
     if unknown:
         raise ConfigurationError(

@@ -1,8 +1,9 @@
 """``a2a-bench check URL|FILE``: check an agent's card and protocol, or a card alone.
 
-Without an argument it checks the configured endpoint. ``--client HOST:PORT`` checks a client instead: it serves an
-agent whose tasks are situations for it. ``--listen HOST:PORT`` receives push notifications, and prints them. Exit code
-0 is clean, 1 has findings, 2 could not run, or not all of it.
+Without an argument it checks the configured endpoint. ``--direct URL`` names the agent behind a gateway, with which the
+gateway at the endpoint is compared. ``--client HOST:PORT`` checks a client instead: it serves an agent whose tasks are
+situations for it. ``--listen HOST:PORT`` receives push notifications, and prints them. Exit code 0 is clean, 1 has
+findings, 2 could not run, or not all of it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from pytest_a2a_bench.text import one_line, sanitise
 
 _LEVELS = ("MUST", "SHOULD", "MAY")
 _BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")
-_SETTINGS = ("strict", "waivers", "scenarios", "conformance_profile")
+_SETTINGS = ("strict", "waivers", "scenarios", "conformance_profile", "direct")
 """Settings that have an option of their own here."""
 _AGENT_ONLY = ("group", "level", "id", "binding", "accept")
 _CARD_ONLY = ("algorithms", "allow_http", "online")
@@ -104,7 +105,7 @@ def _take(namespace: Namespace, settings: Settings) -> None:
     """Put the settings that the checks read into the namespace."""
     namespace.jwks = settings.card_jwks
     namespace.profile = settings.conformance_profile
-    for name in ("strict", "waivers", "scenarios", "acts", "acts_behaviors", "webhook_bind", "webhook_url"):
+    for name in ("strict", "waivers", "scenarios", "direct", "acts", "acts_behaviors", "webhook_bind", "webhook_url"):
         setattr(namespace, name, getattr(settings, name))
 
 

@@ -389,6 +389,11 @@ class Settings:
     scenarios: Annotated[
         str | None, _TEXT, _FILE, About("TOML file of prompts that trigger special behaviour of the agent", "FILE")
     ] = None
+    direct: Annotated[
+        str | None,
+        text(values.read_url_of_agent),
+        About("URL of the agent itself, where the endpoint is a gateway before it that is compared with it", "URL"),
+    ] = None
     acts: Annotated[
         str | None, _TEXT, _FILE, About("ACTS file (YAML), or directory of them, whose tests are run", "PATH")
     ] = None
@@ -414,6 +419,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.endpoint is not None:
             object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
+        if self.direct is not None:
+            object.__setattr__(self, "direct", SecretUrl(self.direct))
         object.__setattr__(self, "agents", {name: SecretUrl(url) for name, url in self.agents.items()})
 
     @property
@@ -427,6 +434,7 @@ class Settings:
             "--a2a-results": self.results,
             "--a2a-baseline": self.baseline,
             "durations": self.durations,
+            "--a2a-direct": self.direct,
             "webhook-url": self.webhook_url,
             "mcp-url": self.mcp_url,
             "card-jwks": self.card_jwks,

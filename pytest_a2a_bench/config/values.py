@@ -204,6 +204,13 @@ def read_endpoint(text: str) -> str:
     return text
 
 
+def read_url_of_agent(text: str) -> str:
+    """Read the URL of an agent that runs already."""
+    if text.startswith(BUILTIN_PREFIX):
+        raise ValueError(f"no gateway stands before {text}; start that agent, and give its URL")
+    return read_endpoint(text)
+
+
 def read_user(text: str) -> str:
     """Read who plays the user: ``scripted``, ``llm:`` and a model, or ``a2a:`` and the URL of an agent."""
     if text.startswith(MODEL_PREFIX):

@@ -67,7 +67,17 @@ def load_requirements(version: str) -> tuple[Requirement, ...]:
 def _catalogue(version: str) -> tuple[Requirement, ...]:
     if version not in _FILES:
         raise ConfigurationError(f"there is no catalogue for protocol version {version!r}; use {' or '.join(VERSIONS)}")
-    text = (files("pytest_a2a_bench.conformance") / "data" / _FILES[version]).read_text(encoding="utf-8")
+    return _read(_FILES[version], version)
+
+
+@cache
+def load_gateway_requirements() -> tuple[Requirement, ...]:
+    """Return what a gateway before an agent has to do; it is the same for each version of the protocol."""
+    return _read("gateway.jsonl", "1.0")
+
+
+def _read(name: str, version: str) -> tuple[Requirement, ...]:
+    text = (files("pytest_a2a_bench.conformance") / "data" / name).read_text(encoding="utf-8")
     return tuple(_requirement(json.loads(line), version) for line in text.splitlines() if line)
 
 
@@ -93,7 +103,7 @@ def requirement(id: str, version: str | None = None) -> Requirement:
     :param version: the version whose catalogue it is in; by default it is looked up in all.
     :raises ConfigurationError: if there is none of that id; the message names the nearest ones.
     """
-    known = {r.id: r for v in _FILES for r in load_requirements(v)}
+    known = {r.id: r for v in _FILES for r in load_requirements(v)} | {r.id: r for r in load_gateway_requirements()}
     found = known.get(id)
     if found is not None and version in (None, found.version):
         return found

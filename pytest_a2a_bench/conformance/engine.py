@@ -23,7 +23,16 @@ from pytest_a2a_bench.conformance.catalogue import (
     whose_pack,
 )
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.finding import FOUND, CheckOutcome, CheckResult, Planned, Requirement, outcome_of
+from pytest_a2a_bench.conformance.finding import (
+    CARD,
+    FOUND,
+    OWN,
+    CheckOutcome,
+    CheckResult,
+    Planned,
+    Requirement,
+    outcome_of,
+)
 from pytest_a2a_bench.conformance.grouping import explained
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, MORE_TIME, STOPPED, works
@@ -346,6 +355,7 @@ class Judge:
     :param concurrency: how many checks run at once.
     :param fold: groups findings under their causes; then failures are reported when all checks are over.
     :param elsewhere: names of checks that another process makes for the same report.
+    :param direct: the interfaces without the gateway, where there is one.
     """
 
     def __init__(
@@ -355,8 +365,9 @@ class Judge:
         *,
         fold: Fold | None = None,
         elsewhere: Container[str] = (),
+        direct: Sequence[Target] = (),
     ) -> None:
-        self._fold, self._elsewhere = fold, elsewhere
+        self._fold, self._elsewhere, self._direct = fold, elsewhere, direct
         self._targets = tuple(targets)
         self._concurrency = concurrency
         self.left: list[str] = []
@@ -445,6 +456,7 @@ class Judge:
                     if not waiting and self._fold is not None:
                         # In the order of the plan, so that the same check is the cause in every run.
                         foldable.sort(key=lambda result: order[result.name])
+                        foldable = await leave_out_own(foldable, self._direct, self.left)
                         for folded in self._fold([*foldable, *await self._causes_elsewhere(foldable)]):
                             if folded.name in order:
                                 self._results[folded.name].set_result(folded)
@@ -487,6 +499,22 @@ class Judge:
 def _may_fold(result: CheckResult) -> bool:
     # What explains that others were not made is looked at even where it found nothing.
     return result.outcome not in _UNFOLDED or result.requirement.id in CARD_RULES.values()
+
+
+async def leave_out_own(
+    results: Sequence[CheckResult], direct: Sequence[Target], left: list[str] | None = None
+) -> list[CheckResult]:
+    """Ask the agent itself what was found through its gateway, and skip what is wrong without it, too.
+
+    :param direct: the interfaces without the gateway; where there are none, nothing changes.
+    """
+    found = [r for r in results if r.outcome in FOUND and r.binding != CARD]
+    planned = [Planned(r.requirement, r.binding) for r in found]
+    if not (direct and planned):
+        return list(results)
+    async with contextlib.aclosing(run_checks(direct, planned=planned, left=left)) as running:
+        own = {result.name async for result in running if result.outcome in FOUND}
+    return [replace(r, outcome="skipped", reason=OWN) if r in found and r.name in own else r for r in results]
 
 
 def check_all(

@@ -23,6 +23,10 @@ CARD = "card"
 """The binding of what is judged of the card."""
 ACTS = "acts"
 """The group of checks that come from ACTS files: other people's, about the same protocol."""
+GATEWAY = "gateway"
+"""The group of requirements of a gateway, which are judged by comparing with the agent behind it."""
+OWN = "wrong without the gateway, too: the agent's own"
+"""The reason of a check that was made through a gateway, and whose finding is not the gateway's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from typing import Any, Literal
 from pytest_a2a_bench.conformance.finding import (
     ACTS,
     CARD,
+    GATEWAY,
+    OWN,
     CheckOutcome,
     CheckResult,
     Finding,
@@ -146,6 +148,7 @@ class Report:
     :param profile: of the checks that were made.
     :param card_url: where its card was found; empty where that is not known.
     :param lines: JSON pointer -> line of the card's file, for SARIF; empty for an agent.
+    :param gateway: what a gateway changed, in a line; empty where none is judged.
     """
 
     endpoint: str
@@ -160,6 +163,7 @@ class Report:
     card_url: str = ""
     tool: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
+    gateway: str = ""
 
     @property
     def rows(self) -> tuple[CheckRow, ...]:
@@ -194,6 +198,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "counts": counts(self.rows),
             "levels": {level.version: level.text for level in self.levels},
+            **({"gateway": self.gateway} if self.gateway else {}),
             "removable_waivers": [str(w) for w in removable(self.waivers, self.rows)],
             "results": [{**dataclasses.asdict(row), "explains": list(row.explains)} for row in self.rows],
         }
@@ -213,6 +218,7 @@ class StoredReport:
     counts: Mapping[Status, Count] | None = None
     levels: Mapping[str, str] | None = None
     removable_waivers: tuple[str, ...] = ()
+    gateway: str = ""
 
 
 REPORT = StoredForm(
@@ -326,6 +332,8 @@ def compliance(rows: Iterable[CheckRow], planned: Iterable[Planned] = (), profil
     """
     by_version: dict[str, list[CheckRow]] = {}
     for row in rows:
+        if row.group == GATEWAY:  # no rule of the protocol
+            continue
         # A verdict of its own: what others' tests say must neither hide nor worsen what ours do.
         version = f"{row.version} by ACTS" if row.group == ACTS else row.version
         by_version.setdefault(version, []).append(row)
@@ -370,6 +378,7 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
     # A client shows only what it has an occasion for.
     is_client = any(row.reason.startswith(NOT_OBSERVED) for row in rows)
     part = "what was observed" if is_client else "its card alone" if is_card else part
+    part = "what the agent does right without the gateway" if any(row.reason == OWN for row in rows) else part
     return Compliance(
         version,
         verdict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_a2a_bench import __version__
@@ -16,9 +16,9 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import BindAddress
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
-from pytest_a2a_bench.conformance.catalogue import load_requirements, plan, requirement
+from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.engine import RawWire, check_all
-from pytest_a2a_bench.conformance.finding import CARD, CheckResult, Finding, Planned, Requirement
+from pytest_a2a_bench.conformance.finding import CARD, GATEWAY, CheckResult, Finding, Planned, Requirement
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.report import Report, card_results, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -109,7 +109,8 @@ class Subject:
         :param endpoint: as the report shows it.
         :param more: further fields of the report.
         """
-        grouped = fold(results, lambda result: waiver_of(result, waivers) is not None)
+        # What a gateway changed is a cause of its own, whatever else shows it.
+        grouped = fold(results, lambda r: r.requirement.group == GATEWAY or waiver_of(r, waivers) is not None)
         return Report(
             endpoint=endpoint,
             judgements=tuple(judge(grouped, waivers=waivers, strict=strict)),
@@ -127,6 +128,12 @@ class Subject:
         if self.problem:
             return [Planned(_UNREADABLE, CARD)]
         return plan(self.card, self.endpoint)
+
+    def gateway_plan(self) -> list[Planned]:
+        """Return the requirements of a gateway that has this card, for the card and for each interface."""
+        places = [(CARD, card_versions(self.card)[0]), *(tuple(i.split()[::-1]) for i in self.interfaces)]
+        entries = load_gateway_requirements()
+        return [Planned(replace(e, version=v), b) for b, v in places for e in entries if b in e.bindings]
 
     @property
     def planned(self) -> list[Planned]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from pytest_a2a_bench.conformance.catalogue import ADDED, load_requirements
+from pytest_a2a_bench.conformance.catalogue import ADDED, load_gateway_requirements, load_requirements
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
 from pytest_a2a_bench.results.gates.quarantine import FORBID_OTHERS, EntriesFile, Words, is_over
 from pytest_a2a_bench.text import did_you_mean, one_line
@@ -93,6 +93,7 @@ def _problems(waivers: list[Waiver], known: Iterable[str] | None) -> Iterator[st
 
 def _catalogue() -> Iterator[str]:
     yield from (entry.id for version in VERSIONS for entry in load_requirements(version))
+    yield from (entry.id for entry in load_gateway_requirements())
     yield from (id for id, _ in ADDED)
 
 

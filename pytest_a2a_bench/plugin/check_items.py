@@ -47,7 +47,7 @@ class ItemCheck:
 
 def short_id(suite: str, entry: Requirement, binding: str) -> str:
     """Return the part of a node id that names a check."""
-    name = entry.id if suite == "card" else f"{entry.id}-{binding}"
+    name = entry.id if binding == "card" else f"{entry.id}-{binding}"
     # Ids of 1.0 are the short ones; 0.3's own begin with V03.
     return name if entry.version == "1.0" or entry.id.startswith("V03-") else f"{name}-{entry.version}"
 
@@ -62,18 +62,19 @@ def may_be_chosen(config: pytest.Config, run: BenchRun) -> bool:
 
 
 def _conceivable(run: BenchRun) -> Iterator[tuple[list[str], Mapping[str, str]]]:
-    from pytest_a2a_bench.conformance.catalogue import load_requirements
-    from pytest_a2a_bench.conformance.finding import ACTS, VERSIONS
+    from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements
+    from pytest_a2a_bench.conformance.finding import ACTS, GATEWAY, VERSIONS
 
     theirs: list[Requirement] = []
     if run.settings.acts is not None:
         # Errors in the files are reported where all files are read.
         with contextlib.suppress(ConfigurationError):
             theirs += acts_of(run).requirements
-    for entries in (*map(load_requirements, VERSIONS), theirs):
+    gateways = load_gateway_requirements() if run.settings.direct is not None else ()
+    for entries in (*map(load_requirements, VERSIONS), theirs, gateways):
         for entry in entries:
             for binding in entry.bindings:
-                suite = "card" if binding == "card" else ACTS if entry.group == ACTS else "protocol"
+                suite = entry.group if entry.group in (ACTS, GATEWAY) else "card" if binding == "card" else "protocol"
                 names = [f"a2a/{suite}", f"test_{suite}[{short_id(suite, entry, binding)}]"]
                 yield [*names, CONFORMANCE, *_keywords(entry, binding)], _marks(suite, entry, binding)
 
@@ -129,6 +130,8 @@ def _plan(run: BenchRun, suite: str) -> list[Planned]:
     subject = run.plan.subject or Subject("", OFFLINE_CARD)
     if suite == "card":
         return [Planned(entry, "card") for entry in subject.card_plan()]
+    if suite == "gateway":
+        return subject.gateway_plan() if run.settings.direct is not None else []
     if suite == "acts" and not subject.problem:
         return [
             p

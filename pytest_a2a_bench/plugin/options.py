@@ -168,6 +168,11 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add("--a2a-waivers", metavar="FILE", help="TOML file of known violations, each with a reason and an expiry date")
     add("--a2a-scenarios", metavar="FILE", help="TOML file of prompts that trigger special behaviour of the agent")
+    add(
+        "--a2a-direct",
+        metavar="URL",
+        help="URL of the agent itself, where the endpoint is a gateway before it that is compared with it",
+    )
     parser.addini("a2a_config", "TOML file with the table [tool.a2a-bench], in place of pyproject.toml")
     # Rejected with the value hidden: a token in a command line is visible to every process of the machine.
     parser.addoption("--a2a-auth-token", dest="a2a_auth_token", action=_RejectToken, help=argparse.SUPPRESS)

@@ -40,10 +40,14 @@ class SuiteModuleSpec:
 ACTS = SuiteModuleSpec(CONFORMANCE, "acts", "pytest_a2a_bench.suites.test_acts")
 """The module of the tests in ACTS files, which there are where ``acts`` names some."""
 
+GATEWAY = SuiteModuleSpec(CONFORMANCE, "gateway", "pytest_a2a_bench.suites.test_gateway")
+"""The module that compares a gateway with the agent behind it, which there is where ``direct`` names that agent."""
+
 CONFORMANCE_MODULES = (
     SuiteModuleSpec(CONFORMANCE, "card", "pytest_a2a_bench.suites.test_card"),
     SuiteModuleSpec(CONFORMANCE, "protocol", "pytest_a2a_bench.suites.test_protocol"),
     ACTS,
+    GATEWAY,
 )
 """The modules that judge the agent's protocol; they have requirements where a benchmark has tasks."""
 
@@ -59,7 +63,7 @@ def all_modules() -> Iterator[SuiteModuleSpec]:
 def joins(module: SuiteModuleSpec, settings: Settings, expression: str = "") -> bool:
     """Return whether a module is meant where its suite is, or every suite."""
     if module.suite == CONFORMANCE:
-        return module is not ACTS or settings.acts is not None
+        return {ACTS: settings.acts, GATEWAY: settings.direct}.get(module, "") is not None
     return registry.load(module.suite, settings).joins(module.domain, expression)
 
 

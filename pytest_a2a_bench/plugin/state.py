@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite
     from pytest_a2a_bench.conformance.engine import Judge
+    from pytest_a2a_bench.conformance.gateway.run import Pair
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.conformance.waivers import Waiver
     from pytest_a2a_bench.model import BenchTask, TrialKey
@@ -230,6 +231,7 @@ class Services:
     :param baseline: what gates compare with.
     :param waivers: known defects.
     :param acts: the tests of ACTS files.
+    :param pair: the gateway and the agent behind it.
     :param variables: of ``env-file``; only the controller has them, and its workers inherit them.
     :param lock: the results directory, which is the controller's alone.
     :param certain: returns the indices of items that this process has been sent and will keep.
@@ -244,6 +246,7 @@ class Services:
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None
     acts: ActsSuite | None = None
+    pair: Pair | None = None
     variables: dict[str, str] = field(default_factory=dict)
     lock: Lock | None = None
     certain: Callable[[], Sequence[int]] = tuple

@@ -32,6 +32,7 @@ from pytest_a2a_bench.text import one_line
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.network import BindAddress
     from pytest_a2a_bench.conformance.finding import Planned
+    from pytest_a2a_bench.conformance.gateway.run import Pair
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.conformance.target import Target
 
@@ -82,11 +83,40 @@ def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawW
     return RawWire(targets_of(run, subject, config))
 
 
+def pair_of(run: BenchRun) -> Pair | None:
+    """Return the gateway and the agent behind it; None where the endpoint is the agent's own."""
+    if run.settings.direct is None:
+        return None
+    if run.services.pair is None:
+        from pytest_a2a_bench.conformance.gateway.run import meet
+
+        behind = ClientConfig.from_settings(dataclasses.replace(run.settings, endpoint=run.settings.direct), os.environ)
+        run.services.pair = meet(
+            _config(run),
+            behind,
+            timeout=_seconds(run),
+            jwks=_jwks(run),
+            profile=run.settings.conformance_profile,
+            scenarios=_scenarios(run),
+            webhook=_webhook(run),
+        )
+    return run.services.pair
+
+
+def gateway_results(run: BenchRun, items: Sequence[pytest.Item]) -> dict[str, CheckResult]:
+    """Compare the gateway with the agent, and return the results of this process's items by name."""
+    pair = pair_of(run)
+    planned = _planned(_mine(items, run), "gateway")
+    return {result.name: result for result in pair.compare(planned)} if pair is not None else {}
+
+
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
     every = {item.stash[CHECK].planned.name for item in session.items if CHECK in item.stash}
+    pair = pair_of(run)
     run.services.judge = Judge(
-        targets_of(run, subject, config),
+        targets_of(run, subject, config) if pair is None else [through for _, through in pair.targets],
+        direct=[] if pair is None else [direct for direct, _ in pair.targets],
         fold=lambda results: _folded(results, run, session.items),
         elsewhere=every,
     )
@@ -97,15 +127,17 @@ def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config
 
 def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
     """Return the checks of this process's items."""
-    if run.worker is not None:
-        # In a worker only its own part: otherwise every worker would ask the agent everything.
-        items = [items[i] for i in run.worker.indices(len(items))]
-    return _protocol(items)
+    return _planned(_mine(items, run), "protocol", "acts")
 
 
-def _protocol(items: Iterable[pytest.Item]) -> list[Planned]:
+def _mine(items: Sequence[pytest.Item], run: BenchRun) -> Sequence[pytest.Item]:
+    # In a worker only its own part: otherwise every worker would ask the agent everything.
+    return items if run.worker is None else [items[i] for i in run.worker.indices(len(items))]
+
+
+def _planned(items: Iterable[pytest.Item], *suites: str) -> list[Planned]:
     checks = [item.stash[CHECK] for item in items if CHECK in item.stash]
-    return [check.planned for check in checks if check.suite != "card"]
+    return [check.planned for check in checks if check.suite in suites]
 
 
 def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
@@ -155,7 +187,9 @@ def card_results(subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) 
     :param items: those of the session: what is not among them explains nothing.
     """
     chosen = {item.stash[CHECK].planned.requirement.id for item in items if CHECK in item.stash}
-    found = _folded((r for r in subject.card_results() if r.requirement.id in chosen), run, items)
+    pair = pair_of(run)
+    results = [r for r in subject.card_results() if r.requirement.id in chosen]
+    found = _folded(results if pair is None else pair.without_own_card(results), run, items)
     return {result.requirement.id: result for result in found}
 
 

@@ -57,7 +57,8 @@ def _header(report: Report) -> str:
     spoken = f", {', '.join(one_line(i, 40) for i in report.interfaces[:8])}" if report.interfaces else ""
     elsewhere = report.card_url and not report.card_url.startswith(report.endpoint.rstrip("/"))
     found = f"; its card was found at {one_line(report.card_url)}" if elsewhere else ""
-    return f"conformance of {one_line(report.endpoint)}{agent}{spoken}{found}"
+    changed = f"\n{one_line(report.gateway, 400)}" if report.gateway else ""
+    return f"conformance of {one_line(report.endpoint)}{agent}{spoken}{found}{changed}"
 
 
 def _tail(report: Report) -> list[str]:
@@ -108,6 +109,7 @@ def _render_markdown(report: Report) -> str:
     lines = [f"# A2A conformance of {markdown.escape(report.endpoint)}", ""]
     if report.agent:
         lines += [f"Agent: {markdown.escape(report.agent)}", ""]
+    lines += [f"- **{markdown.escape(report.gateway)}**"] if report.gateway else []
     lines += [f"- **A2A {level.version}**: {level.text}" for level in report.levels]
     lines += ["", findings.count_line(report.rows), "", *markdown.table(findings.matrix_cells(report.rows)), ""]
     shown = [j for j in report.judgements if j.is_finding]

@@ -23,6 +23,7 @@ from a2a.server.tasks import BasePushNotificationSender, InMemoryPushNotificatio
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
+    AgentCardSignature,
     AgentExtension,
     AgentInterface,
     AgentSkill,
@@ -46,13 +47,21 @@ EXTENSION = "https://example.org/extensions/colour/v1"
 
 @dataclass(frozen=True)
 class Features:
-    """What the agent declares, and does."""
+    """What the agent declares, and does.
+
+    :param public: the address in the card, where it is not the agent's own.
+    :param wraps: what stands around the application.
+    """
 
     streaming: bool = True
     push: bool = True
     auth: bool = False
     extended: bool = False
     tenant: str = ""
+    public: str = ""
+    grpc: bool = True
+    signatures: tuple[AgentCardSignature, ...] = ()
+    wraps: tuple[Middleware, ...] = ()
 
 
 class _Backend(AuthenticationBackend):
@@ -102,7 +111,9 @@ class _GrpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
 def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
     """Return a card for the features, with all bindings of 1.0."""
-    addresses = {"JSONRPC": url, "HTTP+JSON": f"{url}/rest", "GRPC": f"127.0.0.1:{grpc_port}"}
+    url = features.public or url
+    addresses = {"JSONRPC": url, "HTTP+JSON": f"{url}/rest"}
+    addresses |= {"GRPC": f"127.0.0.1:{grpc_port}"} if features.grpc else {}
     card = AgentCard(
         name="full",
         description="Does what a message's first word says.",
@@ -120,6 +131,7 @@ def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="obey", name="obey", description="Obeys.", tags=["test"])],
+        signatures=features.signatures,
     )
     if features.auth:
         scheme = HTTPAuthSecurityScheme(scheme="bearer")
@@ -159,7 +171,10 @@ async def _serve(
     ]
     guard = [Middleware(AuthenticationMiddleware, backend=_Backend(), on_error=_refuse)] if features.auth else []
     config = uvicorn.Config(
-        Starlette(routes=routes, middleware=guard), log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+        Starlette(routes=routes, middleware=[*features.wraps, *guard]),
+        log_level="critical",
+        lifespan="off",
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))

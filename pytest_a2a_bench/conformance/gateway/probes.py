@@ -1,0 +1,323 @@
+"""The exchanges that are made with an agent and through its gateway, in steps that stand for themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench.conformance.checks.auth import garbage
+from pytest_a2a_bench.conformance.checks.push import CREATE, GET, SECRET, ended, patience, receiver
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.gateway.compare import ARRIVED, PLAIN, Difference, Seen, kind_of
+from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED
+from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, push_configs, state_of, task_in
+from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.wire.reply import UNSET, NoAnswer, SkipCheck, WireReply
+
+# Beyond what common proxies accept by default (1 MB of a body); blanks around JSON cost no model anything.
+_LARGE = 1_300_000
+# A large token or a list of extensions; common servers accept 8 KB for a header, and 16 KB for all.
+_LONG_HEADER = 6_000
+# What a gateway or its JSON library may change: other scripts, markup, numbers, a long text, and what may look empty.
+_METADATA: Mapping[str, Any] = {
+    "text": "Zürich \u2028 ☃ 😀 <b>&amp;</b> %2F+",
+    "number": 1234567890123,
+    "fraction": 0.1,
+    "empty": {"text": "", "list": [], "object": {}, "no": False, "zero": 0},
+    "long": "0123456789abcdef" * 400,
+}
+
+
+class Step(NamedTuple):
+    """Exchanges that belong together.
+
+    :param needs: why it cannot be made for an interface; empty where it can.
+    :param is_rough: whether it sends what is malformed or large, which an agent in production need not be asked.
+    """
+
+    name: str
+    make: Callable[[Asking], Awaitable[None]]
+    needs: Callable[[Context], str] = lambda ctx: ""
+    is_rough: bool = False
+
+
+@dataclass
+class Asking:
+    """One run of a step on one side.
+
+    :param ctx: asks the side that is looked at.
+    :param direct: asks the agent without the gateway.
+    """
+
+    ctx: Context
+    direct: Context
+    seen: dict[str, Seen] = field(default_factory=dict)
+
+    async def call(
+        self,
+        name: str,
+        operation: str,
+        params: Mapping[str, Any],
+        *,
+        rule: str = "",
+        body: str = "",
+        sent: Mapping[str, str] | None = None,
+        asks: Context | None = None,
+        raw: Any = UNSET,
+        **options: Any,
+    ) -> WireReply:
+        """Ask, and keep the answer under a name; ``rule`` and ``body`` as in :class:`.compare.Seen`.
+
+        :param asks: who is asked instead of this side.
+        :param raw: the body to send instead of the operation's own.
+        """
+        is_rpc = self.ctx.binding == "JSONRPC" and raw is UNSET
+        rpc_id: Any = f"request {uuid.uuid4()}" if is_rpc else UNSET
+        reply = await (asks or self.ctx).call(operation, params, rpc_id=rpc_id, body=raw, **options)
+        known = {**(sent or {}), **({str(rpc_id): "REQUEST"} if is_rpc else {})}
+        self.seen[name] = Seen(reply, known, rpc_id if is_rpc else None, rule, body)
+        return reply
+
+    def note(self, name: str, rule: str, words: str, value: Any) -> None:
+        """Add a fact that must be the same on both sides to an exchange."""
+        self.seen[name] = self.seen[name]._replace(notes={**self.seen[name].notes, (rule, words): value})
+
+
+def _unknown() -> tuple[str, dict[str, str]]:
+    unknown = str(uuid.uuid4())
+    return unknown, {unknown: "UNKNOWN"}
+
+
+async def _plain(asking: Asking) -> None:
+    unknown, sent = _unknown()
+    await asking.call(PLAIN, "GetTask", {"id": unknown}, sent=sent)
+
+
+# -- messages --
+
+
+async def talk(asking: Asking) -> None:
+    """Send a message, get and list its task, and send another in a context of the client's own."""
+    ctx = asking.ctx
+    params = ctx.send_params(metadata={"a2a-bench": _METADATA})
+    sent = {params["message"]["messageId"]: "MESSAGE"}
+    reply = await asking.call("SendMessage", "SendMessage", params, sent=sent)
+    task = task_in(reply.result)
+    event = read_event(reply.result if task is None else {"task": task})
+    if task is not None and task.get("id"):
+        known = {**sent, str(task["id"]): "TASK"}
+        await asking.call("GetTask", "GetTask", {"id": task["id"]}, sent=known)
+        # What the agent itself has under the id that came through the gateway.
+        options: Any = {"sent": known, "rule": "GW-010", "body": "GW-008", "asks": asking.direct}
+        await asking.call(ARRIVED, "GetTask", {"id": task["id"]}, **options)
+        if ctx.version != "0.3" and event.context_id:
+            query = {"contextId": event.context_id, "pageSize": 1, "historyLength": 0}
+            await asking.call("ListTasks", "ListTasks", query, sent=known, rule="GW-005", body="GW-005")
+    context, name = str(uuid.uuid4()), "SendMessage in a context"
+    again = await asking.call(name, "SendMessage", ctx.send_params(context_id=context), sent={context: "CONTEXT"})
+    task = task_in(again.result)
+    kept = read_event(again.result if task is None else {"task": task}).context_id
+    asking.note(name, "GW-010", "the answer has the context of the message", kept == context)
+
+
+async def extended(asking: Asking) -> None:
+    """Get the extended card."""
+    await asking.call("GetExtendedAgentCard", "GetExtendedAgentCard", {}, rule="GW-005", body="GW-003")
+
+
+# -- versions, headers, errors --
+
+
+async def errors(asking: Asking) -> None:
+    """Ask for what is not there, in each operation that changes nothing."""
+    ctx = asking.ctx
+    await _plain(asking)
+    unknown, sent = _unknown()
+    await asking.call("CancelTask of an unknown task", "CancelTask", {"id": unknown}, sent=sent)
+    await asking.call("SendMessage without a message", "SendMessage", {})
+    if ctx.target.declares("streaming"):
+        unknown, sent = _unknown()
+        await asking.call("SubscribeToTask of an unknown task", "SubscribeToTask", {"id": unknown}, sent=sent)
+    if ctx.target.declares("pushNotifications"):
+        unknown, sent = _unknown()
+        params = {"taskId": unknown, "id": "none", "url": NEVER_CALLED}
+        await asking.call(f"{CREATE} of an unknown task", CREATE, params, sent=sent)
+        await asking.call(f"{GET} of an unknown task", GET, {"taskId": unknown, "id": "none"}, sent=sent)
+        await asking.call("Delete of an unknown configuration", "DeleteTaskPushNotificationConfig", params, sent=sent)
+
+
+async def versions(asking: Asking) -> None:
+    """Ask in a version that nobody speaks, and in none; ask for extensions."""
+    await _plain(asking)
+    for words, version in (("in version 99.0", "99.0"), ("without A2A-Version", None)):
+        unknown, sent = _unknown()
+        params = {"id": unknown}
+        await asking.call(f"GetTask {words}", "GetTask", params, sent=sent, rule="GW-006", version_header=version)
+    uris = [*asking.ctx.target.extensions, "https://example.org/unknown"]
+    header = "X-A2A-Extensions" if asking.ctx.version == "0.3" else "A2A-Extensions"
+    headers = {header: ", ".join(uris)}
+    await asking.call(f"SendMessage with {header}", "SendMessage", asking.ctx.send_params(), headers=headers)
+
+
+async def malformed(asking: Asking) -> None:
+    """Send what is no JSON, and a method that does not exist."""
+    await asking.call("a request that is not JSON", "SendMessage", {}, raw="{")
+    if asking.ctx.binding == "JSONRPC":
+        await asking.call("an unknown method", "NoSuchMethod", {})
+
+
+async def sizes(asking: Asking) -> None:
+    """Send large requests and long headers, about a task that nobody knows."""
+    await _plain(asking)
+    unknown, sent = _unknown()
+    large = (
+        f'{{"jsonrpc": "2.0", "id": "{unknown}", "method": "{_method(asking.ctx)}", "params": {{"id": "{unknown}"}}}}'
+    )
+    raw = (large if asking.ctx.binding == "JSONRPC" else "{}") + " " * _LARGE
+    name = f"a request of {_LARGE / 1e6:.1f} MB"
+    await asking.call(name, "CancelTask", {"id": unknown}, sent=sent, raw=raw, rule="GW-015")
+    unknown, sent = _unknown()
+    name, headers = f"a header of {_LONG_HEADER} characters", {"X-Request-Context": "x" * _LONG_HEADER}
+    await asking.call(name, "GetTask", {"id": unknown}, sent=sent, headers=headers, rule="GW-015")
+
+
+def _method(ctx: Context) -> str:
+    return "tasks/cancel" if ctx.version == "0.3" else "CancelTask"
+
+
+async def strangers(asking: Asking) -> None:
+    """Ask without credentials, and with wrong ones."""
+    for words, auth in (("without credentials", False), ("with wrong credentials", garbage(asking.ctx))):
+        unknown, sent = _unknown()
+        await asking.call(f"GetTask {words}", "GetTask", {"id": unknown}, sent=sent, auth=auth)
+
+
+# -- streams, and what takes its time --
+
+
+async def stream(asking: Asking) -> None:
+    """Read a stream to its end."""
+    params = asking.ctx.send_params()
+    sent = {params["message"]["messageId"]: "MESSAGE"}
+    await asking.call("SendStreamingMessage", "SendStreamingMessage", params, sent=sent)
+
+
+async def slow(asking: Asking) -> None:
+    """At once wait for a slow answer, read a slow stream to its end, and subscribe to a slow task."""
+    ctx, text = asking.ctx, asking.ctx.prompt("slow")
+
+    async def subscribe() -> None:
+        begun = await asking.direct.send(text, configuration={"returnImmediately": True})
+        task = task_in(begun.result) or {}
+        if state_of(task) in RUNNING:
+            await asking.call("SubscribeToTask", "SubscribeToTask", {"id": task["id"]}, sent={str(task["id"]): "TASK"})
+
+    waits: list[Awaitable[Any]] = [asking.call("SendMessage of a slow task", "SendMessage", ctx.send_params(text))]
+    if ctx.target.declares("streaming"):
+        name = "SendStreamingMessage of a slow task"
+        waits += [asking.call(name, "SendStreamingMessage", ctx.send_params(text)), subscribe()]
+    await asyncio.gather(*waits)
+
+
+HELD = "held"
+"""The step that shows whether events are handed on when they come: :func:`hold`."""
+_TRIES = 3
+
+
+async def hold(direct: Context, through: Context) -> Difference | str | None:
+    """Find a stream that the gateway holds back: its first event comes when the task is over, and not before.
+
+    This is judged by the order of events alone: without the gateway the task must outlive its first event for as long
+    as five requests through the gateway take, which is more than the event needs on its way, however busy the machine.
+
+    :returns: the difference; or why it cannot be judged; None where events come in time.
+    """
+    if not direct.target.declares("streaming"):
+        return "the card does not declare capabilities.streaming"
+    try:
+        for _ in range(2):
+            if not (await _first_event(direct, direct, through))[0]:
+                return "the agent's tasks are over with their first event; give a prompt for the scenario 'slow'"
+        for _ in range(_TRIES):
+            comes, reply = await _first_event(through, direct)
+            if comes:
+                return None
+            if kind_of(reply) != "stream" or None in reply.documents:
+                return "no event of a stream comes through the gateway"
+        if not (await _first_event(direct, direct, through))[0]:
+            return "the agent's tasks are over with their first event now and then"
+    except (SkipCheck, NoAnswer) as stop:
+        return str(stop)
+    found = (
+        f"the first event of a stream comes through the gateway when the task is over, {_TRIES} times of {_TRIES}; "
+        "without it the task still runs then, for longer than five requests through the gateway take"
+    )
+    return Difference("GW-018", "a stream", found, "each event when the agent sends it", exchanges=(reply.exchange,))
+
+
+async def _first_event(ctx: Context, direct: Context, gateway: Context | None = None) -> tuple[bool, WireReply]:
+    """Open a stream, and return whether its task still runs when its first event has come, and five requests after."""
+    text = ctx.target.scenarios.get("slow") or ctx.target.scenarios.get("task")
+    reply = await ctx.call("SendStreamingMessage", ctx.send_params(text), until=lambda event: True)
+    task = read_event(reply.events[0] if reply.events else None).task_id
+    if not task:
+        return False, reply
+    for _ in range(5 if gateway is not None else 0):
+        await (gateway or ctx).get_task(task)
+    return state_of((await direct.get_task(task)).result) in RUNNING, reply
+
+
+# -- push notifications --
+
+
+async def push(asking: Asking) -> None:
+    """Configure a webhook in a message, get it as the agent has it, and wait for what is delivered."""
+    ctx, name = asking.ctx, "SendMessage with a webhook"
+    async with receiver(asking.direct) as hooks:
+        hook = hooks.hook()
+        sent = {hook.url: "WEBHOOK"}
+        config = {"url": hook.url, "authentication": {"scheme": "Bearer", "credentials": SECRET}}
+        params = ctx.send_params(ctx.target.scenarios.get("task"), configuration={"taskPushNotificationConfig": config})
+        reply = await asking.call(name, "SendMessage", params, sent=sent)
+        task = read_event(reply.result if task_in(reply.result) is None else {"task": task_in(reply.result)}).task_id
+        if not task or not (await asking.direct.get_task(task)).ok:
+            return
+        arrived = await hook.wait(ended, await patience(ctx, reply))
+        asking.note(name, "GW-021", "the webhook gets the end of the task", arrived)
+        last = hook.deliveries[-1] if hook.deliveries else None
+        asking.note(name, "GW-021", "the notification has the credentials", SECRET in str(last and last.headers))
+        params = {"taskId": task, "url": NEVER_CALLED, "token": SECRET, "authentication": config["authentication"]}
+        made = await asking.call(CREATE, CREATE, params, sent={task: "TASK"}, body="GW-021")
+        ids = [str(found["id"]) for found in push_configs(made.result) if found.get("id")]
+        if ids:
+            # Not through the gateway: what counts is which address the agent will call.
+            query = {"taskId": task, "id": ids[0]}
+            known = {task: "TASK", ids[0]: "CONFIG"}
+            await asking.call(
+                "the webhook as the agent has it", GET, query, sent=known, body="GW-021", asks=asking.direct
+            )
+
+
+def _wants(capability: str) -> Callable[[Context], str]:
+    return lambda ctx: "" if ctx.target.declares(capability) else f"the card does not declare capabilities.{capability}"
+
+
+def _wants_slow(ctx: Context) -> str:
+    return "" if ctx.has_prompt("slow") else "slow answers and streams: give a prompt for the scenario 'slow'"
+
+
+STEPS = (
+    Step("messages", talk),
+    Step("errors", errors),
+    Step("versions", versions),
+    Step("malformed", malformed, is_rough=True),
+    Step("sizes", sizes, lambda ctx: "" if ctx.binding != "GRPC" else "sizes are compared over HTTP", is_rough=True),
+    Step("credentials", strangers, lambda ctx: "" if ctx.target.auth else "requests carry no credentials"),
+    Step("extended", extended, _wants("extendedAgentCard")),
+    Step("streams", stream, _wants("streaming")),
+    Step("slow", slow, _wants_slow),
+    Step("push", push, _wants("pushNotifications"), is_rough=True),
+)

@@ -1,0 +1,472 @@
+"""Faults of gateways from public reports, as data: what each does to a request or an answer, and the rule it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from gateway_proxy import Fault, Message, json_answer
+
+_CARD = "/.well-known/agent-card.json"
+
+
+# -- pieces --
+
+
+def on_card(change: Callable[[dict[str, Any], Message], None]) -> Callable[[Message], None]:
+    """Change the card's JSON."""
+
+    def answer(message: Message) -> None:
+        assert message.asked is not None
+        if "/.well-known/" in message.asked.path and message.status == 200:
+            card = json.loads(message.body)
+            change(card, message)
+            message.body = json.dumps(card).encode()
+
+    return answer
+
+
+def addresses(write: Callable[[str], str]) -> Callable[[Message], None]:
+    """Write the addresses of all interfaces anew."""
+
+    def change(card: dict[str, Any], message: Message) -> None:
+        for entry in card["supportedInterfaces"]:
+            entry["url"] = write(entry["url"])
+
+    return on_card(change)
+
+
+def on_rpc(change: Callable[[dict[str, Any]], None]) -> Callable[[Message], None]:
+    """Change the JSON of every request but the card's."""
+
+    def request(message: Message) -> None:
+        try:
+            body = json.loads(message.body or b"null")
+        except ValueError:
+            return
+        if isinstance(body, dict):
+            change(body)
+            message.body = json.dumps(body).encode()
+
+    return request
+
+
+def on_answer(change: Callable[[dict[str, Any]], None]) -> Callable[[Message], None]:
+    """Change the JSON of every answer but the card."""
+
+    def answer(message: Message) -> None:
+        assert message.asked is not None
+        if "/.well-known/" in message.asked.path:
+            return
+        try:
+            body = json.loads(message.body or b"null")
+        except ValueError:
+            return
+        if isinstance(body, dict):
+            change(body)
+            message.body = json.dumps(body).encode()
+
+    return answer
+
+
+def method(message: Message) -> str:
+    """Return the JSON-RPC method of a request."""
+    try:
+        return str(json.loads(message.body).get("method"))
+    except (ValueError, AttributeError):
+        return ""
+
+
+def message_in(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the message of a JSON-RPC request; an empty one where there is none."""
+    found = (body.get("params") or {}).get("message")
+    return found if isinstance(found, dict) else {}
+
+
+def config_in(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the push notification configuration of a JSON-RPC request, in a message or alone."""
+    params = body.get("params") or {}
+    inside = (params.get("configuration") or {}).get("taskPushNotificationConfig")
+    return inside if isinstance(inside, dict) else params if "url" in params else {}
+
+
+def without_header(name: str) -> Callable[[Message], None]:
+    """Remove a header."""
+
+    def change(message: Message) -> None:
+        message.headers.pop(name, None)
+
+    return change
+
+
+def header(name: str, value: str) -> Callable[[Message], None]:
+    """Set a header."""
+
+    def change(message: Message) -> None:
+        message.headers[name] = value
+
+    return change
+
+
+def unless_card(change: Callable[[Message], Any]) -> Callable[[Message], None]:
+    """Leave the card alone."""
+
+    def answer(message: Message) -> None:
+        if "/.well-known/" not in (message.asked or message).path:
+            change(message)
+
+    return answer
+
+
+def card_only(change: Callable[[Message], Any]) -> Callable[[Message], None]:
+    """Change the answer with the card alone."""
+
+    def answer(message: Message) -> None:
+        if "/.well-known/" in (message.asked or message).path:
+            change(message)
+
+    return answer
+
+
+# -- requests --
+
+
+def card_one_level_too_deep(message: Message) -> None:
+    if "/.well-known/" in message.path:
+        message.path = f"/rpc{message.path}"
+
+
+def card_at_the_old_path(message: Message) -> Message | None:
+    return json_answer({"detail": "Not Found"}, 404) if message.path == _CARD else None
+
+
+def only_messages(message: Message) -> Message | None:
+    name = method(message)
+    if name in ("", "None", "SendMessage", "SendStreamingMessage"):
+        return None
+    body = {"jsonrpc": "2.0", "id": json.loads(message.body)["id"], "error": {"code": -32601, "message": f"no {name}"}}
+    return json_answer(body)
+
+
+def add_slash(message: Message) -> Message | None:
+    if message.method == "POST" and not message.path.endswith("//"):
+        return Message(status=307, headers={"location": f"{message.path}/"})
+    return None
+
+
+def only_get_and_post(message: Message) -> Message | None:
+    return json_answer({"error": "method not allowed"}, 405) if message.method == "DELETE" else None
+
+
+def lose_query(message: Message) -> None:
+    message.query = ""
+
+
+def too_large(message: Message) -> Message | None:
+    return Message(status=413, body=b"<html>too large</html>") if len(message.body) > 1_000_000 else None
+
+
+def long_header(message: Message) -> Message | None:
+    long = any(len(value) > 4_096 for value in message.headers.values())
+    return Message(status=431, body=b"<html>header too large</html>") if long else None
+
+
+def limit_without_word(message: Message) -> Message | None:
+    return json_answer({"detail": "slow down"}, 429) if method(message) == "GetTask" else None
+
+
+def wants_a_key(message: Message) -> Message | None:
+    if "/.well-known/" in message.path or "x-gateway-key" in message.headers:
+        return None
+    return json_answer({"detail": "no key"}, 401)
+
+
+def own_refusal(message: Message) -> Message | None:
+    if "/.well-known/" in message.path or message.headers.get("authorization") == "Bearer alice-token":
+        return None
+    return Message(status=500, headers={"content-type": "text/html"}, body=b"<html>upstream refused</html>")
+
+
+# -- requests' JSON --
+
+
+def set_context(body: dict[str, Any]) -> None:
+    if message := message_in(body):
+        message["contextId"] = "c0ffee00-0000-4000-8000-000000000001"
+
+
+def set_rpc_id(body: dict[str, Any]) -> None:
+    if "jsonrpc" in body:
+        body["id"] = 1
+
+
+def set_message_id(body: dict[str, Any]) -> None:
+    if message := message_in(body):
+        message["messageId"] = "msg-1764142000"
+
+
+def drop_metadata(body: dict[str, Any]) -> None:
+    message_in(body).pop("metadata", None)
+
+
+def escape_text(body: dict[str, Any]) -> None:
+    if metadata := message_in(body).get("metadata"):
+        metadata["a2a-bench"]["text"] = metadata["a2a-bench"]["text"].replace("<", "&lt;")
+
+
+def set_webhook(body: dict[str, Any]) -> None:
+    if config := config_in(body):
+        config["url"] = "http://127.0.0.1:9/callbacks/1"
+
+
+def drop_authentication(body: dict[str, Any]) -> None:
+    config_in(body).pop("authentication", None)
+
+
+# -- answers --
+
+
+def drop_vendor(body: dict[str, Any]) -> None:
+    if isinstance(body.get("result"), dict):
+        body["result"].pop("vendor", None)
+
+
+def add_nulls(body: dict[str, Any]) -> None:
+    task = (body.get("result") or {}).get("task") if isinstance(body.get("result"), dict) else None
+    if isinstance(task, dict):
+        task["extensions"] = None
+        task["status"]["state"] = task["status"]["state"].removeprefix("TASK_STATE_").lower()
+
+
+def own_task_ids(body: dict[str, Any]) -> None:
+    task = (body.get("result") or {}).get("task") if isinstance(body.get("result"), dict) else None
+    if isinstance(task, dict):
+        task["id"] = f"gw-{task['id']}"
+
+
+def internal_error(body: dict[str, Any]) -> None:
+    if "error" in body:
+        body["error"] = {"code": -32603, "message": "Internal error: upstream error"}
+
+
+def drop_details(body: dict[str, Any]) -> None:
+    if isinstance(body.get("error"), dict):
+        body["error"].pop("data", None)
+        body["error"].pop("details", None)
+
+
+def error_page(message: Message) -> None:
+    if message.status >= 400:
+        message.status, message.body = 502, b"<html>Bad Gateway</html>"
+        message.headers = {"content-type": "text/html"}
+
+
+def ok_with_error(message: Message) -> None:
+    if message.status >= 400:
+        message.status = 200
+
+
+def compress(message: Message) -> None:
+    message.body = gzip.compress(message.body)
+    message.headers["content-encoding"] = "gzip"
+
+
+def truncate(message: Message) -> None:
+    message.body = message.body[:4_096]
+
+
+def card_members(card: dict[str, Any], message: Message) -> None:
+    for name in set(card) - {"name", "description", "version", "supportedInterfaces", "capabilities", "skills"}:
+        del card[name]
+
+
+def no_streaming(card: dict[str, Any], message: Message) -> None:
+    card["capabilities"]["streaming"] = False
+
+
+def one_interface(card: dict[str, Any], message: Message) -> None:
+    del card["supportedInterfaces"][1:]
+
+
+def rename(card: dict[str, Any], message: Message) -> None:
+    card["description"] = "An agent behind the gateway."
+
+
+def old_address(card: dict[str, Any], message: Message) -> None:
+    card["url"] = card["supportedInterfaces"][0]["url"]
+    for entry in card["supportedInterfaces"]:
+        entry["url"] = "http://agent.internal.svc.cluster.local:8080/"
+
+
+# -- streams --
+
+
+async def whole(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    held = [chunk async for chunk in chunks]
+    yield b"".join(held)
+
+
+async def merged(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    text = (b"".join([chunk async for chunk in chunks])).decode().replace("\r\n", "\n")
+    yield re.sub(r"\n\n(?=data: )", "\n", text).encode()
+
+
+async def events_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    text = b""
+    async for chunk in chunks:
+        text += chunk.replace(b"\r\n", b"\n")
+        while b"\n\n" in text:
+            event, text = text.split(b"\n\n", 1)
+            yield event + b"\n\n"
+
+
+async def one_lost(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    number = 0
+    async for event in events_of(chunks):
+        number += 1
+        if number != 2:
+            yield event
+
+
+async def twice(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    async for event in events_of(chunks):
+        yield event
+        if b"rtifact" in event:
+            yield event
+
+
+async def without_end(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    async for event in events_of(chunks):
+        if b"COMPLETED" in event:
+            return
+        yield event
+
+
+async def cut_when_idle(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    while True:
+        try:
+            chunk = await asyncio.wait_for(anext(chunks), 0.3)
+        except StopAsyncIteration:
+            return
+        # Ends the connection without the last chunk.
+        yield chunk
+
+
+async def lines(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    async for event in events_of(chunks):
+        for line in event.splitlines():
+            if line.startswith(b"data:"):
+                yield line.removeprefix(b"data:").strip() + b"\n"
+
+
+async def other_ids(chunks: AsyncIterator[bytes], asked: Message) -> AsyncIterator[bytes]:
+    async for event in events_of(chunks):
+        yield re.sub(rb'"id": ?"request [^"]+"', b'"id": null', event)
+
+
+def no_streams(message: Message) -> Message | None:
+    if method(message) != "SendStreamingMessage":
+        return None
+    error = {"code": -32603, "message": "Internal error: Stream consumed"}
+    return json_answer({"jsonrpc": "2.0", "id": None, "error": error})
+
+
+def impatient(message: Message) -> Message | None:
+    is_slow = b"slow" in message.body and method(message) == "SendMessage"
+    return (
+        Message(status=504, headers={"content-type": "text/html"}, body=b"<html>Gateway Time-out</html>")
+        if is_slow
+        else None
+    )
+
+
+_RPC = "JSONRPC"
+# Where there is no report named, it is what proxies and their libraries are known to do.
+FAULTS = (
+    # The card.
+    Fault(
+        "path doubled",
+        "GW-001",
+        "agentgateway 2981",
+        answer=addresses(lambda u: re.sub(r"(:\d+)", r"\1/agents/tick/agents/tick", u)),
+    ),
+    Fault(
+        "in-cluster authority", "GW-001", "agentgateway 3500", answer=addresses(lambda u: "http://10.0.0.7:8080/rpc")
+    ),
+    Fault("own address", "GW-001", "agentgateway 1760", agent="own address"),
+    Fault(
+        "other scheme",
+        "GW-001",
+        "agentgateway 1031, openclaw 150087",
+        answer=addresses(lambda u: u.replace("http:", "https:")),
+    ),
+    Fault("port lost", "GW-001", "nginx's $host", answer=addresses(lambda u: re.sub(r":\d+", "", u))),
+    Fault("only the old member", "GW-001", "agentgateway 2251", answer=on_card(old_address)),
+    Fault("double slash", "GW-001", "agentgateway 3087", answer=addresses(lambda u: re.sub(r"(:\d+)", r"\1//x", u))),
+    Fault("card too deep", "GW-002", "mcp-gateway-registry 1724", request=card_one_level_too_deep),
+    Fault("card at the old path", "GW-002", "agentgateway 319", request=card_at_the_old_path),
+    Fault("card's type", "GW-002", "", answer=card_only(header("content-type", "text/plain"))),
+    Fault("card's caching", "GW-002", "", answer=card_only(without_header("cache-control"))),
+    Fault("card's members", "GW-003", "litellm 28860", answer=on_card(card_members)),
+    Fault("card's streaming", "GW-003", "", answer=on_card(no_streaming)),
+    Fault("card's interfaces", "GW-003", "", answer=on_card(one_interface)),
+    Fault("old signature", "GW-004", "agentgateway 2701", answer=on_card(rename), agent="signed"),
+    # Requests.
+    Fault("methods lost", "GW-005", "litellm 28664", request=only_messages),
+    Fault("redirect", "GW-005", "", request=add_slash),
+    Fault("verbs", "GW-005", "", request=only_get_and_post),
+    Fault("query lost", "GW-005", "", request=lose_query),
+    Fault("version lost", "GW-006", "aisix 911", request=without_header("a2a-version")),
+    Fault("version set", "GW-006", "", request=header("a2a-version", "1.0")),
+    Fault("extensions lost", "GW-007", "context-forge 4895", request=without_header("a2a-extensions")),
+    Fault("message id", "GW-008", "context-forge 4590", request=on_rpc(set_message_id)),
+    Fault("metadata lost", "GW-008", "context-forge 3620", request=on_rpc(drop_metadata)),
+    Fault("text escaped", "GW-008", "", request=on_rpc(escape_text)),
+    # Answers.
+    Fault("unknown members lost", "GW-009", "", answer=on_answer(drop_vendor)),
+    Fault("members added", "GW-009", "", answer=on_answer(add_nulls)),
+    Fault("context injected", "GW-010", "litellm 28664", request=on_rpc(set_context)),
+    Fault("request id", "GW-010", "context-forge 4590", request=on_rpc(set_rpc_id)),
+    Fault("task ids", "GW-010", "", answer=on_answer(own_task_ids)),
+    Fault("plain text", "GW-011", "", answer=unless_card(header("content-type", "text/plain"))),
+    Fault("compressed", "GW-011", "nginx's gzip", answer=unless_card(compress)),
+    Fault("errors as a page", "GW-012", "", answer=unless_card(error_page)),
+    Fault("errors as 200", "GW-012", "", answer=unless_card(ok_with_error)),
+    Fault("internal errors", "GW-012", "litellm 27836", answer=on_answer(internal_error)),
+    Fault("details lost", "GW-013", "", answer=on_answer(drop_details)),
+    Fault("Retry-After lost", "GW-014", "", answer=unless_card(without_header("retry-after")), agent="limited"),
+    Fault("429 alone", "GW-014", "", request=limit_without_word),
+    Fault("1 MB", "GW-015", "nginx's client_max_body_size", request=too_large),
+    Fault("4 KB of headers", "GW-015", "nginx's large_client_header_buffers", request=long_header),
+    Fault("504", "GW-016", "", request=impatient),
+    # Streams.
+    Fault(
+        "ndjson", "GW-017", "litellm 20278, 35027", head=header("content-type", "application/x-ndjson"), events=lines
+    ),
+    Fault("no streams", "GW-017", "litellm 27836", request=no_streams),
+    Fault("buffered", "GW-018", "xagent 1358, nginx 1505", events=whole),
+    Fault("merged", "GW-019", "", events=merged),
+    Fault("event lost", "GW-019", "", events=one_lost),
+    Fault("event twice", "GW-019", "", events=twice),
+    Fault("end lost", "GW-020", "openclaw 70739", events=without_end),
+    Fault("cut when idle", "GW-020", "CopilotKit 6980, agentgateway 248", events=cut_when_idle),
+    Fault("events' ids", "GW-010", "", events=other_ids),
+    # Push notifications and credentials.
+    Fault("webhook", "GW-021", "", request=on_rpc(set_webhook)),
+    Fault("webhook's credentials", "GW-021", "", request=on_rpc(drop_authentication)),
+    Fault(
+        "Authorization lost",
+        "GW-022",
+        "aisix 1130, context-forge 3621",
+        request=without_header("authorization"),
+        agent="auth",
+    ),
+    Fault("strangers", "GW-023", "", request=header("authorization", "Bearer alice-token"), agent="auth"),
+    Fault("challenge lost", "GW-023", "", answer=without_header("www-authenticate"), agent="auth"),
+    Fault("refusal as 500", "GW-023", "context-forge 2002", request=own_refusal, agent="auth"),
+    Fault("undeclared key", "GW-024", "", request=wants_a_key),
+)

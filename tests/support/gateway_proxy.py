@@ -1,0 +1,139 @@
+"""A reverse proxy for tests, transparent or with one planted fault."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+_HOP = {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "date", "server"}
+_VERBS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+
+
+@dataclass
+class Message:
+    """A request or an answer on its way; a fault may change it.
+
+    :ivar asked: the request that an answer is for.
+    """
+
+    method: str = ""
+    path: str = ""
+    query: str = ""
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    asked: Message | None = None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a proxy does wrong.
+
+    :param rule: the requirement that it breaks.
+    :param source: the public report of it.
+    :param request: changes a request, or answers it itself.
+    :param answer: changes an answer that is no stream.
+    :param events: changes the chunks of a stream; gets the request, too.
+    :param head: changes status and headers of a stream.
+    :param agent: features of the agent that it takes to show.
+    """
+
+    name: str
+    rule: str
+    source: str = ""
+    request: Callable[[Message], Message | None] | None = None
+    answer: Callable[[Message], None] | None = None
+    events: Callable[[AsyncIterator[bytes], Message], AsyncIterator[bytes]] | None = None
+    head: Callable[[Message], None] | None = None
+    agent: str = ""
+
+
+TRANSPARENT = Fault("transparent", "")
+
+
+class GatewayProxy:
+    """Hands requests on to ``target``, which is set when the agent is there; its own address must be in its card."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self.target = ""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.client = httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None))
+        self.app = Starlette(routes=[Route("/{path:path}", self._handle, methods=_VERBS)])
+
+    async def _handle(self, request: Request) -> Response:
+        raw = request.scope["raw_path"].decode()
+        asked = Message(request.method, raw, request.url.query)
+        asked.headers = {k: v for k, v in request.headers.items() if k not in _HOP}
+        asked.body = await request.body()
+        if self.fault.request is not None and (own := self.fault.request(asked)) is not None:
+            return Response(own.body, own.status, own.headers)
+        url = httpx.URL(f"{self.target}{asked.path}" + (f"?{asked.query}" if asked.query else ""))
+        built = self.client.build_request(asked.method, url, headers=asked.headers, content=asked.body)
+        answer = await self.client.send(built, stream=True)
+        got = Message(status=answer.status_code, asked=asked)
+        got.headers = {k: v for k, v in answer.headers.items() if k not in _HOP}
+        if "event-stream" in got.headers.get("content-type", ""):
+            if self.fault.head is not None:
+                self.fault.head(got)
+            return StreamingResponse(self._stream(answer, asked), got.status, got.headers)
+        got.body = b"".join([chunk async for chunk in answer.aiter_raw()])
+        await answer.aclose()
+        if self.fault.answer is not None:
+            self.fault.answer(got)
+        return Response(got.body, got.status, got.headers)
+
+    async def _stream(self, answer: httpx.Response, asked: Message) -> AsyncIterator[bytes]:
+        chunks = answer.aiter_raw()
+        try:
+            async for chunk in self.fault.events(chunks, asked) if self.fault.events is not None else chunks:
+                yield chunk
+        finally:
+            await answer.aclose()
+
+
+@contextlib.contextmanager
+def gateway_proxy(fault: Fault = TRANSPARENT) -> Iterator[GatewayProxy]:
+    """Serve a proxy in a thread with its own event loop."""
+    proxy = GatewayProxy(fault)
+    config = uvicorn.Config(proxy.app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+
+    def main() -> None:
+        async def serve() -> None:
+            await server.serve(sockets=[proxy.listener])
+            await proxy.client.aclose()
+
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(serve())
+
+    thread = threading.Thread(target=main, name="gateway-proxy", daemon=True)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def json_answer(body: Any, status: int = 200, **headers: str) -> Message:
+    """Return an answer of the proxy's own."""
+    return Message(
+        status=status,
+        headers={"content-type": "application/json", **headers},
+        body=httpx.Response(200, json=body).content,
+    )
