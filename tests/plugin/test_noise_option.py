@@ -91,7 +91,8 @@ def test_noise_is_the_same_in_each_run_of_an_agent(
     pytester: pytest.Pytester, bench: Bench, runs: list[tuple[str, ...]]
 ) -> None:
     found = []
-    for number, parts in enumerate([[()], runs]):
+    whole: list[tuple[str, ...]] = [()]
+    for number, parts in enumerate([whole, runs]):
         happened: dict[str, list[Any]] = {}
         for part, options in enumerate(parts):
             resumed = "--a2a-resume" in parts[-1]

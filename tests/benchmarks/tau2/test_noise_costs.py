@@ -25,7 +25,7 @@ TASKS = {
 @pytest.mark.parametrize("domain", TASKS)
 @pytest.mark.parametrize("kind", [*FAILURES, *CHANGES])
 def test_the_careful_agent_loses_nothing_and_the_other_one_does(run_trials: RunTrials, domain: str, kind: str) -> None:
-    keys = [TrialKey(*domain.split("/"), task, agent=NOISY) for task in TASKS[domain]]
+    keys = [TrialKey.parse(f"{domain}/{task}#0:{NOISY}") for task in TASKS[domain]]
     settings = Settings(noise={kind: 1.0}, tag_trials=True)
     careful, oracle = (run_trials(agent, settings, keys) for agent in ("careful", "oracle"))
     assert [result.reward for result in careful] == [1.0] * len(keys)
