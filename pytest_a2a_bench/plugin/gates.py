@@ -411,13 +411,16 @@ class EarlyStop:
 
     @property
     def notes(self) -> Iterator[str]:
-        """Say how much did not run."""
+        """Say how much did not run and why, and what the rest was spent on."""
         if self.problem:
             yield f"--a2a-trials auto could decide nothing early: {self.problem}"
         elif self._left_out:
             why = "--a2a-max-cost: the money for" if self._is_spent else "decided:"
             what = "was spent" if self._is_spent else "did not have to run"
             yield f"{why} {count(len(self._left_out), 'trial')} {what}, and are in no rate"
+        if self._verdict is not None:
+            yield from (f"{name}: {decision.verdict}, {decision}" for name, decision in self._verdict.decisions.items())
+            yield from self._verdict.spent()
 
     def _begin(self) -> EarlyVerdict | None:
         # Collected in this process or in workers: either way the file says what is run, in the order of the items.

@@ -55,6 +55,9 @@ def test_a_floor_that_is_decided_ends_the_run(
     assert gate["numbers"]["trials"] == held, "what was not held is in no denominator"
     assert (data["trials"]["decided"], data["trials"]["skipped"], data["errors"]) == (30 - held, 30 - held, 0)
     result.stdout.fnmatch_lines([f"*decided: {30 - held} trials did not have to run, and are in no rate*"])
+    result.stdout.fnmatch_lines(
+        [f"*spent: {held} of 30 trials, 1 on each of {held} tasks*", "*learned: success rate *"]
+    )
     skipped = [c for c in junit_cases(pytester.path / "j.xml").values() for child in c if child.tag == "skipped"]
     reasons = [child.get("message") or "" for case in skipped for child in case]
     assert sum("decided: min_pass" in reason for reason in reasons) == 30 - held

@@ -17,9 +17,9 @@ from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.gates.quarantine import Quarantined, quarantine_of
 from pytest_a2a_bench.results.gates.terms import Decision, Thresholds, floor_name, groups_of, pass_k_name
-from pytest_a2a_bench.results.inference import LEVEL
+from pytest_a2a_bench.results.inference import LEVEL, wilson
 from pytest_a2a_bench.results.manifest import Manifest
-from pytest_a2a_bench.results.stats import pass_hat_k
+from pytest_a2a_bench.results.stats import count, pass_hat_k
 
 
 def draw_order(keys: Iterable[TrialKey], seed: str) -> list[TrialKey]:
@@ -145,6 +145,9 @@ class _Gate:
             self.decision = Decision(found, self._seen, len(self.keys)) if found else None
 
 
+_SHOWN = 5
+"""Tasks that a line names."""
+
 _SKIPPED = ("skipped",)
 """A skipped trial leaves the population, whose size is part of what a floor asks."""
 
@@ -239,6 +242,34 @@ class EarlyVerdict:
         lacking = {name for name, gate in self._gates.items() if not gate.keys.isdisjoint(left_out)}
         found = {name: d for name, d in self.decisions.items() if name in lacking or name == "baseline"}
         return found, not lacking <= found.keys()
+
+    def spent(self) -> Iterator[str]:
+        """Say what the trials were spent on that ran, what they tell, and what the others would have added."""
+        ran = [trial for trial in self._finished.values() if trial.status != "not_run"]
+        if not ran:
+            return
+        tasks: dict[str, list[bool]] = defaultdict(list)
+        for trial in ran:
+            tasks[task_name(trial.key)].append(trial.success)
+        least, most = min(map(len, tasks.values())), max(map(len, tasks.values()))
+        each = f"{least}" if least == most else f"{least} to {most}"
+        yield f"spent: {len(ran)} of {len(self._order)} trials, {each} on each of {count(len(tasks), 'task')}"
+        groups = {
+            "uncertain (both outcomes)": [name for name, seen in tasks.items() if 0 < sum(seen) < len(seen)],
+            "weak (no success)": [name for name, seen in tasks.items() if not any(seen)],
+        }
+        for title, names in groups.items():
+            # The least sure first: those that are next to a coin's toss, then those with most trials.
+            names.sort(key=lambda name: (abs(sum(tasks[name]) / len(tasks[name]) - 0.5), -len(tasks[name]), name))
+            shown = [f"{name} {sum(tasks[name])} of {len(tasks[name])}" for name in names[:_SHOWN]]
+            if names:
+                yield f"{title}: {', '.join(shown)}" + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+        passed = sum(trial.success for trial in ran)
+        now, whole = wilson(passed, len(ran)), wilson(passed / len(ran) * len(self._order), len(self._order))
+        yield (
+            f"learned: success rate {passed / len(ran):.3f}, 95 % sure of {now.low:.3f} to {now.high:.3f}; all "
+            f"{len(self._order)} trials would have made that {whole.low:.3f} to {whole.high:.3f}"
+        )
 
     def _is_settled(self, key: TrialKey) -> bool:
         # What counts in no gate (quarantined) is left out with the last of them.

@@ -239,3 +239,17 @@ def test_a_trial_runs_as_long_as_one_of_its_gates_is_not_decided() -> None:
     decided, is_open = verdict.standing(order[60:])
     assert (set(decided), is_open) == ({"min_pass[front]"}, True), "the other floor is not known"
     assert verdict.standing([]) == ({}, False), "what ran in full is judged as measured"
+
+
+def test_it_says_what_trials_were_spent_on_and_what_they_told() -> None:
+    order = [TrialKey("desk", "d", task, trial) for trial in range(2) for task in ("a", "b", "c")]
+    verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), None, lambda key: ())
+    assert list(verdict.spent()) == []
+    for key, success in zip(order[:5], (True, False, True, False, False), strict=True):
+        verdict.take(Finished(key, "evaluated", success))
+    assert list(verdict.spent()) == [
+        "spent: 5 of 6 trials, 1 to 2 on each of 3 tasks",
+        "uncertain (both outcomes): desk/d/a 1 of 2",
+        "weak (no success): desk/d/b 0 of 2",
+        "learned: success rate 0.400, 95 % sure of 0.118 to 0.769; all 6 trials would have made that 0.130 to 0.748",
+    ]
