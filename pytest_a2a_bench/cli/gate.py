@@ -33,7 +33,7 @@ from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.reports.summary import judge_spread
 from pytest_a2a_bench.results import manifest, merge
-from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled, task_name
+from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import Finished, early_verdict
 from pytest_a2a_bench.results.gates.judge import judge_run
@@ -50,7 +50,7 @@ from pytest_a2a_bench.results.gates.terms import (
 )
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import SelectedResults
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, task_name
 from pytest_a2a_bench.results.store import StoreError
 
 if TYPE_CHECKING:

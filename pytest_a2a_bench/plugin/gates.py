@@ -18,7 +18,6 @@ from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import EarlyVerdict, Finished, early_verdict
 from pytest_a2a_bench.results.gates.files import baselines_of
@@ -36,7 +35,7 @@ from pytest_a2a_bench.results.gates.terms import (
     thresholds_of,
 )
 from pytest_a2a_bench.results.inference import LEVEL
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, task_name
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.text import sanitise
 from pytest_a2a_bench.trials.stopping import Settled, settle

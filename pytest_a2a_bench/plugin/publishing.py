@@ -19,10 +19,10 @@ from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
 from pytest_a2a_bench.results import history, inference, planning
-from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import groups_of, thresholds_of
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, task_name
 from pytest_a2a_bench.text import sanitise
 
 if TYPE_CHECKING:

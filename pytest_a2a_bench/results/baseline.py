@@ -28,7 +28,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult, dollars
 from pytest_a2a_bench.model.keys import Finite, Limits
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, domain_name, task_name
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError
 
 SCHEMA = "a2a-bench/baseline"
@@ -304,16 +304,6 @@ def pooled(runs: Sequence[Baseline]) -> Baseline:
         absent=tuple(key for run in runs for key in run.absent),
         notes=tuple(f"{run.source}: {note}" if others else note for run in runs for note in run.notes),
     )
-
-
-def task_name(key: TrialKey) -> str:
-    """Return what pairs trials: the task, with its label where it is tested twice, and the name of its agent."""
-    return key.task_key + (f"@{key.label}" if key.label else "") + (f":{key.agent}" if key.agent else "")
-
-
-def domain_name(key: TrialKey) -> str:
-    """Return by what conditions are kept: suite and domain, and the agent where agents have names."""
-    return f"{key.suite}/{key.domain}" + (f":{key.agent}" if key.agent else "")
 
 
 def measured_by(results: Iterable[TrialResult]) -> Measured:

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import REWARD_TOLERANCE, Reward, TrialResult
 from pytest_a2a_bench.results import lock, manifest
-from pytest_a2a_bench.results.baseline import domain_name, measured_by
+from pytest_a2a_bench.results.baseline import measured_by
 from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, Manifest, SelectedResults, where
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, domain_name
 from pytest_a2a_bench.results.store import Store, StoreError, shown
 from pytest_a2a_bench.waiting import counted
 

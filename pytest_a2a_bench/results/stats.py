@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import comb
 from typing import Any
 
-from pytest_a2a_bench.model import Cost, TrialResult, Usage, dollars, percentile, sum_usage
+from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, dollars, percentile, sum_usage
 
 
 def pass_hat_k(trials: int, successes: int, k: int) -> float:
@@ -163,6 +163,16 @@ def _means(results: Sequence[TrialResult]) -> dict[str, float]:
             if isinstance(value, int | float):
                 values[name].append(float(value))
     return {name: sum(found) / len(found) for name, found in values.items()}
+
+
+def task_name(key: TrialKey) -> str:
+    """Return what pairs trials: the task, with its label where it is tested twice, and the name of its agent."""
+    return key.task_key + (f"@{key.label}" if key.label else "") + (f":{key.agent}" if key.agent else "")
+
+
+def domain_name(key: TrialKey) -> str:
+    """Return by what conditions are kept: suite and domain, and the agent where agents have names."""
+    return f"{key.suite}/{key.domain}" + (f":{key.agent}" if key.agent else "")
 
 
 def is_blameless(result: TrialResult) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.config.settings import PLAIN, Settings
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.results import inference
-from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import (
     AgentComparison,
     Comparison,
@@ -45,7 +45,7 @@ from pytest_a2a_bench.results.gates.terms import (
     metric_name,
     pass_k_name,
 )
-from pytest_a2a_bench.results.stats import count, describe_blameless, is_blameless, pass_hat_k
+from pytest_a2a_bench.results.stats import count, describe_blameless, is_blameless, pass_hat_k, task_name
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:

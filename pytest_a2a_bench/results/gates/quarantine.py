@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import Limits
-from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.stats import task_name
 from pytest_a2a_bench.results.store import adapter_of, described
 from pytest_a2a_bench.text import one_line
 

@@ -13,10 +13,9 @@ from typing import Any, Literal
 from pytest_a2a_bench.config.rates import Tier, split_tier
 from pytest_a2a_bench.config.settings import NOISY, Settings
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict
 from pytest_a2a_bench.results.inference import LEVEL
-from pytest_a2a_bench.results.stats import is_blameless
+from pytest_a2a_bench.results.stats import is_blameless, task_name
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -208,7 +207,7 @@ class Trials:
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
     :param erred: keys of evaluated trials whose item ended in an error all the same (its worker crashed, a fixture of
         the test failed): their rewards count, and no run with any of them passes.
-    :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
+    :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.stats.task_name` has them.
     """
 
     results: Sequence[TrialResult]
