@@ -86,7 +86,7 @@ def use_everything(environment: Any, tasks: list[Any]) -> set[str]:
 
 
 if __name__ == "__main__":
-    from pytest_a2a_bench.benchmarks.tau2.patches import deferred_imports
+    from pytest_a2a_bench.benchmarks.tau2.upstream import deferred_imports
 
     with deferred_imports():
         constructors = {domain: stock_constructor(domain) for domain in sys.argv[1:]}

@@ -13,7 +13,7 @@ from pytest_a2a_bench.benchmarks.base import Outcome, Seat, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
 from pytest_a2a_bench.benchmarks.noise import Noise
 from pytest_a2a_bench.benchmarks.participants import Relay
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, patches, retrieval
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, retrieval, shortcuts
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
@@ -436,7 +436,7 @@ class _Simulation:
             "history": settings.history,
             "tagged": settings.tag_trials,
             # Rewards are the same without shortcuts, and cost more.
-            **({"without_shortcuts": why} if (why := patches.why_stock()) else {}),
+            **({"without_shortcuts": why} if (why := shortcuts.why_stock()) else {}),
             **(self.documents.provenance() if self.documents else {}),
         }
 

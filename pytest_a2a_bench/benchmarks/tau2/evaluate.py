@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import llm, patches, tables
+from pytest_a2a_bench.benchmarks.tau2 import llm, shortcuts
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
@@ -77,7 +77,7 @@ def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env
         **accepted(function, env_kwargs=dict(env_kwargs)),
     )
     try:
-        with patches.comparing_states():
+        with shortcuts.comparing_states():
             info = stock()
     # Ours say already whose trouble they are.
     except A2ABenchError:
@@ -145,7 +145,7 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
     gold = gold_environment(tau2, domain, task, env_kwargs)
     for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
         if expected is not None and found is not None:
-            yield from diff(*tables.dump_differing(expected.db, found.db), f"{name}db")
+            yield from diff(*shortcuts.dump_differing(expected.db, found.db), f"{name}db")
 
 
 def gold_environment(tau2: Tau2, domain: str, task: Any, env_kwargs: Mapping[str, Any]) -> Any:

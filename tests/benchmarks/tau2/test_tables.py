@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from pytest_a2a_bench.benchmarks.tau2 import tables
+from pytest_a2a_bench.benchmarks.tau2 import shortcuts
 
 
 class Date(BaseModel):
@@ -95,7 +95,7 @@ def _matched(table: Any) -> Any:
 @pytest.mark.parametrize("how", LOOKS)
 def test_whatever_is_looked_at_is_a_copy_and_nothing_of_it_is_shared(how: str, path: Path) -> None:
     before = hashed(load(Database, path))
-    database = tables.open_database(load, Database, path)
+    database = shortcuts.open_database(load, Database, path)
     flight = LOOKS[how](database.flights)
     assert flight.dates["2024-05-03"].seats["economy"] == 5
     flight.number, flight.note = "changed", "changed"
@@ -105,15 +105,15 @@ def test_whatever_is_looked_at_is_a_copy_and_nothing_of_it_is_shared(how: str, p
         date.price = 0.0
     database.few["F0"].crew.clear()
     database.today.seats.clear()
-    assert hashed(tables.open_database(load, Database, path)) == before
+    assert hashed(shortcuts.open_database(load, Database, path)) == before
     assert hashed(database) != before
 
 
 def test_reading_alone_shares_and_changes_nothing_of_what_is_told(path: Path) -> None:
-    database = tables.open_database(load, Database, path)
-    read = tables.only_reading(lambda: [flight.number for flight in database.flights.values()])
+    database = shortcuts.open_database(load, Database, path)
+    read = shortcuts.only_reading(lambda: [flight.number for flight in database.flights.values()])
     assert read() == [f"F{n}" for n in range(12)]
-    one = tables.only_reading(lambda: database.flights["F1"])()
+    one = shortcuts.only_reading(lambda: database.flights["F1"])()
     assert one is not database.flights["F1"]
     assert one is database.flights.shared["F1"]  # type: ignore[attr-defined]
 
@@ -121,11 +121,11 @@ def test_reading_alone_shares_and_changes_nothing_of_what_is_told(path: Path) ->
 def test_a_file_that_changes_is_parsed_again(tmp_path: Path) -> None:
     place = tmp_path / "db.json"
     place.write_text(json.dumps(made()))
-    first = tables.open_database(load, Database, place)
+    first = shortcuts.open_database(load, Database, place)
     place.write_text(json.dumps({**made(), "today": {"seats": {}}}))
-    second = tables.open_database(load, Database, place)
+    second = shortcuts.open_database(load, Database, place)
     assert second.today.seats == {}
-    assert tables.describe_state(first) != tables.describe_state(second)
+    assert shortcuts.describe_state(first) != shortcuts.describe_state(second)
 
 
 NUMBERS = st.sampled_from([5, 5.0, True, 1, 1.0, 0, 0.0, -0.0, None, float("nan"), "5"])
@@ -177,15 +177,15 @@ def do(database: Any, deeds: list[tuple[str, str, str, Any]]) -> None:
 @given(DEEDS, DEEDS)
 def test_the_same_is_told_of_two_databases_exactly_if_their_hashes_are_the_same(one: Any, other: Any) -> None:
     left, right = (Database.model_validate(made()) for _ in range(2))
-    ours = [tables.open_database(load, Database, PLACE[0]) for _ in range(2)]
+    ours = [shortcuts.open_database(load, Database, PLACE[0]) for _ in range(2)]
     for stock, own, deeds in ((left, ours[0], one), (right, ours[1], other)):
         do(stock, deeds)
         do(own, deeds)
         assert hashed(stock) == hashed(own)
-    told = [tables.describe_state(database) for database in ours]
+    told = [shortcuts.describe_state(database) for database in ours]
     assert None not in told
     assert (told[0] == told[1]) == (hashed(left) == hashed(right))
-    differing = tables.dump_differing(*ours)
+    differing = shortcuts.dump_differing(*ours)
     assert (json.dumps(differing[0]) == json.dumps(differing[1])) or hashed(left) != hashed(right)
 
 

@@ -1,26 +1,37 @@
-"""tau2's databases, parsed once per process: every environment gets one of its own that copies what it looks at.
+"""Environments of tau2 that share nothing, and shortcuts to the same rewards.
 
-Building and hashing databases was nine tenths of an airline or retail trial, and nearly all records of one are never
-looked at. A database is handed out with the shared records in its tables, and a record is replaced by a copy of its own
-before anybody sees it. Python code that looks at a table goes through the methods below; what goes past them (pydantic,
-when it dumps a database) sees the same values and changes none.
+- A database file is parsed once per process, and every environment gets one of its own that copies what it looks at:
+  building and hashing databases was nine tenths of an airline or retail trial, and nearly all records of one are never
+  looked at. A database is handed out with the shared records in its tables, and a record is replaced by a copy of its
+  own before anybody sees it. Python code that looks at a table goes through the methods below; what goes past them
+  (pydantic, when it dumps a database) sees the same values and changes none.
+- What a trial did to its database is what differs in the records that it looked at. Two databases of one origin have
+  tau2's ``get_db_hash`` in common exactly if :func:`describe_state` says the same of both: the hash is of the JSON text
+  of all records, and here the texts of those that differ are compared.
+- A tool's schema is made once per function.
+- tau2's telecom keeps the phone's VPN details in a class and changes them (upstream issue 154): every environment gets
+  copies of what its toolkits' classes share.
 
-What a trial did to its database is what differs in the records that it looked at. Two databases of one origin have
-tau2's ``get_db_hash`` in common exactly if :func:`describe_state` says the same of both: the hash is of the JSON text
-of all records, and here the texts of those that differ are compared.
+A shortcut relies on functions of tau2's, by a hash of each: for another tau2 all are off, and the results say so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime
 import functools
+import hashlib
+import importlib
+import inspect
 import itertools
 import json
 import os
 import threading
 import types
+import weakref
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -306,3 +317,207 @@ def dump_differing(left: Any, right: Any) -> tuple[Any, Any]:
             seen[name] = True
     # What is included and not there is nobody's.
     return left.model_dump(mode="json", include=seen), right.model_dump(mode="json", include=seen)
+
+
+# --- environments that share nothing ---
+
+_MUTABLE = (BaseModel, list, dict, set, bytearray)
+_ISOLATED = "_a2a_bench_isolated"
+
+
+def isolate_environments(registry: Any, toolkit_base: type) -> None:
+    """Let every environment that a registry constructs, for us and for upstream's evaluator, start from nothing shared.
+
+    What the classes have now is what every environment will begin with. Does nothing the second time.
+
+    :param registry: tau2's, with ``get_env_constructor(domain)``.
+    :param toolkit_base: the class that all toolkits derive from.
+    """
+    find = registry.get_env_constructor
+    if getattr(find, _ISOLATED, False):
+        return
+    waiting = [toolkit_base]
+    while waiting:
+        _shared(cls := waiting.pop())
+        waiting.extend(type.__subclasses__(cls))
+
+    @functools.wraps(find)
+    def get_env_constructor(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+        construct = find(*args, **kwargs)
+
+        @functools.wraps(construct)
+        def isolated(*args: Any, **kwargs: Any) -> Any:
+            environment = construct(*args, **kwargs)
+            for toolkit in (environment.tools, environment.user_tools):
+                if toolkit is not None:
+                    _separate(toolkit)
+            return environment
+
+        return isolated
+
+    setattr(get_env_constructor, _ISOLATED, True)
+    registry.get_env_constructor = get_env_constructor
+
+
+def _separate(toolkit: Any) -> None:
+    own = vars(toolkit)
+    for cls in type(toolkit).__mro__:
+        for name, value in _shared(cls).items():
+            if name not in own:
+                own[name] = copy.deepcopy(value)
+    for kept in list(own.values()):
+        # What it keeps outside of this process (a sandbox's directory) goes with it: upstream leaves it there.
+        clean_up = getattr(kept, "cleanup", None)
+        if callable(clean_up):
+            weakref.finalize(toolkit, clean_up)
+
+
+@functools.cache
+def _shared(cls: type) -> dict[str, Any]:
+    """Return copies of what a class has that a tool could change, as it is when this is first called."""
+    members = vars(cls).items()
+    return {n: copy.deepcopy(v) for n, v in members if not n.startswith("__") and isinstance(v, _MUTABLE)}
+
+
+# --- shortcuts ---
+
+VARIABLE: Final = "A2A_BENCH_TAU2_STOCK"
+"""Set to anything, this environment variable switches all shortcuts off."""
+
+_KNOWN: Final = {
+    "tau2.environment.db:DB.load": "59ec9da2362ccaaf",
+    "tau2.environment.toolkit:ToolKitBase.get_db_hash": "f667fe085dcb0c33",
+    "tau2.environment.toolkit:ToolKitBase.get_tools": "90182878a440fdc4",
+    "tau2.environment.tool:as_tool": "781e7084209e834f",
+    "tau2.environment.tool:Tool.__init__": "e7251f8a888381e5",
+    "tau2.environment.tool:Tool._call": "58317f53f31d67b5",
+    "tau2.environment.environment:Environment.get_db_hash": "ce0b2a0d71bce3ee",
+    "tau2.environment.environment:Environment.get_user_db_hash": "30929ca05a1a4eed",
+    "tau2.evaluator.evaluator_env:EnvironmentEvaluator.calculate_reward": "4ce3f7b1d51ba2f0",
+    "tau2.utils.utils:get_dict_hash": "5e1571bdc5944079",
+}
+"""What the shortcuts rely on, and the hashes of the sources that they were written for."""
+
+_READERS: Final = {
+    "tau2.domains.airline.tools:AirlineTools._search_direct_flight": "0dbc9aa93c62546c",
+    "tau2.domains.retail.tools:RetailTools.find_user_id_by_email": "101f4db3a89e2e29",
+    "tau2.domains.retail.tools:RetailTools.find_user_id_by_name_zip": "a64f52ce7d521927",
+}
+"""What looks at every record of a table, changes none and returns none; of another source it is only slower."""
+
+_INSTALLED: Final = "_a2a_bench_shortcuts"
+_differing: list[str] = []
+
+
+def install_shortcuts() -> None:
+    """Let environments, tools and the evaluator take the shortcuts, if this tau2 is one that they were written for.
+
+    Does nothing the second time.
+    """
+    database = importlib.import_module("tau2.environment.db").DB
+    if getattr(database.load, _INSTALLED, False):
+        return
+    if os.environ.get(VARIABLE):
+        _differing.append(f"{VARIABLE} is set")
+        return
+    if unknown := [name for name, known in _KNOWN.items() if _hash_of(name) != known]:
+        _differing.append(f"this tau2 has another {', '.join(unknown)}")
+        return
+    load = database.load.__func__
+
+    @functools.wraps(load)
+    def load_once(kind: Any, path: Any) -> Any:
+        return open_database(load, kind, path)
+
+    setattr(load_once, _INSTALLED, True)
+    database.load = classmethod(load_once)
+    for name, known in _READERS.items():
+        if _hash_of(name) == known:
+            kit, method = _find(name.rpartition(".")[0]), name.rpartition(".")[2]
+            setattr(kit, method, only_reading(vars(kit)[method]))
+    toolkit: Any = importlib.import_module("tau2.environment.toolkit")
+    toolkit.as_tool = _once_per_function(toolkit.as_tool)
+    toolkit.ToolKitBase.get_db_hash = _states_for_hashes(toolkit.ToolKitBase.get_db_hash)
+
+
+def why_stock() -> str:
+    """Return why environments and evaluation are tau2's own in this process; empty where shortcuts are taken."""
+    return "; ".join(_differing)
+
+
+def _find(name: str) -> Any:
+    module, _, path = name.partition(":")
+    return functools.reduce(getattr, path.split("."), importlib.import_module(module))
+
+
+def _hash_of(name: str) -> str:
+    try:
+        return hashlib.sha256(inspect.getsource(_find(name)).encode()).hexdigest()[:16]
+    except (AttributeError, ImportError, OSError, TypeError):
+        return "none"
+
+
+def _once_per_function(as_tool: Callable[..., Any]) -> Callable[..., Any]:
+    made: dict[Any, Any] = {}
+    nobody = object()
+
+    @functools.wraps(as_tool)
+    def as_known_tool(func: Any, **kwargs: Any) -> Any:
+        function = getattr(func, "__func__", None)
+        if kwargs or function is None:
+            return as_tool(func, **kwargs)
+        if function not in made:
+            # Of a method of no instance, so that it keeps no environment.
+            made[function] = as_tool(function.__get__(nobody))
+        tool = copy.copy(made[function])
+        # It is no field; pydantic does the same after a search that takes longer than the copy.
+        object.__setattr__(tool, "_func", func)
+        return tool
+
+    return as_known_tool
+
+
+_comparing: ContextVar[bool] = ContextVar("tau2_comparing", default=False)
+
+
+@contextlib.contextmanager
+def comparing_states() -> Iterator[None]:
+    """Let upstream's evaluator compare databases by what was done to them, inside the block."""
+    token = _comparing.set(True)
+    try:
+        yield
+    finally:
+        _comparing.reset(token)
+
+
+class _State(str):
+    """Stands for the hash of a database: equal to another one exactly if tau2's hashes are equal."""
+
+    __slots__ = ("origin", "stock")
+    origin: Any
+    stock: Callable[[], str | None]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _State) and self.origin is other.origin:
+            return str.__eq__(self, other)
+        return self.stock() == (other.stock() if isinstance(other, _State) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+def _states_for_hashes(get_db_hash: Callable[[Any], str | None]) -> Callable[[Any], str | None]:
+    """Return a toolkit's ``get_db_hash`` that dumps no database while databases are only compared."""
+
+    @functools.wraps(get_db_hash)
+    def get_state(toolkit: Any) -> str | None:
+        described = describe_state(toolkit.db) if _comparing.get() else None
+        if described is None:
+            return get_db_hash(toolkit)
+        state = _State(described)
+        state.origin, state.stock = origin_of(toolkit.db), functools.partial(get_db_hash, toolkit)
+        return state
+
+    return get_state

@@ -21,7 +21,7 @@ from one_test import in_one_test
 from random_agent import any_call
 from rotating import rotating
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, patches, tables, upstream
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, shortcuts, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import REFUSED, defuse, is_small, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import paused_collector
 from pytest_a2a_bench.errors import EvaluatorError
@@ -99,15 +99,15 @@ def comes_to(tau2: upstream.Tau2, domain: str, task: Any, simulation: Any, live:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_random_calls_come_to_the_same(domain: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tau2 = upstream.load()
-    assert not patches.why_stock()
+    assert not shortcuts.why_stock()
     compared: list[bool] = []
-    describe = tables.describe_state
+    describe = shortcuts.describe_state
 
     def counted(database: Any) -> Any:
         compared.append((described := describe(database)) is not None)
         return described
 
-    monkeypatch.setattr(tables, "describe_state", counted)
+    monkeypatch.setattr(shortcuts, "describe_state", counted)
     for key in rotating([t.key() for t in index.load_tasks(domain)], DOMAINS[domain]):
         task = upstream.read_task(tau2, domain, key.task_id)
         for seed in range(2):
@@ -132,14 +132,14 @@ def test_a_file_that_was_touched_meanwhile_costs_no_reward(monkeypatch: pytest.M
     task = upstream.read_task(tau2, "mock", "create_task_1")
     environment, _ = upstream.build_environment(tau2, "mock", task)
     simulation = conversation(tau2, environment, task, random.Random(1))
-    opened = tables.open_database
+    opened = shortcuts.open_database
 
     def parsed_again(*args: Any) -> Any:
-        tables._parse.cache_clear()
+        shortcuts._parse.cache_clear()
         return opened(*args)
 
     # Both databases of an evaluation are of origins of their own.
-    monkeypatch.setattr(tables, "open_database", parsed_again)
+    monkeypatch.setattr(shortcuts, "open_database", parsed_again)
     assert evaluate.evaluate(tau2, "mock", task, simulation, environment, {}).value == 1.0
 
 
@@ -148,7 +148,7 @@ def test_a_state_and_a_hash_are_compared_by_their_hashes() -> None:
     one, other, changed = (tau2.registry.get_env_constructor("mock")() for _ in range(3))
     changed.make_tool_call("create_task", requestor="assistant", user_id="user_1", title="x")
     stock = one.get_db_hash()
-    with patches.comparing_states():
+    with shortcuts.comparing_states():
         states = [environment.get_db_hash() for environment in (one, other, changed)]
     assert type(stock) is str
     assert type(states[0]) is not str
@@ -175,22 +175,22 @@ def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
 @pytest.mark.parametrize(
     ("before", "why"),
     [
-        ("import os; os.environ[patches.VARIABLE] = '1'", f"{patches.VARIABLE} is set"),
+        ("import os; os.environ[shortcuts.VARIABLE] = '1'", f"{shortcuts.VARIABLE} is set"),
         (
-            "patches._KNOWN['tau2.utils.utils:get_dict_hash'] = set()",
+            "shortcuts._KNOWN['tau2.utils.utils:get_dict_hash'] = set()",
             "this tau2 has another tau2.utils.utils:get_dict_hash",
         ),
     ],
 )
 def test_another_tau2_goes_its_own_way_and_says_so(before: str, why: str) -> None:
     script = f"""
-from pytest_a2a_bench.benchmarks.tau2 import index, patches, upstream
+from pytest_a2a_bench.benchmarks.tau2 import index, shortcuts, upstream
 {before}
 tau2 = upstream.load()
 environment, _ = upstream.build_environment(tau2, "mock", None)
 assert type(environment).__module__ == "tau2.environment.environment"
 assert "_a2a_bench_origin" not in vars(environment.tools.db)
-print(patches.why_stock())
+print(shortcuts.why_stock())
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout == f"{why}\n", done.stderr
