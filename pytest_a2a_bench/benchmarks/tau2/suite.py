@@ -162,8 +162,8 @@ SUITE = Suite(
     player="pytest_a2a_bench.benchmarks.tau2.player",
     transfer_tool=TRANSFER_TOOL,
     gold_options=(DATA,),
-    exporter="pytest_a2a_bench.benchmarks.tau2.export",
-    importer="pytest_a2a_bench.benchmarks.tau2.importing",
+    exporter="pytest_a2a_bench.benchmarks.tau2.files",
+    importer="pytest_a2a_bench.benchmarks.tau2.files",
     diagnoser="pytest_a2a_bench.benchmarks.tau2.diagnosis",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
     extras={"pytest-a2a-bench[tau2]": ("tau2's tasks", ("tau2", "litellm"))},

@@ -11,7 +11,7 @@ import pytest
 from finished_runs import write_run
 from trials import RunTrials
 
-from pytest_a2a_bench.benchmarks.tau2 import importing
+from pytest_a2a_bench.benchmarks.tau2 import files
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
@@ -64,7 +64,7 @@ def submitted(folder: Path, content: dict[str, Any]) -> Path:
 def test_every_layout_is_read_to_the_same_trials(some: list[TrialResult], tmp_path: Path, layout: Any) -> None:
     content = written(tmp_path / "run", some)
     (tmp_path / "theirs").mkdir()
-    found = importing.read(layout(tmp_path / "theirs", content))
+    found = files.read(layout(tmp_path / "theirs", content))
     assert found is not None
     ours = {str(r.key): r for r in some}
     assert found.manifest.keys == tuple(str(r.key) for r in found.results)
@@ -93,7 +93,7 @@ def test_the_pages_of_a_viewer(some: list[TrialResult], tmp_path: Path) -> None:
         page = {"task": task, "run_info": told, **{n: one[n] for n in ("task_id", "reward_info", "messages")}}
         (folder / f"task_{number}.json").write_text(json.dumps(page))
     (folder / "task_9.json").write_text(json.dumps({"task_id": "x", "task": {"id": "x"}, "messages": []}))
-    found = importing.read(folder)
+    found = files.read(folder)
     assert found is not None
     assert {str(r.key): r.reward for r in found.results} == {str(r.key): r.reward for r in some[::2]}
 
@@ -125,7 +125,7 @@ def test_other_data_are_named_by_their_commit(some: list[TrialResult], tmp_path:
     else:
         content["simulations"][0]["reward_info"]["action_checks"][0]["action"]["arguments"] = {}
     content["info"]["git_commit"] = "0123456789abcdef"
-    found = importing.read(whole(tmp_path, content))
+    found = files.read(whole(tmp_path, content))
     assert found is not None
     assert {r.provenance["variant"] for r in found.results} == {"data of tau2 at 0123456789ab"}
 
@@ -166,14 +166,14 @@ def test_what_cannot_be_read_is_one_line(
 ) -> None:
     path = whole(tmp_path, {**written(tmp_path / "run", some), **change})
     with pytest.raises(ConfigurationError, match=told):
-        importing.read(path)
+        files.read(path)
 
 
 def test_what_is_not_tau2s_is_left_to_others(tmp_path: Path) -> None:
     for name, text in {"a.json": "{", "b.json": "[]", "c.json": '{"tasks": {}}', "d.txt": "{}"}.items():
         (tmp_path / name).write_text(text)
-        assert importing.read(tmp_path / name) is None
+        assert files.read(tmp_path / name) is None
         with pytest.raises(StoreError, match="neither a results directory nor a file of results"):
             manifest.load_selected(tmp_path / name)
-    assert importing.read(tmp_path) is None
-    assert importing.read(tmp_path / "nowhere") is None
+    assert files.read(tmp_path) is None
+    assert files.read(tmp_path / "nowhere") is None
