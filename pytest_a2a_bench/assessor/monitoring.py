@@ -47,6 +47,7 @@ class Monitor:
         self._turns = histogram("agent_turn_seconds", "Seconds that agents took for a turn", _TURNS)
         self._errors = counter("agent_errors", "Trials that could not be evaluated, by error", "type")
         self._queries = counter("org_queries", "Queries to CRM orgs")
+        self._day = Gauge("a2a_assessor_org_requests", "Requests of a Salesforce org's day", ("of",), registry=registry)
         self._tokens = counter("tokens", "Tokens as agents and models report them", "of", "direction")
         self._cost = counter("cost_dollars", "Dollars as agents and models report them")
 
@@ -101,6 +102,8 @@ class Monitor:
         queries = result.provenance.get("measured", {}).get("queries")
         if isinstance(queries, int | float):
             self._queries.inc(max(0, queries))
+        for of, number in zip(("counted", "allowed"), result.provenance.get("org_day", ()), strict=False):
+            self._day.labels(of).set(number)
         for of, usage in (("agent", result.agent_usage), ("user", result.user_usage)):
             self._tokens.labels(of, "input").inc(max(0, usage.input_tokens or 0))
             self._tokens.labels(of, "output").inc(max(0, usage.output_tokens or 0))

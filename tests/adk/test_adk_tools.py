@@ -27,11 +27,13 @@ from pytest_a2a_bench.adk.credentials import choose, origin_of, read_credentials
 from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions
 from pytest_a2a_bench.adk.runs import CALLER, Runs
 from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.benchmarks.crmarena import domains
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.store import load_trial
 
 TASKS = ["create_task_1", "update_task_1"]
 GONE = "http://127.0.0.1:9/"
@@ -159,8 +161,14 @@ def test_a_live_org_answers_the_queries(
         for _ in range(2):
             status = finish(tools, begin(tools, "b2b", agent.url))
             assert (status["status"], status["task_count"]) == ("completed", 2), status
+        notes = asyncio.run(tools.get_evaluation_results(status["run_id"]))["notes"]
+        monitor = Monitor()
+        for path in (live.results / status["run_id"] / "trials").glob("*.json"):
+            monitor.note_trial("a", load_trial(path))
     queries = [line for line in salesforce.requests if "SELECT Id FROM Case" in line]
     assert len(queries) == 2 * 2 * 20
+    assert "the Salesforce org has counted 80 of the 15,000 requests that it allows in 24 hours" in notes
+    assert b'a2a_assessor_org_requests{of="allowed"} 15000.0' in monitor.render()
 
 
 @pytest.mark.slow

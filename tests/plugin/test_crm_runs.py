@@ -237,6 +237,9 @@ def test_a_live_org_answers_the_agents_queries(
             monkeypatch.setenv(name, value)
         result = bench("--a2a-endpoint", "builtin:solver", "-k", "b2b and handle_time", *live)
         assert counts(result) == {"passed": 10}
+        result.stdout.fnmatch_lines(
+            ["*the Salesforce org has counted * of the 15,000 requests that it allows in 24 h*"]
+        )
         queries = [line for line in server.requests if "/query/ SELECT" in line]
         assert len(queries) >= 10
         server.fault = "SERVER_UNAVAILABLE"

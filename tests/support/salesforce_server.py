@@ -129,7 +129,8 @@ class _Handler(Handler):
         data = re.fullmatch(r"/services/data/v[\d.]+/(.*)", parts.path)
         session = self.headers.get("Authorization", "").removeprefix("Bearer ")
         status, body = self.state.answer(data[1] if data else "", parameters, session)
-        self.answer(status, json.dumps(body).encode())
+        counted = {"Sforce-Limit-Info": f"api-usage={len(self.state.requests)}/15000"}
+        self.answer(status, json.dumps(body).encode(), headers=counted)
 
     def do_POST(self) -> None:
         body = self.body().decode()

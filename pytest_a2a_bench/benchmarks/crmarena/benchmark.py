@@ -296,6 +296,7 @@ class _Trial:
             **({"twins": True} if self.task.asked_twin is not None else {}),
             **({"prose_answers": True} if self.episode.prose_answers else {}),
             "measured": {**self.episode.counts.to_json(), **asked_counts},
+            **({"org_day": list(day)} if (day := self.domain.org.day) else {}),
             **colleagues,
             "split": SPLIT,
             "dialect_option": settings.dialect,

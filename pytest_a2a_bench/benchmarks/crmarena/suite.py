@@ -271,6 +271,9 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield "the code of crm-official is not, byte for byte, the one that the profile was certified against"
     if any(p.get("twins") for p in provenances):
         yield _show_twins(results)
+    if days := [p["org_day"] for p in provenances if p.get("org_day")]:
+        used, allowed = max(days)
+        yield f"the Salesforce org has counted {used:,} of the {allowed:,} requests that it allows in 24 hours"
     variants = Counter(str(p["variant"]) for p in provenances if p.get("variant"))
     if variants:
         named = _counted(variants)

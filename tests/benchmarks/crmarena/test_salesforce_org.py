@@ -68,6 +68,7 @@ def test_pages_are_fetched_until_there_are_no_more(org: SalesforceOrg, server: S
     assert len({record["Id"] for record in found.records}) == 30
     assert len(server.requests) == 5
     assert found.rows_read == 30
+    assert org.day == (5, 15000)
 
 
 def test_children_are_completed_and_counted(server: SalesforceServer, local: LocalOrg) -> None:

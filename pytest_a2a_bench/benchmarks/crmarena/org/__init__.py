@@ -53,6 +53,11 @@ class Org(Protocol):
     name: str
 
     @property
+    def day(self) -> tuple[int, int] | None:
+        """How many requests of this day the org has counted, and how many it allows; None where nothing limits it."""
+        ...
+
+    @property
     def schema(self) -> OrgSchema:
         """What objects and fields there are, as the agent may know them."""
         ...

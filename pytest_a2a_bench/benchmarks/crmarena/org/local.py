@@ -333,6 +333,8 @@ class LocalOrg:
     :raises ConfigurationError: if there is no such file, or it is not such a database.
     """
 
+    day = None  # nothing limits how often it is asked
+
     def __init__(
         self,
         path: Path,

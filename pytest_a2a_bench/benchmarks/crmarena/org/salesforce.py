@@ -156,6 +156,12 @@ class SalesforceOrg:
         self._stopped: AuthenticationError | QuotaError | None = None
         self._forget = [KNOWN.remember(credentials.secrets)]
 
+    @property
+    def day(self) -> tuple[int, int] | None:
+        """What the last answer said of the org's requests of this day (the header Sforce-Limit-Info)."""
+        usage = self._client.api_usage.get("api-usage") if self._client is not None else None
+        return (usage.used, usage.total) if usage is not None else None
+
     def run(self, text: str) -> QueryResult:
         """Answer one query; see :class:`~pytest_a2a_bench.benchmarks.crmarena.org.Org`."""
         query = text.strip()
