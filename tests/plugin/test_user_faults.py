@@ -55,6 +55,18 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
     assert (counted["missed"], counted["user_faults"], counted["user_retries"]) == (3, 2, 0)
 
 
+def test_both_rates_stand_everywhere_and_floors_may_name_either(pytester: pytest.Pytester, desk: Bench) -> None:
+    given = ("--a2a-min-pass=0.3,@blameless=0.5", "--a2a-set=max-user-faults=0.4")
+    result = desk("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml", *given)
+    assert result.ret == 1
+    both = "0.50 of 2 trials whose user did its part"
+    assert f"success rate 0.25 of 4 trials (official), {both}" in result.stdout.str()
+    for name in ("page.html", "run.md", "junit.xml", "a2a-results/verdict.json"):
+        assert both in (pytester.path / name).read_text(), name
+    verdicts = {gate["name"]: gate["verdict"] for gate in verdict_of(pytester)["gates"]}
+    assert verdicts == {"min_pass": "failed", "min_pass[@blameless]": "pass", "max_user_faults": "failed"}
+
+
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_they_are_held_again_where_that_is_asked_for(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]

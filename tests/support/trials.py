@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.participants import further_agents
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.trials.observers import asked_for
+from pytest_a2a_bench.trials.observers import Taped, asked_for
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
@@ -28,9 +28,8 @@ def run_against(url: str, settings: Settings, keys: Iterable[TrialKey], folder: 
     settings = dataclasses.replace(settings, endpoint=url)
     config = ClientConfig.from_settings(settings, os.environ)
     with AgentConnection(config) as connection, further_agents(settings, os.environ) as further:
-        runner = Runner(
-            settings, Client(connection, further=further), Store(folder), uuid.uuid4().hex, asked_for(settings)
-        )
+        observers = [*asked_for(settings), *filter(None, [Taped.of(settings, ())])]
+        runner = Runner(settings, Client(connection, further=further), Store(folder), uuid.uuid4().hex, observers)
         pool = Pool(runner.run, settings.concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
         try:
             return [f.result() for f in [pool.submit(k) for k in keys]]

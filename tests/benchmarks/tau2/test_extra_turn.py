@@ -166,6 +166,14 @@ def test_nothing_of_it_is_in_the_trial(tmp_path: Path) -> None:
     )
     assert off.extra_turn is None
     assert off.user_fault is None
+    recorded = [
+        [exchange["request"]["message"]["parts"] for exchange in json.loads(path.read_text())["exchanges"]]
+        for name in ("on", "off")
+        for path in (tmp_path / f"tapes-{name}").rglob("*")
+        if path.is_file()
+    ]
+    assert (len(recorded), len(recorded[0])) == (2, 1)
+    assert recorded[0] == recorded[1]
     assert texts(brain.conversations[0]) == 1
     assert on.extra_turn.requests == 2
     assert (on.extra_turn.agent_usage.input_tokens, on.extra_turn.agent_usage.cost_usd) == (22, 0.5)
