@@ -112,7 +112,7 @@ def paired_p(tasks: Iterable[PairedTask]) -> float:
     # A distribution over the sum of successes, built of those of equal tasks.
     sums = _Sums()
     for kind, times in sorted(kinds.items()):
-        sums += _Sums(0, _hypergeometric(*kind)) * times
+        sums += _Sums(0, hypergeometric(*kind)) * times
     return min(1.0, sum(sums.chances[: max(0, observed + 1 - sums.least)]))
 
 
@@ -243,7 +243,7 @@ def _variance(task: PairedTask) -> float:
     return ok * (total - ok) / (total * (total - 1))
 
 
-def _hypergeometric(total: int, ok: int, drawn: int) -> list[float]:
+def hypergeometric(total: int, ok: int, drawn: int) -> list[float]:
     """Return the chances of each possible number of successes among those drawn, from the least on."""
     least, most = max(0, ok - (total - drawn)), min(ok, drawn)
     whole = comb(total, drawn)

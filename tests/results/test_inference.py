@@ -266,7 +266,7 @@ def one_by_one(tasks: list[PairedTask]) -> float:
         total, ok = task.before + task.after, task.before_ok + task.after_ok
         observed += task.after_ok - max(0, ok - task.before)
         if 0 < ok < total:
-            more = inference._hypergeometric(total, ok, task.after)
+            more = inference.hypergeometric(total, ok, task.after)
             longer = [0.0] * (len(chances) + len(more) - 1)
             for j, y in enumerate(more):
                 for i, x in enumerate(chances):

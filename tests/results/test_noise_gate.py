@@ -44,8 +44,17 @@ def test_what_is_lost_and_to_which_noise() -> None:
     found = gate(results)
     assert (found.verdict, found.word) == ("regressed", "regressed")
     assert "lost 0.818" in found.sentence
-    assert "9 trials lost: 8 with wrong, 1 with partial, 1 with tool-error" in found.sentence
+    assert "9 trials lost: 8 with wrong, 1 with partial or tool-error" in found.sentence
     assert found.details[-1] == "wrong: 10 trials, 10 succeeded plain, 2 with noise"
+
+
+def test_a_lost_trial_counts_once_for_the_noise_that_goes_with_losses() -> None:
+    """An agent that repeats calls that fail, and believes wrong data, is not told that failing calls cost it tasks."""
+    results = []
+    for task in range(40):
+        kinds = [kind for kind, every in (("tool-error", 2), ("wrong", 5), ("partial", 39)) if task % every == 0]
+        results += [trial(task, PLAIN, True), trial(task, NOISY, "wrong" not in kinds, *kinds)]
+    assert "8 trials lost: 8 with wrong;" in gate(results).sentence
 
 
 @pytest.mark.parametrize(

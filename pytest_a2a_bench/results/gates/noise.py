@@ -12,6 +12,7 @@ from pytest_a2a_bench.config.settings import NOISY, PLAIN
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.compare import AgentComparison, compare_agents, describe_drop, judge_drop
 from pytest_a2a_bench.results.gates.terms import DEFAULT_DROP, GateResult, Trials
+from pytest_a2a_bench.results.inference import hypergeometric
 from pytest_a2a_bench.results.stats import count
 
 ROBUST = "robust"
@@ -35,10 +36,10 @@ def judge_noise(trials: Trials, allowed: float | None) -> tuple[GateResult, tupl
     numbers: dict[str, Any] = {**found.comparison.to_json()["overall"], "allowed": limit, "kinds": kinds}
     what = f"lost {group.drop:.3f} (95 % {group.low:+.3f} to {group.high:+.3f}) of {group.before.rate:.3f}"
     what += f" over {count(group.tasks, 'task')}"
-    lost = Counter(kind for kinds in lost_by(trials) for kind in kinds)
+    lost = Counter(_blamed(trials))
     if lost:
         after = ", ".join(f"{number} with {kind}" for kind, number in lost.most_common())
-        what += f"; {count(sum(1 for _ in lost_by(trials)), 'trial')} lost: {after}"
+        what += f"; {count(lost.total(), 'trial')} lost: {after}"
     if not any(each["trials"] for each in kinds):
         what += "; no noise happened: no call was hit, so raise the rates"
     if allowed is not None:
@@ -69,13 +70,26 @@ def _pairs(trials: Trials) -> Iterator[tuple[TrialResult, TrialResult]]:
             yield plain[result.key.of_any_agent], result
 
 
-def lost_by(trials: Trials) -> Iterator[list[str]]:
-    """Yield the kinds of noise that happened in each trial that succeeded plain only."""
-    for plain, noisy in _pairs(trials):
-        if plain.success and not noisy.success:
-            kinds = {str(event["kind"]) for event in events_of(noisy)}
-            # A user talks in one way in every trial, which tells no trial from another.
-            yield sorted(kinds - {"user"}) or sorted(kinds) or ["no event"]
+def _blamed(trials: Trials) -> Iterator[str]:
+    """Yield for each trial that succeeded plain only the kind of its noise that goes with losses most clearly.
+
+    That is the one whose share among lost trials is least likely by chance (Fisher's exact test, one-sided).
+    """
+    tried = [
+        (noisy.success, {str(e["kind"]) for e in events_of(noisy)}) for plain, noisy in _pairs(trials) if plain.success
+    ]
+    lost = [kinds for success, kinds in tried if not success]
+    chance = {}
+    for kind in set().union(*lost):
+        hit, both = sum(kind in kinds for _, kinds in tried), sum(kind in kinds for kinds in lost)
+        by_number = hypergeometric(len(tried), len(lost), hit)
+        # The list begins with the least number that there can be.
+        chance[kind] = round(sum(by_number[both - max(0, hit + len(lost) - len(tried)) :]), 12)
+    for kinds in lost:
+        # A user talks in one way in every trial, which tells no trial from another.
+        those = kinds - {"user"} or kinds
+        least = min((chance[kind] for kind in those), default=0)
+        yield " or ".join(sorted(kind for kind in those if chance[kind] == least)) or "no event"
 
 
 def _by_kind(trials: Trials) -> Iterator[dict[str, Any]]:
