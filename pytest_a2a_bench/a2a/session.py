@@ -337,7 +337,7 @@ class AgentSession:
     async def _poll(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         """Ask for an unfinished task until it ends or needs us; the turn's time limit ends this too."""
         # Also a blocking message may be answered with a task that is only submitted (fasta2a 2.1.1 does that).
-        delay = self._config.poll_interval
+        delay, came_back = self._config.poll_interval, turn.state or "in no known state"
         while not turn.settled:
             if turn.task_id is None and turn.broken:
                 where = f"{wire.interface.url}: the stream ended without a message and without a task"
@@ -348,17 +348,18 @@ class AgentSession:
             if not turn.final:
                 await asyncio.sleep(delay)
             turn.final = False
-            await self._ask_for_task(wire, turn, records)
+            await self._ask_for_task(wire, turn, records, came_back)
             delay = min(delay * 1.5, self._config.poll_max_interval)
         if turn.lacks_answer:
             with suppress(ProtocolError):
-                await self._ask_for_task(wire, turn, records)
+                await self._ask_for_task(wire, turn, records, came_back)
         self._remember(turn)
 
-    async def _ask_for_task(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
+    async def _ask_for_task(self, wire: Wire, turn: Turn, records: list[RequestRecord], came_back: str) -> None:
         if (task_id := turn.task_id) is None:
             return
-        what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"
+        still = turn.state or "in no known state"
+        what = f"task {task_id} to end (the answer came back with it {came_back}, and GetTask still says {still})"
         tries = self._requests.tries(wire, what, self.context_id, poll=True)
         try:
             while not tries.done:

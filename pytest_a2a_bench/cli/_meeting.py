@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,9 @@ NO_CALL = "no call"
 """Title of the line about an agent that called no tool, although it was asked for what one returns."""
 
 _GUIDE = "https://github.com/pytest-a2a-bench/pytest-a2a-bench/blob/main/docs/guides/agents.md"
+SECONDS = 30.0
+"""Most seconds of a turn here, where no limit is named: somebody waits for what comes of it."""
+_USUAL_SECONDS = {field.name: field.default for field in dataclasses.fields(ClientConfig)}["timeout"]
 _ORDER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
 _TOOL = ToolSpec("get_status", "Return the status of an order.", _ORDER)
 _BRIEFING = Briefing("You serve a shop. Look up an order's status with the tool before you tell it.", (_TOOL,))
@@ -43,6 +47,8 @@ def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -
     :param talk: whether it is talked to; an agent that only plays given tasks would refuse.
     :raises A2ABenchError: what kept it from being met; what was found before it is yielded first.
     """
+    if config.timeout == _USUAL_SECONDS:  # none was named
+        config = dataclasses.replace(config, timeout=SECONDS)
     connection = AgentConnection(config)
     try:
         card = connection.wait_until_ready()

@@ -84,7 +84,7 @@ class Vary(NamedTuple):
 
     :param operations: asked in place of ``instead``.
     :param near: how unknown ids are like known ones.
-    :param always: which of them the other profiles try, too; the rest is for the profile ``full``.
+    :param always: which of them the profile ``standard`` tries, too: what finds most for the fewest messages.
     """
 
     states: tuple[str, ...] = ("",)

@@ -162,7 +162,7 @@ class Subject:
             scenarios=scenarios,
             timeout=timeout,
             webhook=webhook,
-            breadth="full" if profile == "full" else "standard",
+            breadth="full" if profile == "full" else "safe" if profile == "safe" else "standard",
         )
 
     def card_plan(self, versions: Sequence[str] = ()) -> list[Requirement]:

@@ -13,7 +13,7 @@ from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.network import USUAL, BindAddress, Network
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 
-Breadth = Literal["standard", "full"]
+Breadth = Literal["safe", "standard", "full"]
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
@@ -31,8 +31,8 @@ class Target:
     :param network: how it is reached; without our certificate where it must not see that.
     :param refusal: what to say and to advise where the agent refuses the credentials that it gets.
     :param webhook: where the agent is to deliver push notifications; None for a loopback address.
-    :param breadth: ``full`` to try every rule everywhere it holds (:mod:`..crossing`), ``standard`` for one
-        representative each.
+    :param breadth: where a rule is tried: everywhere it holds (``full``), in the places that the catalogue names for
+        every run (``standard``), or in one (``safe``).
     """
 
     endpoint: str

@@ -116,7 +116,7 @@ def obstacle(variant: Variant, declared: Declared) -> str:
 def allowed(entry: Requirement, declared: Declared, *, is_full: bool = True) -> list[Variant]:
     """Return the variants of a requirement's check that an interface allows.
 
-    :param is_full: whether all are wanted, or those alone that every profile tries.
+    :param is_full: whether all are wanted, or those alone that the profile ``standard`` tries, too.
     """
     wanted = (v for v in variants(entry) if is_full or {v.operation, v.state, v.near} <= {"", *entry.vary.always})
     return [variant for variant in wanted if not obstacle(variant, declared)]

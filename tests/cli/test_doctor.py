@@ -10,6 +10,7 @@ from builtin_server import served
 from raw_agent import MESSAGE, raw_agent, rpc, scripted
 
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation
+from pytest_a2a_bench.cli import _meeting
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, Usage
 
@@ -105,3 +106,16 @@ def test_a_listening_address_in_a_card_is_an_error(
             (rule,) = [r for r in json.loads(report.read_text())["results"] if r["id"] == "CARD-009"]
             assert rule["status"] == "failed"
             assert "names a listening address that no client can call" in rule["findings"][0]["found"]
+
+
+def test_a_task_that_never_ends_is_waited_for_no_longer_than_the_commands_own_limit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_meeting, "SECONDS", 1.0)
+    task = {"id": "t", "contextId": "c", "status": {"state": "working"}, "kind": "task"}
+    with raw_agent(lambda request: rpc(task, request)) as agent:
+        code, told = doctor(capsys, agent.url)
+
+    assert code == 1
+    assert "took longer than 1 s, waiting for task t to end" in told["not met"]
+    assert "the answer came back with it working, and GetTask still says working" in told["not met"]

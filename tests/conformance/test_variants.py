@@ -113,7 +113,7 @@ def test_beside_short_ids_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_only_the_whole_breadth_finds_it() -> None:
-    verdict = asyncio.run(judge(FAULTS["cancel-terminal@FAILED"], ids={"CAN-002"}, breadth="standard"))
+    verdict = asyncio.run(judge(FAULTS["task-id-of-context@SendStreamingMessage"], ids={"MT-003"}, breadth="standard"))
 
     assert verdict.rules == set()
 

@@ -32,17 +32,30 @@ async def own(ctx: Context) -> tuple[str, list[str]]:
 
 
 async def _make(ctx: Context) -> tuple[str, list[str]]:
-    context_id, ids = "", list[str]()
-    for _ in range(OWN_TASKS):
-        reply = await ctx.send(ctx.prompt("task"), context_id=context_id)
-        task = ctx.task_of(reply, "a message in a known context" if context_id else "the scenario task", "MT-007")
-        context_id = context_id or str(task.get("contextId") or "")
-        if task.get("contextId") != context_id:
-            ctx.skip("the agent does not keep a contextId, so that no list can be judged")
+    tasks = [task for _, task in await in_one_context(ctx)]
+    context_id = str(tasks[0].get("contextId") or "")
+    if any(task.get("contextId") != context_id for task in tasks):
+        ctx.skip("the agent does not keep a contextId, so that no list can be judged")
+    for task in tasks:
         # A task that still works would change state, and with it its place in the list, between two pages.
         await ctx.wait_for_task(str(task["id"]))
-        ids.append(str(task["id"]))
-    return context_id, ids
+    return context_id, [str(task["id"]) for task in tasks]
+
+
+async def in_one_context(ctx: Context) -> list[tuple[WireReply, Mapping[str, Any]]]:
+    """Return the answers to several messages in one context, where the agent has any, with their tasks."""
+
+    async def make() -> list[tuple[WireReply, Mapping[str, Any]]]:
+        made: list[tuple[WireReply, Mapping[str, Any]]] = []
+        context_id = ""
+        for _ in range(OWN_TASKS):
+            reply = await ctx.send(ctx.prompt("task"), context_id=context_id)
+            what = "a message in a known context" if context_id else "the scenario task"
+            made.append((reply, ctx.task_of(reply, what, "MT-007" if context_id else "SEND-001")))
+            context_id = str(made[0][1].get("contextId") or "")
+        return made
+
+    return await ctx.shared("in one context", make)
 
 
 async def listed(ctx: Context, **params: Any) -> WireReply:

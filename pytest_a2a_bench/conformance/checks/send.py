@@ -13,6 +13,7 @@ from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
 from pytest_a2a_bench.conformance.checks.data_model import objects
+from pytest_a2a_bench.conformance.checks.list_tasks import in_one_context
 from pytest_a2a_bench.conformance.checks.tasks import answered, artifacts_are_kept, history_of, judge_history
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.fixtures import reply_in, waiting_task
@@ -260,13 +261,11 @@ async def given_context_is_kept(ctx: Context) -> None:
 
 async def task_ids_are_unique(ctx: Context) -> None:
     """Each new task has an id of its own."""
-    replies = [await ctx.send()]
-    context_id = str(ctx.task_of(replies[0], "the scenario task", "SEND-001").get("contextId") or "")
-    # In its context, where there is one: an id that was made of the context's would be the same.
-    replies += [await ctx.send(context_id=context_id) for _ in range(2)]
-    ids = [ctx.task_of(reply, "a message in a known context", "MT-007").get("id") for reply in replies]
+    # In one context, where there is one: an id that was made of the context's would be the same.
+    made = await in_one_context(ctx)
+    ids = [task.get("id") for _, task in made]
     if len(set(ids)) != len(ids):
-        ctx.fail(f"{len(ids)} messages gave tasks {ids}", *replies, pointer="/task/id")
+        ctx.fail(f"{len(ids)} messages gave tasks {ids}", *(reply for reply, _ in made), pointer="/task/id")
 
 
 async def context_is_inferred(ctx: Context) -> None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
-from faulty.fault import Caller, Fault, FaultyCall, Json, dropped, rewritten, single
+from faulty.fault import BY_MISTAKE, Caller, Fault, FaultyCall, Json, dropped, rewritten, single
 from faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
 from faulty.push import Notifier, refuse_internal
 from faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
@@ -155,8 +155,11 @@ class FaultyAgent:
             raise invalid([Violation("tenant", "tenant", "is not known")])
         # Each instance has a store of its own, and a balancer sends every request to the next one.
         store = next(self._requests) % 2 if self.on("two-stores") else 0
+        name = caller.name.removesuffix(BY_MISTAKE)
+        if name != caller.name and fault is None:
+            raise failure("Unauthenticated")
         # Tenant and caller together own a task.
-        return call, (caller.name, f"{'' if self.on('one-tenant') else tenant}{store or ''}")
+        return call, (name, f"{'' if self.on('one-tenant') else tenant}{store or ''}")
 
     def _check_extensions(self, caller: Caller) -> None:
         declared = self.card["capabilities"].get("extensions", ())

@@ -18,6 +18,7 @@ _PUSH = (
     *("ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig"),
 )
 _EVERY = (*_SEND, "ListTasks", *_BY_ID, *_PUSH)
+_GUARDED = (_STREAM, "GetTask", "ListTasks", *_BY_ID, *_PUSH)
 _ENDED = ("COMPLETED", "FAILED", "CANCELED", "REJECTED")
 _RESTING = ("INPUT_REQUIRED", "AUTH_REQUIRED", "FAILED", "CANCELED", "REJECTED")
 _LATER = ("CANCELED", "FAILED", "REJECTED")
@@ -41,6 +42,20 @@ _OPERATIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("any-minor", "VER-004", _EVERY),
     ("no-version-is-1.0", "VER-002", _EVERY),
     ("no-extension-check", "EXT-001", (*_SEND, "GetTask", "ListTasks", *_BY_ID)),
+    ("new-context", "MT-002", (_STREAM,)),
+    ("task-id-of-context", "MT-003", (_STREAM,)),
+    ("follow-up-new-context", "MT-004", (_STREAM,)),
+    ("follow-up-new-task", "MT-006", (_STREAM,)),
+    ("no-references", "MT-008", (_STREAM,)),
+    ("message-no-context", "SEND-013", (_STREAM,)),
+    ("message-user-role", "SEND-014", (_STREAM,)),
+    ("send-strict", "SEND-015", (_STREAM,)),
+    ("refuse-extensions", "EXT-003", (_STREAM,)),
+    ("push-not-at-send", "PUSH-015", (_STREAM,)),
+    ("late-end", "SUB-002", ("SubscribeToTask",)),
+    ("message-other-task", "DM-015", ("GetTask", "ListTasks", *_SEND)),
+    ("no-auth-missing", "AUTH-005", _GUARDED),
+    ("any-token", "AUTH-005", _GUARDED),
     ("no-scope", "AUTH-006", ("GetTask",)),
     ("no-scope", "AUTH-007", (*_SEND, *_BY_ID, *_PUSH)),
     ("no-scope", "LIST-017", ("ListTasks",)),

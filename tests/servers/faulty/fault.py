@@ -127,6 +127,9 @@ class Fault:
         return any(each["status"]["state"] in self.states for each in told)
 
 
+BY_MISTAKE = "?"
+"""Ends the name of a caller who has no credentials, and was let in by a fault that is on some operations only."""
+
 NONE = Fault("none", "A correct server.")
 
 

@@ -251,7 +251,7 @@ SEND_FAULTS: dict[str, Fault] = {
         request=configured("historyLength", when=lambda asked: (asked.get("historyLength") or 0) >= 0)
     ),
     "send-output-modes": Fault(request=configured("acceptedOutputModes")),
-    "message-no-context": Fault(reply=each_object(_set_in_message("contextId", None))),
+    "message-no-context": _wire(_set_in_message("contextId", None)),
     "message-user-role": _wire(_set_in_message("role", "ROLE_USER")),
     "send-strict": Fault(request=_refuse_unknown),
     "data-no-object": Fault(request=_refuse_data(dict)),
