@@ -2,7 +2,8 @@
 
 Formats are the report page (html), those of benchmarks' own tools (tau2) and of leaderboards, the requests of every
 trial (metrics), and reports of plugins. ``export schema NAME`` prints the JSON Schema of one of our files, and with
-``--check FILE`` checks files against it (exit code 1 if one is wrong).
+``--check FILE`` checks files against it (exit code 1 if one is wrong). ``export vectors -o DIR`` writes agent cards and
+answers, good and bad, with the findings that are expected of each, for other tools.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ LEADERBOARD = "leaderboard"
 
 HTML = "html"
 SCHEMA = "schema"
+VECTORS = "vectors"
 METRICS = "metrics"
 """Another one: the requests of every trial, as tau2's A2A integration documents them."""
 
@@ -52,7 +54,7 @@ _LOOK_EVERY = 0.5
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     suites = [name for name in registry.names() if (suite := registry.find(name)) is not None and suite.exporter]
-    formats = [HTML, *suites, LEADERBOARD, METRICS, *extensions.names("reporters"), SCHEMA]
+    formats = [HTML, *suites, LEADERBOARD, METRICS, *extensions.names("reporters"), SCHEMA, VECTORS]
     parser.add_argument("format", choices=formats, help=", ".join(formats))
     parser.add_argument(
         "directory", nargs="?", metavar="DIR", help="results directory (the configured one); schema: the file's NAME"
@@ -140,6 +142,8 @@ def run(namespace: Namespace) -> int:
     """Write the file, and say what its users must know."""
     if namespace.format == SCHEMA:
         return _check_schema(namespace.directory or "", namespace.check or ())
+    if namespace.format == VECTORS:
+        return _write_vectors(namespace.output)
     given = namespace.directory
     if namespace.format == METRICS and given is not None and (written := _of_tau2(Path(given))):
         return _write_metrics(namespace, written)
@@ -175,6 +179,20 @@ def run(namespace: Namespace) -> int:
     if found.others:
         print(f"left out: {found.others} trial files that are not of the last run")
     print(f"written to {namespace.output}")
+    return 0
+
+
+def _write_vectors(output: str | None) -> int:
+    """Write the cards and answers whose findings are known, for other tools to try themselves on."""
+    if output is None:
+        raise ConfigurationError("export: name the directory to write to: -o DIR")
+    from pytest_a2a_bench.conformance import vectors
+
+    try:
+        number = vectors.write(Path(output))
+    except OSError as error:
+        raise ConfigurationError(f"export: {output} cannot be written: {error}") from error
+    print(f"{number} vectors written to {output}; index.json says what is to be found in each")
     return 0
 
 

@@ -68,7 +68,7 @@ async def answers_with_a_stream(ctx: Context) -> None:
         ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
 
 
-_RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[StreamProblem]]] = {
+RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[StreamProblem]]] = {
     "STREAM-002": first_event,
     "STREAM-004": order_of_kinds,
     "STREAM-008": ids_agree,
@@ -79,7 +79,7 @@ _RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[StreamProblem]]] = {
 async def events_keep_a_rule(ctx: Context) -> None:
     """Look at the events of the ordinary stream."""
     reply, events = await readable(ctx)
-    ctx.report_problems(_RULES[ctx.requirement.id](events), reply)
+    ctx.report_problems(RULES[ctx.requirement.id](events), reply)
 
 
 async def events_have_one_member(ctx: Context) -> None:
