@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _SHOWN = 400
 _ESCAPES = re.compile(
@@ -48,6 +48,11 @@ def one_line(text: str, limit: int = _SHOWN) -> str:
     """Return sanitised text on one line, shortened."""
     plain = " ".join(sanitise(text).split())
     return plain if len(plain) <= limit else plain[: limit - 3] + "..."
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names, separated by commas, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def did_you_mean(names: str | Iterable[str], valid: Iterable[str]) -> str:

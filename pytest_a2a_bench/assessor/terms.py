@@ -22,7 +22,7 @@ from pytest_a2a_bench.config.values import Shard
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import listed, one_line
 from pytest_a2a_bench.tool_door import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly")
@@ -297,8 +297,9 @@ def _choose(suite: Suite, request: Request, problems: list[str]) -> list[TrialKe
         by_id = {task.task_id: task for task in tasks}
         missing = [task_id for task_id in request.task_ids if task_id not in by_id]
         if missing:
-            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            problems.append(f"{request.domain} has no task {shown} (its {len(tasks)} are {_span(tasks)})")
+            problems.append(
+                f"{request.domain} has no task {listed([*map(repr, missing)], 5)} (its {len(tasks)} are {_span(tasks)})"
+            )
         tasks = [by_id[task_id] for task_id in request.task_ids if task_id in by_id]
     if request.task_categories:
         tasks = [task for task in tasks if task.category in request.task_categories]

@@ -8,7 +8,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +22,7 @@ from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports import diagnosis, reported, summary
 from pytest_a2a_bench.results.stats import Progress, count
-from pytest_a2a_bench.text import did_you_mean, one_line, sanitise
+from pytest_a2a_bench.text import did_you_mean, listed, one_line, sanitise
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.registry import Suite
@@ -358,18 +358,12 @@ class Reporting:
             self.run.plan.results, self.run.plan.run_id, self.reported, since=self.began_wall
         )
         if unreported:
-            yield f"finished, but not reported by an item: {_some(str(r.key) for r in unreported)}"
+            yield f"finished, but not reported by an item: {listed(sorted(str(r.key) for r in unreported), 20)}"
         if self.run.collected.left_out and self.config.pluginmanager.hasplugin(
             "dsession"
         ):  # workers collected, not this process
             yield left_out_line(self.run)
         yield f"results: {shown_path(str(self.run.plan.results), self.config)}"
-
-
-def _some(words: Iterable[str], limit: int = 20) -> str:
-    every = sorted(words)
-    more = f" and {len(every) - limit} more" if len(every) > limit else ""
-    return ", ".join(every[:limit]) + more
 
 
 def _write_on_own_line(terminal: Any, line: str) -> None:

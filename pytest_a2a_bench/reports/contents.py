@@ -25,6 +25,7 @@ from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.history import Entry
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
+from pytest_a2a_bench.text import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,5 +309,4 @@ def _counted(values: Iterable[Any]) -> str:
     found = Counter(str(v) for v in values if v)
     if len(found) <= 1:
         return next(iter(found), "")
-    shown = [f"{value} ({count:,})" for value, count in found.most_common(4)]
-    return ", ".join(shown) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+    return listed([f"{value} ({count:,})" for value, count in found.most_common()], 4)

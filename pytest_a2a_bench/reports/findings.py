@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.report import STATUSES, CheckRow, Compliance, Judgement, counts
 from pytest_a2a_bench.conformance.wire.exchange import curl_line, listener_line
-from pytest_a2a_bench.text import one_line, sanitise
+from pytest_a2a_bench.text import listed, one_line, sanitise
 
 FINDINGS_SHOWN = 10
 EXCHANGES_SHOWN = 3
@@ -192,13 +192,8 @@ def skip_lines(rows: Iterable[CheckRow]) -> list[str]:
         if row.status == "skipped":
             found.setdefault(one_line(row.reason or "no reason given", 240), []).append(row.id)
     ordered = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-    text = [f"  {len(ids)} x {reason} ({_some(ids)})" for reason, ids in ordered[:_REASONS]]
+    text = [f"  {len(ids)} x {reason} ({listed(list(dict.fromkeys(ids)), 4)})" for reason, ids in ordered[:_REASONS]]
     if len(ordered) > _REASONS:
         rest = sum(len(ids) for _, ids in ordered[_REASONS:])
         text.append(f"  {rest} x for {len(ordered) - _REASONS} other reasons")
     return text
-
-
-def _some(ids: Iterable[str], limit: int = 4) -> str:
-    every = list(dict.fromkeys(ids))
-    return ", ".join(every[:limit]) + (f" and {len(every) - limit} more" if len(every) > limit else "")

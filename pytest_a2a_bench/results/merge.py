@@ -19,6 +19,7 @@ from pytest_a2a_bench.results.baseline import measured_by
 from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, Manifest, SelectedResults, where
 from pytest_a2a_bench.results.stats import count, domain_name
 from pytest_a2a_bench.results.store import Store, StoreError, shown
+from pytest_a2a_bench.text import listed
 from pytest_a2a_bench.waiting import counted
 
 _SHOWN = 10
@@ -122,7 +123,8 @@ def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
         for name, (here, there) in _different_settings(first.manifest.settings, other.manifest.settings, alike):
             yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
         if unlike := sorted(every ^ set(other.manifest.whole)):
-            yield f"{first.name} and {other.name} are parts of different selections: {_some(unlike)} is in one only"
+            shown = listed(unlike, _SHOWN)
+            yield f"{first.name} and {other.name} are parts of different selections: {shown} is in one only"
 
 
 def _place(endpoint: str) -> str:
@@ -154,7 +156,8 @@ def _doubled(parts: Sequence[Part]) -> Iterator[str]:
         if len(names) > 1:
             by_places[tuple(names)].append(key)
     for several, keys in by_places.items():
-        yield f"{count(len(keys), 'trial')} {_are(keys)} in several directories, {' and '.join(several)}: {_some(keys)}"
+        where = f"in several directories, {' and '.join(several)}"
+        yield f"{count(len(keys), 'trial')} {_are(keys)} {where}: {listed(keys, _SHOWN)}"
 
 
 def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
@@ -163,7 +166,7 @@ def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
     if missing:
         shards = ", ".join(part.manifest.shard or "the whole" for part in parts)
         trials = f"{count(len(missing), 'trial')} {_are(missing)}"
-        yield f"{trials} in none of the directories (shards given: {shards}): {_some(missing)}"
+        yield f"{trials} in none of the directories (shards given: {shards}): {listed(missing, _SHOWN)}"
 
 
 _DATA = ("benchmark", "source")
@@ -202,17 +205,14 @@ def _collect(parts: Sequence[Part]) -> tuple[list[tuple[Part, list[TrialResult]]
         results, absent = manifest.read_own(part.manifest, part.directory)
         found.append((part, results))
         if absent:
-            problems.append(f"{part.name} has no result of its run for {count(len(absent), 'trial')}: {_some(absent)}")
+            problems.append(
+                f"{part.name} has no result of its run for {count(len(absent), 'trial')}: {listed(absent, _SHOWN)}"
+            )
     return found, problems
 
 
 def _are(keys: Sequence[str]) -> str:
     return "is" if len(keys) == 1 else "are"
-
-
-def _some(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    return ", ".join(keys[:_SHOWN]) + more
 
 
 # --- stored conversations evaluated again ---

@@ -23,6 +23,7 @@ from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.language_models import describe_failure
+from pytest_a2a_bench.text import listed
 
 PUBLISHED = tuple(domain for domain in DOMAINS if domain not in MINI)
 """The domains that upstream publishes; what they hold is the user's to download."""
@@ -234,10 +235,9 @@ def _rows_problems(rows: Path | None, domain: str) -> list[str]:
     return [f"the org's rows: {rows} is no SQLite database; download it again"]
 
 
-def _list_files(root: Path, limit: int = 12) -> str:
+def _list_files(root: Path) -> str:
     names = sorted(p.name + ("/" if p.is_dir() else "") for p in root.iterdir() if not p.name.startswith("."))
-    shown = ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
-    return shown or "nothing"
+    return listed(names, 12) or "nothing"
 
 
 def _schema_of_rows(rows: Path | None) -> OrgSchema:

@@ -26,6 +26,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import ToolCall, ToolSpec, TrialKey, TrialResult, Turn, Usage, sum_usage
 from pytest_a2a_bench.results.manifest import Manifest, SelectedResults
+from pytest_a2a_bench.text import listed
 
 EXPORT_VERSION = 1
 # What tau2's leaderboard asks for.
@@ -53,10 +54,11 @@ def export(selected: SelectedResults, *, domain: str | None = None, allow_incomp
     _refuse_doubled([*(r.key for r in results), *absent])
     unfinished = _unfinished(results, absent)
     if unfinished and not allow_incomplete:
+        which = listed([f"{key} ({why})" for key, why in unfinished.items()], 10)
         raise IncompleteError(
             f"{len(unfinished)} of {len(results) + len(absent)} trials have no reward, and tau2's numbers would be "
-            f"without them: {_some(unfinished)}; run pytest again with --a2a-resume, or pass --allow-incomplete to "
-            "count them as failures"
+            f"without them: {which}; run pytest again with --a2a-resume, or pass --allow-incomplete to count them as "
+            "failures"
         )
     return _file(selected, domain, results, absent, unfinished)
 
@@ -98,7 +100,7 @@ def _refuse_doubled(keys: Sequence[TrialKey]) -> None:
     doubled = [f"{task}#{trial}" for (task, trial), count in counted.items() if count > 1]
     if doubled:
         raise ConfigurationError(
-            f"{len(doubled)} trials are there under several labels, which tau2 cannot tell apart: {_some(doubled)}"
+            f"{len(doubled)} trials are there under several labels, which tau2 cannot tell apart: {listed(doubled, 10)}"
         )
 
 
@@ -274,12 +276,6 @@ def _words(results: Sequence[TrialResult], name: str) -> set[str]:
 def _one(values: set[str]) -> str | None:
     """Return the only value, or all of them in one text."""
     return " and ".join(sorted(str(v) for v in values if v is not None)) or None
-
-
-def _some(keys: Sequence[str] | Mapping[str, str], limit: int = 10) -> str:
-    shown = [f"{key} ({keys[key]})" if isinstance(keys, Mapping) else key for key in list(keys)[:limit]]
-    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
-    return ", ".join(shown) + more
 
 
 EXPORT = _export_told
