@@ -5,7 +5,6 @@ Judging a card is the conformance suite's work; here every readable card will do
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import urllib.parse
@@ -204,24 +203,24 @@ def parse_card(raw: Any, base_url: str) -> AgentCard:
 
 
 def choose_interface(
-    card: AgentCard, protocol: str = "auto", transport: str = "auto", *, grpc: bool = True
+    card: AgentCard, protocol: str = "auto", transport: str = "auto", *, grpc: bool = True, gone: str = ""
 ) -> Interface:
-    """Choose the interface to speak over: 1.0 before 0.3, then JSON-RPC, HTTP+JSON, gRPC.
+    """Choose the interface to speak over: the first of the card that fits (A2A 1.0.1 §8.3.2).
 
     :param grpc: whether grpcio is installed; without it gRPC is only chosen where it was asked for.
+    :param gone: the URL of one that does not answer.
     :raises CardError: if the card offers nothing that fits; the message lists what it offers.
     """
     versions = ("1.0", "0.3") if protocol == "auto" else (protocol,)
     transports: tuple[str, ...] = ("jsonrpc", "rest", "grpc") if transport == "auto" else (transport,)
     if transport == "auto" and not grpc:
         transports = transports[:2]
-    wanted = list(itertools.product(versions, transports))
     # What the user names overrides the card: a version or a transport that it does not offer is tried all the same.
     named = [replace(interface, version=protocol) for interface in card.interfaces if protocol != "auto"]
     named += [replace(interface, transport=transport) for interface in card.interfaces if transport != "auto"]
-    for offers in (card.interfaces, named):
-        if fitting := [i for i in offers if (i.version, i.transport) in wanted]:
-            return min(fitting, key=lambda i: wanted.index((i.version, i.transport)))
+    for interface in (*card.interfaces, *named):
+        if interface.version in versions and interface.transport in transports and interface.url != gone:
+            return interface
     offered = "; ".join(map(str, card.interfaces))
     hint = "" if grpc else " (grpcio is not installed: gRPC needs pip install 'pytest-a2a-bench[grpc]')"
     raise CardError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib.util
 import time
 import uuid
@@ -10,6 +11,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
@@ -144,7 +146,8 @@ class AgentConnection:
                 await wire.get_task(str(uuid.uuid4()), record)
         except TransportError as error:
             # Connections fail, or a gateway has no agent behind it; any other answer is the agent's own.
-            if isinstance(error, EndpointUnreachableError) or error.status_code in (502, 503, 504):
+            is_lost = isinstance(error, EndpointUnreachableError)
+            if not (is_lost and await self.find_moved(wire)) and (is_lost or error.status_code in (502, 503, 504)):
                 raise
         except ProtocolError as error:
             if error.code in _OF_ANOTHER_VERSION and (spoken := await self._spoken_instead(wire.interface)):
@@ -182,10 +185,10 @@ class AgentConnection:
                     raise
             return self._card
 
-    async def _fetch_card(self) -> AgentCard:
+    async def _fetch_card(self, headers: Mapping[str, str] = MappingProxyType({})) -> AgentCard:
         tried = []
         for url in card_urls(self.config.endpoint):
-            status, body, found_at = await self._get(url)
+            status, body, found_at = await self._get(url, headers)
             if status < 300:
                 card = load_card(body, found_at)
                 meant = narrow_to_endpoint(card.raw, self.config.endpoint, found_at)
@@ -202,13 +205,13 @@ class AgentConnection:
             "give the agent's base URL, or the URL of its card, as the endpoint"
         )
 
-    async def _get(self, url: str) -> tuple[int, bytes, str]:
+    async def _get(self, url: str, further: Mapping[str, str]) -> tuple[int, bytes, str]:
         """Fetch a card, within a time of its own: a turn's may be far too long for it."""
         seconds = min(_CARD_SECONDS, self.config.timeout, self.config.read_timeout or _CARD_SECONDS)
         try:
             async with asyncio.timeout(seconds):
                 return await in_either_version(
-                    lambda headers: self._get_showing_token_if_asked(url, headers),
+                    lambda headers: self._get_showing_token_if_asked(url, {**headers, **further}),
                     lambda answer: answer[0],
                     self.config.protocol,
                 )
@@ -251,7 +254,7 @@ class AgentConnection:
         return self._wire
 
     async def find_moved(self, wire: Wire) -> str:
-        """Read the card again, and return a note if it names another interface than the wire's now; empty if not.
+        """Read the card again, and return a note if it names another interface that may answer; empty if not.
 
         For a wire whose interface is gone. Later messages go to the interface that the card names now.
         """
@@ -261,24 +264,26 @@ class AgentConnection:
             try:
                 # A host that no longer answers must not use up the time of the turn.
                 async with asyncio.timeout(min(_REACH_SECONDS, self.config.connect_timeout)):
-                    card = await self._fetch_card()
-                if self._choose(card) == wire.interface:
-                    return ""
-                found = self._make_wire(card)
+                    # What a cache on the way has of it may be as old (§8.6.2, RFC 9111 §5.2.1.4).
+                    card = await self._fetch_card({"Cache-Control": "no-cache"})
+                # One that has moved, or else the next (§5.2).
+                gone = wire.interface.url if self._choose(card) == wire.interface else ""
+                found = self._make_wire(card, gone)
             except (A2ABenchError, TimeoutError):
                 return ""
             if self._wire is not None:
                 self._old_wires.append(self._wire)  # other conversations may still wait for answers on it
-            self._card, self._wire = card, found
-            return _moved(wire, found)
+            note = _moved(wire, found)
+            self._card, self._wire = dataclasses.replace(card, notes=(*card.notes, note)), found
+            return note
 
-    def _choose(self, card: AgentCard) -> Interface:
+    def _choose(self, card: AgentCard, gone: str = "") -> Interface:
         has_grpc = importlib.util.find_spec("grpc") is not None
-        return choose_interface(card, self.config.protocol, self.config.transport, grpc=has_grpc)
+        return choose_interface(card, self.config.protocol, self.config.transport, grpc=has_grpc, gone=gone)
 
-    def _make_wire(self, card: AgentCard) -> Wire:
+    def _make_wire(self, card: AgentCard, gone: str = "") -> Wire:
         config = self.config
-        interface = self._choose(card)
+        interface = self._choose(card, gone)
         auth = self._authentication(card)
         if interface.transport == "grpc":
             try:

@@ -143,13 +143,13 @@ ALL = [
 @pytest.mark.parametrize(
     ("offers", "protocol", "transport", "chosen"),
     [
-        (ALL, "auto", "auto", ("jsonrpc", "1.0")),
-        (ALL[:5], "auto", "auto", ("rest", "1.0")),
-        (ALL[:4], "auto", "auto", ("grpc", "1.0")),
-        (ALL[:3], "auto", "auto", ("jsonrpc", "0.3")),
-        (ALL, "0.3", "auto", ("jsonrpc", "0.3")),
-        (ALL, "auto", "grpc", ("grpc", "1.0")),
-        (ALL[:3], "auto", "grpc", ("grpc", "0.3")),
+        (ALL, "auto", "auto", ("grpc", "0.3")),
+        (ALL[1:], "auto", "auto", ("rest", "0.3")),
+        (ALL[::-1], "auto", "auto", ("jsonrpc", "1.0")),
+        (ALL, "1.0", "auto", ("grpc", "1.0")),
+        (ALL[::-1], "0.3", "auto", ("jsonrpc", "0.3")),
+        (ALL, "auto", "rest", ("rest", "0.3")),
+        (ALL[::-1], "auto", "grpc", ("grpc", "1.0")),
     ],
 )
 def test_choice(offers: list[tuple[str, str]], protocol: str, transport: str, chosen: tuple[str, str]) -> None:
@@ -163,6 +163,14 @@ def test_grpc_is_not_chosen_by_itself_without_grpcio() -> None:
     assert choose_interface(card, transport="grpc", grpc=False).transport == "grpc"
     with pytest.raises(CardError, match=r"pytest-a2a-bench\[grpc\]"):
         choose_interface(offering(("GRPC", "1.0")), grpc=False)
+
+
+def test_one_that_does_not_answer_is_passed_over() -> None:
+    card = offering(("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"))
+    first = choose_interface(card)
+    assert choose_interface(card, gone=first.url).transport == "rest"
+    with pytest.raises(CardError, match="no interface"):
+        choose_interface(offering(("JSONRPC", "1.0")), gone=first.url)
 
 
 def test_nothing_fits_lists_what_there_is() -> None:

@@ -235,6 +235,21 @@ def test_an_interface_that_moved_is_found_by_the_card(serve: Serve, connect: Con
     assert [r.path for r in agent.messages].count("/rpc") == (gone == "404")
 
 
+def test_where_the_first_interface_does_not_answer_the_next_is_used(serve: Serve, connect: Connect) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nowhere = f"http://127.0.0.1:{listener.getsockname()[1]}/rpc"
+    agent = serve(lambda _: fine(_))
+    interface = agent.card["supportedInterfaces"][0]
+    agent.card["supportedInterfaces"] = [{**interface, "url": nowhere}, interface]
+    connection = connect(agent.url)
+    card = connection.wait_until_ready(0)
+    assert say(connection).text == "fine"
+    assert card.notes == ()
+    assert connection.card().notes == (
+        f"the interface is no longer at {nowhere}; the agent card names {interface['url']} now",
+    )
+
+
 def test_an_interface_that_is_gone_and_has_not_moved_is_an_error(serve: Serve, connect: Connect) -> None:
     agent = serve(lambda _: response("gone", "404 Not Found", "text/plain"))
     with pytest.raises(ProtocolError, match=rf"HTTP 404 .*; the agent card of {agent.url} names this address"):

@@ -17,11 +17,16 @@ import httpx
 import pytest
 from small_client import FAULTS, SmallClient, webhook
 
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
-from pytest_a2a_bench.conformance.clients.agent import SITUATIONS
+from pytest_a2a_bench.conformance.card.judge import check_card
+from pytest_a2a_bench.conformance.clients.agent import CARDS, SITUATIONS
 from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
+from pytest_a2a_bench.conformance.clients.serving import CARD_PATH
 from pytest_a2a_bench.conformance.report import Report
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
+from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.reports.conformance import FORMATS, render
 
 PLACES = [(b, v) for v in ("1.0", "0.3") for b in ("JSONRPC", "HTTP+JSON", "GRPC")]
@@ -50,6 +55,13 @@ def test_without_a_word_each_conversation_gets_the_next_situation() -> None:
 def test_a_report_has_every_format(format: str) -> None:
     report = go_through("JSONRPC", "1.0", "agent-role", "input")
     assert "DM-004" in render(report, format)
+
+
+@pytest.mark.parametrize("names", [(), *((c,) for c in CARDS if c != "unknown-fields"), ("1.0",), ("0.3",), ("GRPC",)])
+def test_the_cards_are_right(names: tuple[str, ...]) -> None:
+    with ObservedAgent() as agent:
+        card = httpx.get(agent.at(*names) + CARD_PATH, trust_env=False).json()
+    assert [f for f in check_card(card) if f.severity != "note"] == []
 
 
 def test_a_card_that_there_is_not_is_refused() -> None:
@@ -131,6 +143,27 @@ def test_a_client_that_goes_by_the_order_of_the_card_has_no_finding() -> None:
     report = go_through("JSONRPC", "1.0", "", "order")
     assert [j.status for j in report.judgements if j.result.requirement.id == "CLIENT-001"] == ["passed"]
     assert report.is_clean
+
+
+@pytest.mark.parametrize("streaming", ["on", "off"])
+@pytest.mark.parametrize(("binding", "version"), PLACES)
+def test_our_own_client_has_no_finding(binding: str, version: str, streaming: str) -> None:
+    # It has no extensions, and streams where the user says so: what the agent answers is what is wanted.
+    cards = ("dead-interface", "card-change", "tenant", "unknown-fields", *(["plain"] if streaming == "off" else []))
+    with ObservedAgent(retry_after=0) as agent:
+        for names in ((), ("reversed",), (binding, version), *((binding, version, card) for card in cards)):
+            config = ClientConfig(agent.at(*names), auth=Credentials("token"), streaming=streaming)
+            with AgentConnection(config) as connection:
+                for situation in SITUATIONS if len(names) == 2 else ("slow", "slow"):
+                    session = connection.session()
+                    with contextlib.suppress(InfrastructureError):
+                        reply = session.send([Part.of_text(situation)])
+                        if reply.state == "input-required":
+                            session.send([Part.of_text(reply.text.split()[-1].rstrip("."))])
+        report = agent.report()
+    # HTTP+JSON is sent as application/json, which servers read that do not know A2A's own media type.
+    found = [j for j in report.judgements if j.is_finding and j.result.requirement.id != "HJ-002"]
+    assert [(j.result.name, [f.found for f in j.findings]) for j in found] == []
 
 
 @pytest.mark.parametrize(("fault", "binding", "version", "situations", "id"), FAULTS)

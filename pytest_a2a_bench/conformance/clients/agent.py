@@ -67,6 +67,7 @@ class Task:
     :ivar left: how many more questions about it are answered with ``working``.
     :ivar configs: its push notification configurations.
     :ivar has_shown_its_end: whether the client could read that it has ended.
+    :ivar since: state -> the moment at which it was reached.
     """
 
     situation: str
@@ -77,6 +78,7 @@ class Task:
     left: int = 2
     configs: list[dict[str, Any]] = field(default_factory=list)
     has_shown_its_end: bool = False
+    since: dict[str, str] = field(default_factory=dict)
 
     def snapshot(self) -> dict[str, Any]:
         """Return it as the protocol has it."""
@@ -88,8 +90,10 @@ class Task:
     def status(self) -> dict[str, Any]:
         """Return its status, with the question where it has one."""
         self.has_shown_its_end |= self.state in TERMINAL
+        spelled = f"TASK_STATE_{self.state.upper().replace('-', '_')}"
+        # The moment at which it was first seen in this state.
         moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        status: dict[str, Any] = {"state": f"TASK_STATE_{self.state.upper().replace('-', '_')}", "timestamp": moment}
+        status: dict[str, Any] = {"state": spelled, "timestamp": self.since.setdefault(self.state, moment)}
         if self.state == "input-required":
             text = f"Please answer with the code {self.code}."
             about = {"contextId": self.context, "taskId": self.id}
@@ -262,9 +266,9 @@ class Agent:
             self.has_moved |= "card-change" in call.options
             return found
         if name == "ListTasks":
-            tasks = [task.snapshot() for task in self._tasks.values()]
-            page = {"tasks": tasks[:50], "nextPageToken": "", "pageSize": 50, "totalSize": len(tasks)}
-            return Answer("tasks", page)
+            asked = call.params.get("contextId")
+            tasks = [t.snapshot() for t in self._tasks.values() if asked in (None, "", t.context)]
+            return Answer("tasks", {"tasks": tasks, "nextPageToken": "", "pageSize": 100, "totalSize": len(tasks)})
         if name == "GetExtendedAgentCard":
             return Answer(error="UnsupportedOperationError", message="there is no extended card")
         call.task = task = self._tasks.get(call.task_id)

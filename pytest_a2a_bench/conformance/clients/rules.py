@@ -445,7 +445,8 @@ def _card_again(seen: Seen) -> Iterator[Note]:
 
 def _card_conditional(seen: Seen) -> Iterator[Note]:
     for card in _changing(seen)[1:]:
-        is_met = {"if-none-match", "if-modified-since"} & set(card.headers)
+        # no-cache asks for it anew on purpose (RFC 9111 §5.2.1.4).
+        is_met = {"if-none-match", "if-modified-since"} & set(card.headers) or "cache-control" in card.headers
         yield Note(None, _unless(is_met, "fetches a card again without If-None-Match"))
 
 

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import json
 import re
 import time
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import h11
 import httpx
 from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions, proto_utils
+from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import a2a_pb2
 from google.protobuf import empty_pb2, json_format
 from google.protobuf.message import DecodeError
@@ -29,7 +31,6 @@ from pytest_a2a_bench.conformance.clients.agent import CARDS, EXTENSION, TENANT,
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
-from pytest_a2a_bench.conformance.wire.grpc import SERVICES
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, read_request
 
@@ -100,12 +101,13 @@ class ClientServer:
         """Start to listen."""
         host = self._place.host
         main = await asyncio.start_server(lambda r, w: self._serve(r, w, self._route), host, self._place.port)
-        other = await asyncio.start_server(self._meet_elsewhere, host, 0)
-        self._servers = [main, other]
-        port, other_port = (int(s.sockets[0].getsockname()[1]) for s in self._servers)
-        self.url = self._place.url_at(port)
+        other = await asyncio.start_server(lambda r, w: self._serve(r, w, self._note_elsewhere), host, 0)
+        dead = await asyncio.start_server(self._meet_dead, host, 0)
+        self._servers = [main, other, dead]
+        ports = [int(s.sockets[0].getsockname()[1]) for s in self._servers]
+        self.url = self._place.url_at(ports[0])
         called = authority(urllib.parse.urlsplit(self.url).hostname or host)
-        self.agent.elsewhere, self._dead_url = f"http://{called}:{other_port}", f"https://{called}:{other_port}"
+        self.agent.elsewhere, self._dead_url = f"http://{called}:{ports[1]}", f"https://{called}:{ports[2]}"
         with contextlib.suppress(ImportError):
             self._start_grpc(host, called)
 
@@ -153,18 +155,10 @@ class ClientServer:
             writer.close()
             self.changed.set()
 
-    async def _meet_elsewhere(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        first = await reader.read(1)
-        # The start of TLS or of HTTP/2: a client of the interface that cannot be reached.
-        if first in (b"\x16", b"P") and (first == b"\x16" or (await reader.read(2)) == b"RI"):
-            self.seen.dead += 1
-            writer.close()
-            return
-        behind = asyncio.StreamReader()
-        behind.feed_data(b"PO" if first == b"P" else first)
-        pump = asyncio.create_task(_pump(reader, behind))
-        await self._serve(behind, writer, self._note_elsewhere)
-        pump.cancel()
+    async def _meet_dead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Let a connection's TLS fail, so that the client knows that nobody has taken its message."""
+        self.seen.dead += 1
+        writer.close()
 
     def _note_elsewhere(self, path: str, delivery: Delivery) -> _Http:
         self.seen.elsewhere.append(delivery.headers)
@@ -218,66 +212,49 @@ class ClientServer:
         asked = [set(card.options) & set(VERSIONS) or set(VERSIONS) for card in self.seen.cards if card.status == 200]
         return [v for v in VERSIONS if not asked or any(v in versions for versions in asked)]
 
-    def interfaces(self, options: tuple[str, ...]) -> list[tuple[str, str, str]]:
-        """Return binding, version and URL of the interfaces that the card at a URL with these segments has."""
+    def _interfaces(self, options: tuple[str, ...]) -> list[dict[str, str]]:
         versions = [v for v in VERSIONS if v in options] or VERSIONS
         bindings = [b for b in BINDINGS if b in options] or BINDINGS
         grpc_url = self.grpc_url.removeprefix("http://" if "grpc-target" in options else "")
         moved = "card-change" in options and self.agent.has_moved and "moved" not in options
         base = "/".join([self.url, *options, *(["moved"] if moved else []), "at"])
-        found = [
-            (b, v, grpc_url if b == "GRPC" else f"{base}/{v}/{_SEGMENTS[b]}")
-            for v in versions
-            for b in bindings
-            if b != "GRPC" or self.grpc_url
-        ]
-        if "dead-interface" in options:
-            found = [pair for b, v, url in found for pair in ((b, v, self._dead_url), (b, v, url))]
+        found = []
+        for version, binding in itertools.product(versions, bindings):
+            url = grpc_url if binding == "GRPC" else f"{base}/{version}/{_SEGMENTS[binding]}"
+            dead = [f"{self._dead_url}/{version}/{_SEGMENTS[binding]}"] if "dead-interface" in options else []
+            tenant = {"tenant": TENANT} if "tenant" in options and version == "1.0" else {}
+            about = {"protocolBinding": binding, "protocolVersion": version, **tenant}
+            found += [{"url": each, **about} for each in (*dead, url) if url]
         return found[::-1] if "reversed" in options else found
 
     def _make_card(self, options: tuple[str, ...]) -> dict[str, Any]:
-        interfaces = self.interfaces(options)
         able = "plain" not in options
-        capabilities: dict[str, Any] = {"streaming": able, "pushNotifications": able}
-        if "extension" in options:
-            capabilities["extensions"] = [{"uri": EXTENSION, "required": True, "description": "Required by the agent."}]
-        skill = {
-            "id": "situations",
-            "name": "Situations",
-            "description": "Shows how a client behaves.",
-            "tags": ["a2a"],
-        }
+        extension = {"uri": EXTENSION, "required": True, "description": "Required by the agent."}
+        about = {"name": "Situations", "description": "A correct agent that shows how its client behaves."}
         card: dict[str, Any] = {
-            "name": "a2a-bench agent of situations",
-            "description": "A correct agent that shows how its client behaves.",
+            **about,
             "version": "1.0.0",
-            "capabilities": capabilities,
+            "supportedInterfaces": self._interfaces(options),
+            "capabilities": {"streaming": able, "pushNotifications": able, "extendedAgentCard": False},
             "defaultInputModes": ["text/plain"],
             "defaultOutputModes": ["text/plain"],
-            "skills": [skill],
+            "skills": [{"id": "situations", "tags": ["a2a"], **about}],
         }
-        new = [(b, v, url) for b, v, url in interfaces if v == "1.0"]
-        old = [(b, url) for b, v, url in interfaces if v == "0.3"]
-        schemes: dict[str, Any] = {}
-        if new:
-            tenant = {"tenant": TENANT}
-            card["supportedInterfaces"] = [
-                {"url": url, "protocolBinding": b, "protocolVersion": v}
-                | (tenant if v == "1.0" and "tenant" in options else {})
-                for b, v, url in (interfaces if old else new)
-            ]
-            capabilities["extendedAgentCard"] = False
-            schemes = {"httpAuthSecurityScheme": {"scheme": "Bearer"}}
-            if "auth" in options:
-                card["securityRequirements"] = [{"schemes": {"bearer": {"list": []}}}]
-        if old:
-            card |= {"protocolVersion": "0.3.0", "url": old[0][1], "preferredTransport": old[0][0]}
-            card["additionalInterfaces"] = [{"transport": b, "url": url} for b, url in old]
-            schemes |= {"type": "http", "scheme": "Bearer"} if not new else {}
-            if "auth" in options:
-                card["security"] = [{"bearer": []}]
+        if "extension" in options:
+            card["capabilities"]["extensions"] = [extension]
         if "auth" in options:
-            card["securitySchemes"] = {"bearer": schemes}
+            card["securitySchemes"] = {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
+            card["securityRequirements"] = [{"schemes": {"bearer": {"list": []}}}]
+        versions = {interface["protocolVersion"] for interface in card["supportedInterfaces"]}
+        if "0.3" in versions:
+            message = json_format.ParseDict(card, a2a_pb2.AgentCard())
+            old = conversions.to_compat_agent_card(message).model_dump(mode="json", by_alias=True, exclude_none=True)
+            # The SDK leaves the main interface out of those that there are (§5.6.4 of 0.3 wants it there).
+            main = {"url": old["url"], "transport": old["preferredTransport"]}
+            old["additionalInterfaces"] = [main, *old.get("additionalInterfaces", ())]
+            old |= {"protocolVersion": "0.3.0"}
+            card = agent_card_to_dict(message) | {"additionalInterfaces": old["additionalInterfaces"]}
+            card = old if versions == {"0.3"} else {**card, "protocolVersion": "0.3.0"}
         return _with_odd(card) if "unknown-fields" in options else card
 
     def _identify(self, path: str, query: dict[str, str], delivery: Delivery) -> Call:
@@ -321,41 +298,27 @@ class ClientServer:
         first = task.update()
         task.state = "completed" if task.state == "working" else task.state
         last = task.update()
+        auth = as_object(config.get("authentication"))
+        given = {
+            "Authorization": f"{auth.get('scheme', '')} {auth.get('credentials', '')}".strip(),
+            "X-A2A-Notification-Token": str(config.get("token", "")),
+        }
+        genuine = {name: value for name, value in given.items() if value}
+        forged = dict.fromkeys(genuine, "forged")
+        media = {"Content-Type": "application/a2a+json" if call.version == "1.0" else "application/json"}
+        # 0.3 sends the task itself.
+        old = spell(dataclasses.replace(call, version="0.3", binding="JSONRPC"), "task", task.snapshot())
         async with httpx.AsyncClient(timeout=_NOTIFY_SECONDS, trust_env=False) as http:
             for kind, event in (("first", first), ("first", last), ("again", last), ("forged", last)):
-                headers = _credentials(config, call.version)
-                if kind == "forged" and not headers:
+                if kind == "forged" and not genuine:
                     continue
-                headers = {name: "forged" for name in headers} if kind == "forged" else headers
-                # 0.3 sends the task itself.
-                body = (
-                    event
-                    if call.version == "1.0"
-                    else spell(dataclasses.replace(call, binding="JSONRPC"), "task", task.snapshot())
-                )
-                media = "application/a2a+json" if call.version == "1.0" else "application/json"
+                headers = {**media, **(forged if kind == "forged" else genuine)}
                 try:
-                    reply = await http.post(config["url"], json=body, headers={**headers, "Content-Type": media})
-                    status = reply.status_code
+                    body = event if call.version == "1.0" else old
+                    status = (await http.post(config["url"], json=body, headers=headers)).status_code
                 except (httpx.HTTPError, httpx.InvalidURL, ValueError):
                     status = 0
                 self.seen.notifications.append(Notification(call, config["url"], kind, status))
-
-
-def _credentials(config: Mapping[str, Any], version: str) -> dict[str, str]:
-    auth = as_object(config.get("authentication"))
-    headers = {}
-    if auth.get("scheme"):
-        headers["Authorization"] = f"{auth['scheme']} {auth.get('credentials', '')}".strip()
-    if config.get("token"):
-        headers["X-A2A-Notification-Token"] = str(config["token"])
-    return headers
-
-
-async def _pump(reader: asyncio.StreamReader, into: asyncio.StreamReader) -> None:
-    while data := await reader.read(65_536):
-        into.feed_data(data)
-    into.feed_eof()
 
 
 # -- what is on the wire --
@@ -495,6 +458,8 @@ def spell(call: Call, kind: str, value: Any) -> Any:
 
 def _make_handler(server: ClientServer) -> Any:
     import grpc  # an extra
+
+    from pytest_a2a_bench.conformance.wire.grpc import SERVICES
 
     running = asyncio.get_running_loop()
     codes = {code.name: code for code in grpc.StatusCode}
