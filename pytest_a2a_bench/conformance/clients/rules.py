@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.data_model import CONTENTS, OLD_PROTO_RULES, RULES
-from pytest_a2a_bench.conformance.clients.agent import EXTENSION, PUSH_MEMBERS, TENANT, WRITINGS, Call
+from pytest_a2a_bench.conformance.clients.agent import PUSH_MEMBERS, TENANT, WRITINGS, Call
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH, CardRequest, Seen
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, VERSIONS, CheckResult, Finding, Requirement, outcome_of
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
 from pytest_a2a_bench.conformance.protocol.payloads import nodes
 from pytest_a2a_bench.conformance.report import NOT_OBSERVED
 
+_EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 _EARLY_SECONDS = 0.05
 """How much earlier than Retry-After says a request may come: clocks of two processes tick apart."""
 
@@ -41,21 +42,23 @@ class Note(NamedTuple):
     soft: bool = False
 
 
+_Rule = Callable[[Seen], Iterator[Note]]
+_Problem = Callable[[Call], str | None]
+
+
 @cache
-def load_rules() -> tuple[tuple[str, Mapping[str, Requirement]], ...]:
-    """Return the name of each rule, with its requirement in each version that has one."""
+def load_rules() -> tuple[tuple[_Rule, Mapping[str, Requirement]], ...]:
+    """Return each rule, with its requirement in each version that has one."""
     text = (files("pytest_a2a_bench.conformance") / "data" / "clients.jsonl").read_text(encoding="utf-8")
-    rows = map(json.loads, text.splitlines())
-    return tuple((row["rule"], {e.version: e for e in map(_entry, VERSIONS, *_columns(row)) if e}) for row in rows)
+    found = []
+    for row in map(json.loads, text.splitlines()):
+        columns = zip(VERSIONS, row["ids"], row.get("spec", ("", "")), strict=True)
+        entries = {version: _entry(version, id, spec, row) for version, id, spec in columns if id}
+        found.append((_RULES[row["rule"]] if "rule" in row else _by_data(row), entries))
+    return tuple(found)
 
 
-def _columns(row: Mapping[str, Any]) -> tuple[list[str], list[str], list[Mapping[str, Any]]]:
-    return row["ids"], row.get("spec", ["", ""]), [row, row]
-
-
-def _entry(version: str, id: str, spec: str, row: Mapping[str, Any]) -> Requirement | None:
-    if not id:
-        return None
+def _entry(version: str, id: str, spec: str, row: Mapping[str, Any]) -> Requirement:
     own = id.startswith("CLIENT-")
     base = Requirement(id, row["group"], spec, row["levels"][version], "", version) if own else requirement(id, version)
     return dataclasses.replace(
@@ -79,8 +82,8 @@ def judge_client(seen: Seen) -> list[CheckResult]:
     # Before its first request only the card is known, which may be of any version.
     versions = list(dict.fromkeys(v for v, _ in spoken)) or (["1.0"] if seen.cards else [])
     results: dict[str, CheckResult] = {}
-    for name, entries in load_rules():
-        notes = list(_RULES[name](seen))
+    for rule, entries in load_rules():
+        notes = list(rule(seen))
         for entry in (entries[v] for v in versions if v in entries):
             places = [b for v, b in [*spoken, (entry.version, CARD)] if v == entry.version and b in entry.bindings]
             for binding in places:
@@ -126,9 +129,6 @@ def _merged(one: CheckResult, other: CheckResult) -> CheckResult:
 
 # -- what one request shows --
 
-_Rule = Callable[[Seen], Iterator[Note]]
-_Problem = Callable[[Call], str | None]
-
 
 def _each(problem: _Problem, binding: str = "", version: str = "", soft: bool = False) -> _Rule:
     """Return a rule for each call: ``problem`` says what is wrong with it; None where the rule does not apply."""
@@ -141,6 +141,17 @@ def _each(problem: _Problem, binding: str = "", version: str = "", soft: bool = 
                     yield Note(call, found, soft)
 
     return rule
+
+
+def _by_data(row: Mapping[str, str]) -> _Rule:
+    """Return the rule that a row says: what a value of a call is to match, and what is wrong where it does not."""
+    of, pattern = _VALUES[row["value"]], re.compile(row["match"])
+
+    def problem(call: Call) -> str | None:
+        value = of(call)
+        return None if value is None else _unless(pattern.fullmatch(value), row["found"].format(value))
+
+    return _each(problem, row.get("binding", ""), soft=bool(row.get("soft")))
 
 
 def _each_sent(problem: _Problem, version: str = "") -> _Rule:
@@ -157,23 +168,25 @@ def _is_lost(call: Call) -> bool:
     return call.binding == "JSONRPC" and not call.operation and " /" in call.wrong
 
 
-def _media(call: Call) -> str:
-    return call.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _id(call: Call) -> str:
-    id = call.body.get("id")
-    return _unless(isinstance(id, str | int | float) and not isinstance(id, bool), f"sends the id {id!r}")
-
-
-def _query(call: Call) -> str | None:
-    names = [name for name in call.query if name.lower() != "a2a-version"]
-    wrong = next((name for name in names if not re.fullmatch(r"[a-z][a-zA-Z0-9.]*", name)), None)
-    return None if not names else _unless(wrong is None, f"the query has {wrong!r}")
-
-
 def _version(call: Call) -> str:
     return call.headers.get("a2a-version", "") or call.query.get("A2A-Version", "")
+
+
+_VALUES: Mapping[str, Callable[[Call], str | None]] = {
+    "media type": lambda c: c.headers.get("content-type", "").partition(";")[0].lower() if c.exchange.request else None,
+    "jsonrpc": lambda c: json.dumps(c.body.get("jsonrpc")),
+    "id": lambda c: json.dumps(c.body.get("id")),
+    "method": lambda c: None if _is_lost(c) else c.wrong,
+    "wrong": lambda c: c.wrong,
+    "lost URL": lambda c: c.exchange.url if _is_lost(c) else "",
+    "query": lambda c: " ".join(name for name in c.query if name.lower() != "a2a-version") or None,
+    "version": lambda c: _version(c) or None,
+    "extensions": lambda c: c.headers.get("a2a-extensions"),
+    "required": lambda c: (
+        " ".join(c.headers.get(n, "") for n in _EXTENSION_HEADERS) if "extension" in c.options else None
+    ),
+}
+"""What rules that are data look at; None where a call has none."""
 
 
 def _version_sent(call: Call) -> str:
@@ -190,19 +203,6 @@ def _tenant(call: Call) -> str | None:
         return None
     wanted, sent = TENANT if "tenant" in call.options else "", str(call.params.get("tenant") or "")
     return _unless(sent == wanted, f"sends the tenant {sent!r}, and the interface has {wanted!r}")
-
-
-def _extension(call: Call) -> str | None:
-    named = call.headers.get("a2a-extensions", "") + call.headers.get("x-a2a-extensions", "")
-    return _unless(EXTENSION in named, f"does not declare {EXTENSION}") if "extension" in call.options else None
-
-
-def _extension_form(call: Call) -> str | None:
-    new, old = call.headers.get("a2a-extensions"), call.headers.get("x-a2a-extensions")
-    if new is None:
-        return None if old is None else "sends X-A2A-Extensions, the header of 0.3, and no A2A-Extensions"
-    is_right = all(re.match(r"[a-z][a-z0-9+.-]*:", uri.strip()) for uri in new.split(","))
-    return _unless(is_right, f"sends A2A-Extensions {new!r}")
 
 
 def _declared(call: Call) -> str | None:
@@ -494,43 +494,8 @@ def _push_token(call: Call) -> tuple[Any, Any]:
 
 
 _RULES: Mapping[str, _Rule] = {
-    "method": _each(lambda c: None if _is_lost(c) else c.wrong and f"calls the method {c.wrong!r}", "JSONRPC"),
-    "content_type": _each(
-        lambda c: _unless(_media(c) == "application/json", f"sends the Content-Type {_media(c)!r}"), "JSONRPC"
-    ),
-    "envelope": _each(
-        lambda c: _unless(c.body.get("jsonrpc") == "2.0", f"sends jsonrpc {c.body.get('jsonrpc')!r}"), "JSONRPC"
-    ),
-    "id": _each(_id, "JSONRPC"),
-    "path": _each(lambda c: c.wrong and f"requests {c.wrong}", "HTTP+JSON"),
-    "media_type": _each(
-        lambda c: (
-            _unless(_media(c) == "application/a2a+json", f"sends the Content-Type {_media(c)!r}")
-            if c.exchange.request
-            else None
-        ),
-        "HTTP+JSON",
-    ),
-    "query_names": _each(_query, "HTTP+JSON"),
-    "service": _each(lambda c: c.wrong and f"calls {c.wrong}", "GRPC"),
     "version_sent": _each(_version_sent),
-    "version_form": _each(
-        lambda c: (
-            _unless(re.fullmatch(r"\d+\.\d+(\.\d+)?", sent), f"sends A2A-Version {sent!r}")
-            if (sent := _version(c))
-            else None
-        )
-    ),
-    "version_patch": _each(
-        lambda c: _unless(sent.count(".") < 2, f"sends A2A-Version {sent!r}") if (sent := _version(c)) else None
-    ),
-    "interface_url": _each(
-        lambda c: _unless(not _is_lost(c), f"requests {c.exchange.url}, which is no interface of the card")
-    ),
     "tenant": _each(_tenant),
-    # A client need not know an extension; then it is not to call an agent that requires it.
-    "extension": _each(_extension, soft=True),
-    "extension_form": _each(_extension_form),
     "declared": _each(_declared),
     "message_members": _model("DM-003", "V03-DM-001"),
     "role": _each_sent(_role),
