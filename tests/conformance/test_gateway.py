@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from a2a.types import AgentCardSignature
+from a2a.types import AgentCardSignature, Part
 from full_agent import Features, full_agent
 from gateway_faults import FAULTS
 from gateway_proxy import TRANSPARENT, Fault, gateway_proxy
 from judged import SCRIPTED
+from scripted import ScriptedExecutor
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.gateway.compare import differences
 from pytest_a2a_bench.conformance.gateway.run import Pair, meet
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 
@@ -59,8 +64,8 @@ SIGNATURE = AgentCardSignature(protected="eyJhbGciOiJFUzI1NiIsInR5cCI6IkpPU0UiLC
 
 
 @contextlib.contextmanager
-def pair_of(fault: Fault, **config: Any) -> Iterator[Pair]:
-    """Serve an agent and a gateway with a fault, and look at both."""
+def served(fault: Fault, executor: ScriptedExecutor | None = None) -> Iterator[tuple[str, str]]:
+    """Serve an agent and a gateway with a fault; gives the URLs of the gateway and of the agent."""
     with gateway_proxy(fault) as proxy:
         features = Features(
             public="" if fault.agent == "own address" else proxy.url,
@@ -69,11 +74,18 @@ def pair_of(fault: Fault, **config: Any) -> Iterator[Pair]:
             signatures=(SIGNATURE,) if fault.agent == "signed" else (),
             wraps=(Middleware(Vendor, limited=fault.agent == "limited"),),
         )
-        with full_agent(features) as url:
+        with full_agent(features, executor) as url:
             proxy.target = url
-            auth = Credentials("alice-token") if fault.agent == "auth" else None
-            gateway, direct = (ClientConfig(endpoint=each, auth=auth, **config) for each in (proxy.url, url))
-            yield meet(gateway, direct, timeout=10, scenarios=Scenarios(PROMPTS))
+            yield proxy.url, url
+
+
+@contextlib.contextmanager
+def pair_of(fault: Fault, executor: ScriptedExecutor | None = None) -> Iterator[Pair]:
+    """Serve an agent and a gateway with a fault, and look at both."""
+    auth = Credentials("alice-token") if fault.agent == "auth" else None
+    with served(fault, executor) as urls:
+        configs = (ClientConfig(endpoint=url, auth=auth) for url in urls)
+        yield meet(*configs, timeout=10, scenarios=Scenarios(PROMPTS))
 
 
 def found(results: list[CheckResult]) -> dict[str, list[str]]:
@@ -100,3 +112,83 @@ def test_a_transparent_proxy_changes_nothing() -> None:
         results = pair.compare(pair.plan())
         assert found(results) == {}
         assert pair.summary(results).startswith("the gateway changed nothing in ")
+
+
+class Varying(ScriptedExecutor):
+    """Says something else each time, in another number of events."""
+
+    async def do_task(self, updater: Any, text: str, context: Any, queue: Any) -> None:
+        for number in range(random.randint(1, 4)):
+            parts = [Part(text=random.choice(("yes", "no", "perhaps")))] * random.randint(1, 3)
+            metadata = {"usage": number} if random.random() < 0.5 else None
+            await updater.add_artifact(parts, metadata=metadata)
+        await updater.complete()
+
+
+def test_an_agent_that_varies_gives_no_finding() -> None:
+    with pair_of(TRANSPARENT, Varying()) as pair:
+        assert found(pair.compare(pair.plan())) == {}
+
+
+@pytest.mark.parametrize(
+    ("direct", "through", "expected"),
+    [
+        ([{"/a": 1}, {"/a": 1}], {"/a": 1}, []),
+        ([{"/a": 1}, {"/a": 1}], {"/a": 2}, [("/a", 1, 2)]),
+        ([{"/a": 1}, {"/a": 1}], {"/a": True}, [("/a", 1, True)]),
+        ([{"/a": 1}, {"/a": 1}], {}, [("/a", 1, "nothing")]),
+        ([{"/a": "x"}, {"/a": "y"}], {"/a": "z"}, []),
+        ([{"/a": "x"}, {"/a": "y"}], {"/a": 3}, [("/a", "x", 3)]),
+        ([{"/a": 1}, {"/a": 1, "/b": 1}], {"/a": 1}, []),
+        ([{"/a": 1}, {"/a": 1}], {"/a": 1, "/b": None}, [("/b", "nothing", None)]),
+        ([{"/l/#": 1, "/l/0": 1}, {"/l/#": 2, "/l/0": 1, "/l/1": 2}], {"/l/#": 3, "/l/0": 2}, []),
+        ([{"/l/#": 1, "/l/0": 1}] * 2, {"/l/#": 0}, [("/l/#", 1, 0)]),
+    ],
+)
+def test_only_what_is_stable_without_the_gateway_differs(
+    direct: Sequence[dict[str, Any]], through: dict[str, Any], expected: list[tuple[str, Any, Any]]
+) -> None:
+    assert differences(direct, through) == expected
+
+
+def run(*arguments: str | Path) -> int:
+    return main.main(["check", *map(str, arguments)])
+
+
+def fault_named(name: str) -> Fault:
+    return next(fault for fault in FAULTS if fault.name == name)
+
+
+def test_the_command_names_what_the_gateway_breaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with served(fault_named("port lost")) as (gateway, direct):
+        arguments = (gateway, "--direct", direct, "--id", "GW-001")
+        assert run(*arguments) == 1
+        out = capsys.readouterr().out
+        assert f"the gateway breaks GW-001 in 1 exchanges; without it: {direct}\n" in out
+        assert "FAILED GW-001 [card] MUST" in out
+        assert "port by default, where the gateway is reached at" in out
+        for form, text in (
+            ("json", '"gateway": "the gateway breaks'),
+            ("sarif", '"ruleId": "GW-001"'),
+            ("markdown", "GW-001"),
+        ):
+            assert run(*arguments, "--format", form) == 1
+            assert text in capsys.readouterr().out
+        waivers = tmp_path / "waivers.toml"
+        waivers.write_text('[[waiver]]\nid = "GW-001"\nreason = "the balancer in front has the port"\n', "utf-8")
+        assert run(*arguments, "--waivers", waivers) == 0
+        assert run(gateway, "--direct", "http://127.0.0.1:9", "--id", "GW-001") == 2
+        assert run(gateway, "--direct", "builtin:oracle") == 2
+        assert "no gateway stands before builtin:oracle" in capsys.readouterr().err
+
+
+def test_what_the_agent_does_without_the_gateway_is_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(TRANSPARENT) as (gateway, direct):
+        assert run(direct, "--group", "validation", "--group", "send") == 1
+        broken = capsys.readouterr().out
+        assert "failed: VAL-006 [JSONRPC]" in broken
+        assert run(gateway, "--direct", direct, "--group", "validation", "--group", "send") == 0
+        out = capsys.readouterr().out
+    assert "wrong without the gateway, too: the agent's own" in out
+    assert "FAILED" not in out
+    assert "A2A 1.0: fully conformant in what the agent does right without the gateway" in out

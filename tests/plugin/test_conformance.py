@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from faulty_server import start_faulty
+from full_agent import Features, full_agent
+from gateway_faults import FAULTS
+from gateway_proxy import gateway_proxy
 from harness import Bench, junit_cases, junit_properties
 
 from pytest_a2a_bench.agents.launcher import start_builtin
@@ -405,3 +408,18 @@ def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(
     found = outcomes(result)
     assert found.get("failed") == 1, found
     assert "explained" not in result.stdout.str()
+
+
+def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
+    fault = next(fault for fault in FAULTS if fault.name == "port lost")
+    with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
+        proxy.target = direct
+        chosen = ("--a2a-endpoint", proxy.url, "-m", "conformance", "-k", "GW-001 or GW-005 or CARD-029 or VAL-006")
+        result = bench(*chosen, "--a2a-direct", direct, "-rs")
+        out = result.stdout.str()
+        found = outcomes(result)
+        assert (found["failed"], found["passed"], found["skipped"]) == (1, 3, 2), out
+        assert "a2a/gateway::test_gateway[GW-001]" in out
+        assert "wrong without the gateway, too: the agent's own" in out
+        # Without the agent there is nothing to compare with.
+        assert not [line for line in ids(bench(*chosen, "--co", "-q")) if "gateway" in line]
