@@ -415,7 +415,7 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
     with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
         proxy.target = direct
         chosen = ("--a2a-endpoint", proxy.url, "-m", "conformance", "-k", "GW-001 or GW-005 or CARD-029 or VAL-006")
-        result = bench(*chosen, "--a2a-direct", direct, "-rs")
+        result = bench(*chosen, "--a2a-direct", direct, "-rs", "-v")
         out = result.stdout.str()
         found = outcomes(result)
         assert (found["failed"], found["passed"], found["skipped"]) == (1, 3, 2), out
