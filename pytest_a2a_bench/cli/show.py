@@ -84,14 +84,19 @@ def _explain(namespace: Namespace, directory: Path) -> int:
     found = manifest.load_selected(directory)
     results = list(found.results)
     if namespace.what is not None:
-        results = [one for one in results if namespace.what == str(one.key) or _is_part(namespace.what, str(one.key))]
+        what = found.manifest.nodeids.get(namespace.what, namespace.what)
+        results = [one for one in results if what == str(one.key) or _is_part(what, str(one.key))]
         if not results:
             raise ConfigurationError(f"{directory} has no trial {one_line(namespace.what, 200)}")
     code = _print_reasons(namespace, directory, found, results)
     lost = _is_lost(results) if namespace.why and namespace.what is not None else None
     if lost is not None and namespace.format == "text" and namespace.ids is None:
-        options = _settings.moved_places(_settings.load_settings(namespace), found.manifest.settings)
-        return _explain_noise(lost, found.manifest, options)
+        loaded = _settings.load_settings(namespace)
+        settings = _settings_of(found.manifest, _settings.moved_places(loaded, found.manifest.settings))
+        # An agent may be elsewhere by now.
+        if loaded.source("endpoint") in ("cli", "env"):
+            settings = dataclasses.replace(settings, endpoint=loaded.settings.endpoint)
+        return _explain_noise(lost, settings)
     return code
 
 
@@ -227,14 +232,14 @@ def _is_lost(results: Sequence[TrialResult]) -> TrialResult | None:
     return lost[0] if len(lost) == 1 else None
 
 
-def _explain_noise(result: TrialResult, found: Manifest, options: Mapping[str, Any]) -> int:
+def _explain_noise(result: TrialResult, settings: Settings) -> int:
     """Run the trial again with subsets of its events, and print the smallest that loses it.
 
-    :param options: the settings of benchmarks.
+    :param settings: of the plain trials of its run.
     """
     events = {str(event["id"]): event for event in events_of(result)}
     print(f"\nwhich noise did it: the trial runs again, at most {_MOST} times, with fewer of its {len(events)} events")
-    settings = dataclasses.replace(_settings_of(found, options), noise=result.provenance["noise"]["rates"])
+    settings = dataclasses.replace(settings, noise=result.provenance["noise"]["rates"])
     builtin = start_builtin(settings.builtin, settings) if settings.builtin else None
     try:
         settings = with_endpoint(settings, builtin.url if builtin is not None else settings.endpoint, agents={})

@@ -9,6 +9,7 @@ import pytest
 from harness import Bench, verdict_of
 
 from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.results.store import Store
 
@@ -64,6 +65,10 @@ def test_noise_costs_an_agent_that_does_not_read_errors(
     shown = capsys.readouterr().out
     assert "1 event suffices to lose it" in shown
     assert "tool-error: " in shown
+    # By its node id, and at another agent than the run's.
+    [nodeid] = [name for name, key in manifest.load(pytester.path / "a2a-results").nodeids.items() if key == lost]
+    assert main(["show", "--why", nodeid, "--set", "endpoint=builtin:careful"]) == 0
+    assert "with all of them it succeeds now (1 conversation run)" in capsys.readouterr().out
     # No leaderboard takes it.
     assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "noisy"]) == 2
     assert "trials with noise are no results of the benchmark" in capsys.readouterr().err
