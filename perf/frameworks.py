@@ -4,7 +4,7 @@
 
 DIR keeps an environment of its own for each framework (what is there is not installed again), and the JSON report of
 its agent. Which frameworks there are, and what reading a finding by hand came to, is in ``perf/frameworks.toml``. The
-table goes to docs/explanations/frameworks.md, between its two marks; the words around it are by hand. ``--keep``
+table goes to docs/explanations/frameworks.md, between its two marks, and each cause to perf/frameworks.md. ``--keep``
 judges nothing and writes the table of the reports that are there.
 """
 
@@ -27,6 +27,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 AGENTS = ROOT / "tests" / "agents"
 PAGE = ROOT / "docs" / "explanations" / "frameworks.md"
+CAUSES = ROOT / "perf" / "frameworks.md"
 BEGIN, END = "<!-- table: python perf/frameworks.py -->\n", "<!-- end of table -->\n"
 FOUND = ("failed", "error", "warned", "inconclusive")
 STARTING_SECONDS = 120
@@ -286,8 +287,10 @@ def main() -> None:
         print(f"{framework.shown}: {told if isinstance(told, str) else sums(*counted(told))}", flush=True)
     lines = [f"Judged on {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}, each in its newest release.", ""]
     lines += overview(results)
+    causes = ["# The causes of each framework", "", "Written by `python perf/frameworks.py`.", ""]
     for framework, there, told in results:
-        lines += section(framework, there, told) if not isinstance(told, str) else []
+        causes += section(framework, there, told) if not isinstance(told, str) else []
+    CAUSES.write_text("\n".join(causes), encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(before + BEGIN + "\n" + "\n".join(lines) + END + after, encoding="utf-8")
