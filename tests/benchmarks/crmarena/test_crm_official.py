@@ -347,6 +347,7 @@ def test_each_agent_has_its_own_prompt_and_rule(checkout_tools: Path) -> None:
 class SmallOrg:
     name = "small"
     schema = SCHEMA
+    day = None
 
     def __init__(self, answer: QueryResult | Exception) -> None:
         self._answer = answer
