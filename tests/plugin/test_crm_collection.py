@@ -183,7 +183,7 @@ def test_a_dialect_of_an_org_takes_no_other_tasks(bench: Bench, dialect: str) ->
     (problem,) = [line for line in result.stderr.lines if line]
     assert re.fullmatch(
         rf"ERROR: a2a/airline::test_airline\[\S+\] and 49 more: --a2a-dialect={dialect} can say nothing but .*; "
-        "choose auto, tool_call, agentbeats, sierra or data",
+        "choose auto, tool_call, tool_list, agentbeats, sierra or data",
         problem,
     )
     assert bench(*ORACLE, "-k", "handle_time-00 and not interactive", "--a2a-dialect", dialect).ret == 0

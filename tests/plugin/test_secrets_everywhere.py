@@ -256,8 +256,8 @@ def test_a_crash_of_a_command_shows_no_secret(
     def crash(*_: object) -> object:
         raise RuntimeError(f"a bug, with {EVERYTHING}")
 
-    # By its module as the command finds it: runs in this process may have left another copy with the package.
-    monkeypatch.setattr(importlib.import_module("pytest_a2a_bench.cli._protocol"), "judge_agent", crash)
+    # In the module that the command has: runs in this process may have left other copies.
+    monkeypatch.setattr(importlib.import_module("pytest_a2a_bench.cli.check")._protocol, "judge_agent", crash)
     with pytest.raises(SystemExit) as ended:
         main(["check", endpoint_of(agent), "--set=auth-env=MY_TOKEN"])
     assert ended.value.code == 1
