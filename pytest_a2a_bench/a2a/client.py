@@ -151,9 +151,11 @@ class AgentConnection:
                 raise
         except ProtocolError as error:
             if error.code in _OF_ANOTHER_VERSION and (spoken := await self._spoken_instead(wire.interface)):
+                source = "the agent card says; correct the card, or override it with --a2a-protocol " + spoken
+                if self.config.protocol != "auto":
+                    source = "--a2a-protocol says; leave that out"
                 raise CardError(
-                    f"{wire.interface.url} speaks A2A {spoken}, and not {wire.interface.version}, as the agent card "
-                    f"says; correct the card, or override it with --a2a-protocol {spoken}"
+                    f"{wire.interface.url} speaks A2A {spoken}, and not {wire.interface.version}, as {source}"
                 ) from error
         except (TimeoutError, A2ABenchError):
             pass
