@@ -113,6 +113,7 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
         self._finish()
         self._session = self._connection.session()
         self.sessions.append(self._session)
+        self._logged = 0
         self.conversation: Conversation = Conversation(
             session=self._session,
             briefing=Briefing(system_prompt(self.domain_policy), tool_specs(self.tools)),
@@ -124,10 +125,22 @@ class A2AAgent(_base("agent")):  # type: ignore[misc]
 
     def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
         """Return the agent's answer; ``raw_data`` has A2A's ids, and the usage that the agent reports."""
-        with self._door.errors():
-            answer, state = super().generate_next_message(message, state)
+        try:
+            with self._door.errors():
+                answer, state = super().generate_next_message(message, state)
+        finally:
+            self._log_requests()
         answer.raw_data = _raw_data(self._session, answer.usage)
         return answer, state
+
+    def _log_requests(self) -> None:
+        """Log the requests of the last turn with loguru, as tau2 logs: their metrics are the record's extra."""
+        logger = importlib.import_module("loguru").logger
+        for one in self._session.metrics[self._logged :] if self._session is not None else ():
+            logger.bind(**dataclasses.asdict(one)).debug(
+                "A2A {} {}: {}, {:.0f} ms", one.method, one.endpoint, one.error or one.status_code, one.latency_ms
+            )
+        self._logged = len(self._session.metrics) if self._session is not None else 0
 
     @classmethod
     def is_stop(cls, message: Any) -> bool:

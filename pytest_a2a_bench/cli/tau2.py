@@ -139,7 +139,7 @@ def _run_arguments(ours: Namespace, theirs: Sequence[str], registered: list[Any]
 
     :param registered: is given the class of the agent.
     """
-    arguments = list(theirs)
+    arguments = _as_documented(theirs)
     if arguments and not arguments[0].startswith("-"):
         arguments[:1] = ["--domain", arguments[0]]
     for role in _ROLES:
@@ -154,6 +154,19 @@ def _run_arguments(ours: Namespace, theirs: Sequence[str], registered: list[Any]
     settings = [_read(role, ours, url) for role, url in named]
     for (role, _), found in zip(named, settings, strict=True):
         arguments += _register(role, found, arguments, registered)
+    return arguments
+
+
+def _as_documented(theirs: Sequence[str]) -> list[str]:
+    """Return tau2's arguments, where ids may stand in one word with commas, and results are asked for as JSON."""
+    arguments = list(theirs)
+    if "--task-ids" in arguments:
+        at = arguments.index("--task-ids") + 1
+        arguments[at : at + 1] = [name for word in arguments[at : at + 1] for name in word.split(",") if name]
+    for number, word in enumerate(arguments):
+        if arguments[number : number + 2] == ["--output-format", "json"] or word == "--output-format=json":
+            del arguments[number : number + 2 - ("=" in word)]  # tau2 writes nothing else
+            break
     return arguments
 
 

@@ -7,7 +7,6 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.errors import A2ABenchError
@@ -18,19 +17,26 @@ _OF_AGENT = frozenset(itertools.takewhile(lambda key: key != "suite", _KEYS))
 _VALUE = r"(?P<value>=[^\s,;()]+| (?:[A-Z][A-Z|:/.]*\b|(?:llm|a2a|builtin):\w+))?"
 _NAMED = re.compile(rf"--a2a-(?P<set>set )?(?P<key>[a-z](?:[a-z0-9-]*[a-z0-9])?)(?![\w-]){_VALUE}")
 
+_ASIDE = re.compile(r" \([^()]*--a2a-[^()]*\)")
+
 
 @dataclass(frozen=True)
 class Door:
     """A way to use the package.
 
     :param name: takes a match of a setting's name in a message, and returns what a user writes here.
+    :param has: whether users set a setting here, by its key; advice in brackets about others is left out.
     """
 
     name: Callable[[re.Match[str]], str]
+    has: Callable[[str], bool] = lambda key: True
 
     def words(self, text: str) -> str:
         """Return a message with the names that this door has for settings."""
-        return _NAMED.sub(self.name, text)
+        kept = _ASIDE.sub(
+            lambda aside: aside[0] if all(self.has(m["key"]) for m in _NAMED.finditer(aside[0])) else "", text
+        )
+        return _NAMED.sub(self.name, kept)
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
@@ -76,9 +82,14 @@ def _prefixed(prefix: str, options: Collection[str]) -> Door:
     return Door(name)
 
 
-def _named(names: Mapping[str, str], otherwise: str, match: re.Match[str]) -> str:
-    value = match["value"] or ""
-    return f"{names.get(match['key']) or otherwise.format(key=match['key'])}{' ' if value else ''}{value[1:]}"
+def _naming(names: Mapping[str, str], otherwise: str) -> Door:
+    """Return a door by its names, and what it says of a setting that has none here."""
+
+    def name(match: re.Match[str]) -> str:
+        value = match["value"] or ""
+        return f"{names.get(match['key']) or otherwise.format(key=match['key'])}{' ' if value else ''}{value[1:]}"
+
+    return Door(name, lambda key: key in names)
 
 
 def _argument(match: re.Match[str]) -> str:
@@ -124,18 +135,13 @@ OF_OPERATOR: Mapping[str, str] = {
 }
 """Settings that the operator of an assessor has -> options and settings of ``a2a-bench assess``."""
 
-_ABSENT = "{key} (no setting of an assessor)"
-
-REQUEST = Door(
-    partial(
-        _named,
-        {
-            "resume": "the same request",
-            **{key: f"the assessor's {option}" for key, option in OF_OPERATOR.items()},
-            **{key: f"the request's {member}" for key, member in IN_REQUEST.items()},
-        },
-        _ABSENT,
-    )
+REQUEST = _naming(
+    {
+        "resume": "the same request",
+        **{key: f"the assessor's {option}" for key, option in OF_OPERATOR.items()},
+        **{key: f"the request's {member}" for key, member in IN_REQUEST.items()},
+    },
+    "{key} (no setting of an assessor)",
 )
 """Requests to an assessor."""
 
@@ -148,15 +154,12 @@ OF_ADK: Mapping[str, str] = {
 }
 """Settings that the operator of the ADK agent has -> options of ``a2a-bench adk``, each with a variable."""
 
-ADK = Door(
-    partial(
-        _named,
-        {
-            "resume": "run_evaluation",
-            **{key: f"A2A_ADK_{name.upper().replace('-', '_')}" for key, name in OF_ADK.items()},
-            **{key: f"{argument} of run_evaluation" for key, argument in OF_TOOL.items()},
-        },
-        "{key} (no setting of this agent)",
-    )
+ADK = _naming(
+    {
+        "resume": "run_evaluation",
+        **{key: f"A2A_ADK_{name.upper().replace('-', '_')}" for key, name in OF_ADK.items()},
+        **{key: f"{argument} of run_evaluation" for key, argument in OF_TOOL.items()},
+    },
+    "{key} (no setting of this agent)",
 )
 """People and agents that talk to the ADK agent."""

@@ -43,6 +43,7 @@ from pytest_a2a_bench.redact import KNOWN, Secret
 from pytest_a2a_bench.text import one_line
 
 PENDING, STARTING, RUNNING, RESET_REQUESTED = "pending", "starting", "running", "reset_requested"
+STOPPED = "stopped"
 NOT_FOUND = "File not found."
 """What AgentBeats' controllers answer in place of a card or log that does not exist yet."""
 
@@ -83,7 +84,8 @@ class ControlledAgent:
     """An agent through its resets, each of which is a new process on another port.
 
     :param public: URL of the controller, below which callers reach the agent.
-    :ivar state: ``pending``, ``starting``, ``running`` (its card was read), ``reset_requested`` or ``finished(CODE)``.
+    :ivar state: ``pending``, ``starting``, ``running`` (its card was read), ``reset_requested``, ``stopped`` or
+        ``finished(CODE)``.
     :ivar port: where it listens now, on 127.0.0.1.
     :ivar generation: how often it was started.
     """
@@ -110,6 +112,15 @@ class ControlledAgent:
         self._become(RESET_REQUESTED)
         self._reset.set()
 
+    def request_stop(self) -> None:
+        """Have the process ended; a reset starts another."""
+        self._become(STOPPED)
+        self._reset.set()
+
+    def usage(self) -> dict[str, float]:
+        """Return the CPU seconds and the memory of the agent's processes."""
+        return self._process.usage() if self._process is not None else {}
+
     async def run(self) -> None:
         """Start the agent, and again at each reset, until the task is cancelled; then end it."""
         # Not kept alive: an agent may serve one connection at a time.
@@ -117,6 +128,9 @@ class ControlledAgent:
         async with httpx.AsyncClient(trust_env=False, timeout=2.0, limits=limits) as client:
             while True:
                 self._reset.clear()
+                if self.state == STOPPED:
+                    await self._reset.wait()
+                    continue
                 self.state, self._card, self.port = PENDING, NOT_FOUND, free_port()
                 self.generation += 1
                 self._process = process = Process(self._command, self.port, self.url)
@@ -224,7 +238,8 @@ def _application(agent: ControlledAgent, shown_command: str, forwarding: Proxy) 
         return JSONResponse({"maintained_agents": 1, "running_agents": running, "starting_command": command})
 
     async def agents(_: Request) -> Response:
-        return JSONResponse({agent.id: {"url": agent.url, "internal_port": agent.port, "state": agent.state}})
+        used = await asyncio.to_thread(agent.usage)
+        return JSONResponse({agent.id: {"url": agent.url, "internal_port": agent.port, "state": agent.state, **used}})
 
     async def described(_: Request) -> Response:
         return JSONResponse(agent.describe())
@@ -232,6 +247,10 @@ def _application(agent: ControlledAgent, shown_command: str, forwarding: Proxy) 
     async def reset(_: Request) -> Response:
         agent.request_reset()
         return JSONResponse({"message": f"Agent {agent.id} reset requested."})
+
+    async def stop(_: Request) -> Response:
+        agent.request_stop()
+        return JSONResponse({"message": f"Agent {agent.id} stop requested; a reset starts it."})
 
     async def forward(request: Request) -> Response:
         if agent.state in (STARTING, RUNNING):
@@ -245,6 +264,7 @@ def _application(agent: ControlledAgent, shown_command: str, forwarding: Proxy) 
             Route("/agents", agents),
             Route(f"/agents/{agent.id}", described),
             Route(f"/agents/{agent.id}/reset", reset, methods=["POST"]),
+            Route(f"/agents/{agent.id}/stop", stop, methods=["POST"]),
             Route(f"/to_agent/{agent.id}", forward, methods=_METHODS),
             Route(f"/to_agent/{agent.id}/{{path:path}}", forward, methods=_METHODS),
         ]

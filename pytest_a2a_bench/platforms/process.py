@@ -91,6 +91,15 @@ class Process:
             self._threads.append(threading.Thread(target=_read, args=(stream, log, command.echo), daemon=True))
             self._threads[-1].start()
 
+    def usage(self) -> dict[str, float]:
+        """Return ``cpu_seconds`` and ``memory_bytes`` (resident) of the command and its descendants that run."""
+        cpu = memory = 0.0
+        for process in self._running():
+            with contextlib.suppress(psutil.Error), process.oneshot():
+                cpu += sum(process.cpu_times()[:2])
+                memory += process.memory_info().rss
+        return {"cpu_seconds": round(cpu, 3), "memory_bytes": int(memory)}
+
     async def wait(self) -> int:
         """Wait until the command has ended, and return its exit code: 128 + N where signal N ended it."""
         return await asyncio.to_thread(self._wait)

@@ -88,6 +88,12 @@ def test_a_command_has_the_options_that_it_names(command: str) -> None:
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", told)) <= set(options), told
 
 
+def test_advice_in_brackets_that_nobody_can_follow_is_left_out() -> None:
+    text = "is it running? (--a2a-wait SECONDS waits for it)"
+    assert doors.ADK.words(text) == "is it running?"
+    assert doors.REQUEST.words(text) == "is it running? (the request's wait SECONDS waits for it)"
+
+
 @pytest.mark.parametrize(
     ("door", "told"),
     [

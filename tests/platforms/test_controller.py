@@ -64,9 +64,14 @@ class TestTelling:
             "running_agents": 1,
             "starting_command": "kept_agent.py",
         }
-        assert at.http.get("/agents").json() == {
-            at.agent.id: {"url": at.agent.url, "internal_port": at.agent.port, "state": "running"}
-        }
+        [(name, shown)] = at.http.get("/agents").json().items()
+        used = shown.pop("cpu_seconds"), shown.pop("memory_bytes")
+        assert (name, shown) == (
+            at.agent.id,
+            {"url": at.agent.url, "internal_port": at.agent.port, "state": "running"},
+        )
+        assert used[0] > 0
+        assert used[1] > 1_000_000
         told = at.described()
         assert set(told) == {"state", "stdout_log", "stderr_log", "agent_card"}
         assert told["stdout_log"] == f"listening on {at.agent.port} for {at.agent.url}\n"
@@ -125,6 +130,22 @@ class TestTelling:
         assert " bytes left out ...]\n" in told["stdout_log"]
         assert told["stdout_log"].endswith(f"line 19999 {'=' * 40}\n")
         assert told["stderr_log"] == "the key is ***\n"
+
+
+class TestStop:
+    def test_a_stopped_agent_is_gone_until_a_reset(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        first = at.agent.port
+        assert at.http.post(f"/agents/{at.agent.id}/stop").status_code == 200
+        at.wait("stopped")
+        while listens(first):
+            pass
+        assert at.http.get(at.to("/echo")).status_code == 503
+        assert at.agent.generation == 1
+        at.reset()
+        at.wait("running")
+        assert at.agent.generation == 2
 
 
 class TestReset:

@@ -231,9 +231,10 @@ def a2a_bench(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
 def test_the_command_line_is_tau2s_own(agent: str, user: FakeLLM, tmp_path: Path) -> None:
     done = a2a_bench(
         *("tau2", "run", "mock", "--agent-a2a-endpoint", agent, "--agent-a2a-timeout=60"),
-        *("--task-ids", "create_task_1", "update_task_1", "--user-llm", "openai/fake"),
+        # As the design document of this integration calls it: ids with commas, and results as JSON.
+        *("--task-ids", "create_task_1,update_task_1", "--output-format", "json", "--user-llm", "openai/fake"),
         *("--user-llm-args", json.dumps(user_args(user)), "--results-dir", str(tmp_path), "--save-to", "out"),
-        *("--max-retries", "0", "--user-api-key", "OPENAI_API_KEY"),
+        *("--max-retries", "0", "--user-api-key", "OPENAI_API_KEY", "--log-level", "DEBUG"),
     )
     assert done.returncode == 0, done.stderr + done.stdout
     found = json.loads((tmp_path / "out.json").read_text())
@@ -253,6 +254,7 @@ def test_the_command_line_is_tau2s_own(agent: str, user: FakeLLM, tmp_path: Path
         assert (record["agent_type"], record["trial"]) == ("a2a_agent", 0)
         assert record["summary"]["total_requests"] == len(record["protocol_metrics"])
         assert record["summary"]["total_tokens"] > 0
+    assert "A2A SendStreamingMessage" in done.stdout + done.stderr
 
 
 SCRIPT = "#!/usr/bin/python\nimport sys\nfrom tau2.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
