@@ -92,7 +92,7 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("no-conditional", "JSONRPC", "1.0", "cards", "CARD-015"),
     ("card-unknown", "JSONRPC", "1.0", "cards", "CARD-029"),
     ("no-tenant", "JSONRPC", "1.0", "cards", "TEN-001"),
-    ("no-extension", "JSONRPC", "1.0", "cards", "EXT-001"),
+    ("extension-once", "JSONRPC", "1.0", "cards", "EXT-001"),
     ("undeclared", "JSONRPC", "1.0", "cards", "STREAM-012"),
     ("own-order", "JSONRPC", "1.0", "order", "CLIENT-001"),
 ]
@@ -114,7 +114,7 @@ class SmallClient:
         self.etag = ""
         self.interface: Json = {}
         self.hook = ""
-        self.chooses = False
+        self.chooses = self.has_declared = False
 
     # -- the card --
 
@@ -223,7 +223,8 @@ class SmallClient:
             found["A2A-Version"] = "1.0.1"
         if self.fault == "wrong-version":
             found["A2A-Version"] = "0.3" if self.version == "1.0" else "1.0"
-        if "/extension" in self.interface["url"] and self.fault != "no-extension":
+        if "/extension" in self.interface["url"] and not (self.fault == "extension-once" and self.has_declared):
+            self.has_declared = True
             found["A2A-Extensions" if self.version == "1.0" else "X-A2A-Extensions"] = EXTENSION
         if self.token:
             found["Authorization"] = self.token
@@ -416,6 +417,8 @@ class SmallClient:
                 task = task_in(self.send("slow"))
                 if name == "plain" and self.fault == "undeclared":
                     self.call("ListTaskPushNotificationConfigs", {"taskId": (task or {})["id"]})
+                if name == "extension":
+                    self.send("slow")
                 if name == "card-change" and self.binding != "GRPC":
                     self._after_change()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import TERMINAL, InMessage, read_event
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.protocol.operations import SENDING
+from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
 from pytest_a2a_bench.conformance.protocol.payloads import push_configs, task_id_in
 from pytest_a2a_bench.errors import ProtocolError
 
@@ -50,7 +51,7 @@ CARDS: Mapping[str, str] = {
 
 TENANT = "acme"
 EXTENSION = "https://example.org/extensions/required/v1"
-_REFUSED = {"retry-429": 429, "503": 503, "expired-token": 401, "redirect": 307}
+_BUSY = {"retry-429": 429, "503": 503}
 _FINISHED = "finished"
 WRITINGS = ("sse-comments", "sse-crlf", "sse-cr", "sse-multiline")
 """Situations that are ``stream`` in another writing."""
@@ -109,10 +110,11 @@ class Task:
         """Return the event that tells of its status."""
         return {"statusUpdate": {"taskId": self.id, "contextId": self.context, "status": self.status()}}
 
-    def output(self) -> dict[str, Any]:
-        """Return the event that brings its result."""
-        about = {"taskId": self.id, "contextId": self.context}
-        return {"artifactUpdate": {**about, "artifact": self.artifact(), "lastChunk": True}}
+    def end(self) -> tuple[dict[str, Any], ...]:
+        """Complete it, and return the events that bring its result."""
+        output = {"taskId": self.id, "contextId": self.context, "artifact": self.artifact(), "lastChunk": True}
+        self.state = "completed"
+        return {"artifactUpdate": output}, self.update()
 
 
 @dataclass(eq=False)
@@ -189,6 +191,11 @@ class Call:
         return (task_id_in(params) or name).removeprefix("tasks/").partition("/")[0]
 
     @property
+    def named_extensions(self) -> str:
+        """The extensions that the client declares."""
+        return self.headers.get("a2a-extensions", "") + self.headers.get("x-a2a-extensions", "")
+
+    @property
     def waits(self) -> bool:
         """Whether the client asks the agent to answer when the task is done."""
         configuration = as_object(self.params.get("configuration"))
@@ -203,8 +210,7 @@ class Answer(NamedTuple):
     :param kind: what ``result`` is: ``event``, ``task``, ``tasks``, ``push``, ``pushes`` or ``empty``.
     :param error: a name of :data:`~.wire.reply.ERRORS`; ``status`` and ``headers`` an answer of HTTP's own.
     :param cut: whether the connection is closed after the events, or without any answer.
-    :param writing: the situation that says how a stream is written.
-    :param odd: whether members are added that the protocol does not have.
+    :param situation: of the task, which may say how the answer is written.
     """
 
     kind: str = "event"
@@ -215,52 +221,62 @@ class Answer(NamedTuple):
     status: int = 0
     headers: Mapping[str, str] = {}
     cut: bool = False
-    writing: str = ""
-    odd: bool = False
+    situation: str = ""
+
+
+class Refusal(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.error or answer.status)
+        self.answer = answer
+
+
+def _must(is_right: object, error: str, message: str) -> None:
+    """Answer with an error of the protocol unless a condition is met."""
+    if not is_right:
+        raise Refusal(Answer(error=error, message=message))
 
 
 class Agent:
     """Answers calls. Nothing here waits: a task goes on when the client asks about it.
 
     :param retry_after: seconds that a client is asked to wait.
-    :param elsewhere: the base URL of another origin.
+    :ivar elsewhere: the base URL of another origin.
+    :ivar to_notify: the tasks whose webhooks are to be notified.
     """
 
-    def __init__(self, retry_after: int = 2, elsewhere: str = "") -> None:
-        self.retry_after, self.elsewhere = retry_after, elsewhere
+    def __init__(self, retry_after: int = 2) -> None:
+        self.retry_after, self.elsewhere = retry_after, ""
         self.calls: list[Call] = []
         self.has_moved = False
         self.to_notify: list[Task] = []
         self._tasks: dict[str, Task] = {}
-        self._contexts: dict[str, str] = {}
-        self._order = self._in_order()
+        self._order = itertools.cycle(SITUATIONS)
         self._refused: dict[str, Call] = {}
 
     def answer(self, call: Call) -> Answer:
         """Return the answer to a call, and remember the call."""
         self.calls.append(call)
-        found = self._answer(call)
-        if found.error:
-            call.outcome = found.error
-        elif found.status or (found.cut and found.events is None):
-            call.outcome = call.situation
-        return found
+        try:
+            return self._answer(call)
+        except Refusal as refusal:
+            call.outcome = refusal.answer.error or call.situation
+            return refusal.answer
 
     def _answer(self, call: Call) -> Answer:
         name = call.operation
-        if not name:
-            return Answer(error="MethodNotFoundError", message=call.wrong)
+        _must(name, "MethodNotFoundError", call.wrong)
         if "card-change" in call.options and self.has_moved and "moved" not in call.options:
             call.situation = "card-change"
-            return Answer(status=404)
+            raise Refusal(Answer(status=404))
         if "auth" in call.options and not call.headers.get("authorization"):
-            call.situation = "auth"
-            return Answer(status=401, headers={"WWW-Authenticate": "Bearer"})
-        if "extension" in call.options and EXTENSION not in call.headers.get("a2a-extensions", ""):
-            if EXTENSION not in call.headers.get("x-a2a-extensions", ""):
-                return Answer(error="ExtensionSupportRequiredError", message=f"{EXTENSION} is required")
-        if "plain" in call.options and (name == "SendStreamingMessage" or "Push" in name):
-            return Answer(error="UnsupportedOperationError", message="the card does not declare it")
+            raise Refusal(Answer(status=401, headers={"WWW-Authenticate": "Bearer"}))
+        is_declared = "extension" not in call.options or EXTENSION in call.named_extensions
+        _must(is_declared, "ExtensionSupportRequiredError", f"{EXTENSION} is required")
+        needs = CAPABILITIES.get(name, "")
+        is_able = needs != "extendedAgentCard" and not (needs and "plain" in call.options)
+        _must(is_able, "UnsupportedOperationError", "the card does not declare it")
         if name in SENDING:
             found = self._send(call)
             self.has_moved |= "card-change" in call.options
@@ -269,109 +285,94 @@ class Agent:
             asked = call.params.get("contextId")
             tasks = [t.snapshot() for t in self._tasks.values() if asked in (None, "", t.context)]
             return Answer("tasks", {"tasks": tasks, "nextPageToken": "", "pageSize": 100, "totalSize": len(tasks)})
-        if name == "GetExtendedAgentCard":
-            return Answer(error="UnsupportedOperationError", message="there is no extended card")
-        call.task = task = self._tasks.get(call.task_id)
-        if task is None:
-            return Answer(error="TaskNotFoundError", message=f"there is no task {call.task_id!r}")
-        call.situation, call.known = task.situation, True
-        return self._about(call, task)
+        return self._about(call, self._find(call, call.task_id))
+
+    def _find(self, call: Call, id: str) -> Task:
+        """Return the task that a call names."""
+        call.task = self._tasks.get(id)
+        if call.task is None:
+            raise Refusal(Answer(error="TaskNotFoundError", message=f"there is no task {id!r}"))
+        call.situation, call.known = call.task.situation, True
+        return call.task
 
     def _about(self, call: Call, task: Task) -> Answer:
         """Answer what is asked about a task."""
         if "Push" in call.operation:
             return self._push(call, task)
+        has_ended = task.state in TERMINAL
         if call.operation == "SubscribeToTask":
-            if task.state in TERMINAL:
-                return Answer(error="UnsupportedOperationError", message="the task has ended")
-            return self._stream(task, self._rest(task))
+            _must(not has_ended, "UnsupportedOperationError", "the task has ended")
+            first = {"task": task.snapshot()}
+            return self._stream(task, (first, *(task.end() if task.state == "working" else ())))
         if call.operation == "CancelTask":
-            if task.state in TERMINAL:
-                return Answer(error="TaskNotCancelableError", message="the task has ended")
+            _must(not has_ended, "TaskNotCancelableError", "the task has ended")
             task.state = "canceled"
         elif task.state == "working":
             task.left -= 1
             task.state = "working" if task.left > 0 else "completed"
-        return Answer("task", task.snapshot(), odd=task.situation == "unknown-fields")
+        return Answer("task", task.snapshot(), situation=task.situation)
 
     def _push(self, call: Call, task: Task) -> Answer:
         if call.operation.startswith("Create"):
             inside = push_configs(as_object(call.params.get("config")) or call.params)
             config = self._configure(task, inside[0] if inside else {})
-            if not config.get("url"):
-                return Answer(error="InvalidParamsError", message="the configuration has no url")
-            self.to_notify.append(task)
+            _must(config.get("url"), "InvalidParamsError", "the configuration has no url")
             return Answer("push", config)
         if call.operation.startswith("List"):
             return Answer("pushes", {"configs": task.configs, "nextPageToken": ""})
         if call.operation.startswith("Delete"):
             task.configs.clear()
             return Answer("empty")
-        if not task.configs:
-            return Answer(error="TaskNotFoundError", message="there is no such configuration")
+        _must(task.configs, "TaskNotFoundError", "there is no such configuration")
         return Answer("push", task.configs[-1])
 
-    @staticmethod
-    def _configure(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
-        config = {k: v for k, v in given.items() if k in ("url", "token", "authentication") and v}
-        named = given.get("id") or f"config-{len(task.configs) + 1}"
-        config = {**config, "id": named, "taskId": task.id}
+    def _configure(self, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a push configuration to a task, in the form of 1.0."""
+        config: dict[str, Any] = {k: v for k, v in given.items() if k in ("url", "token", "authentication") and v}
+        config |= {"id": given.get("id") or f"config-{len(task.configs) + 1}", "taskId": task.id}
         auth = as_object(config.get("authentication"))
         if schemes := auth.get("schemes"):
             config["authentication"] = {"scheme": schemes[0], "credentials": auth.get("credentials", "")}
         if config.get("url"):
             task.configs.append(config)
+            self.to_notify.append(task)
         return config
 
     # -- messages --
 
     def _send(self, call: Call) -> Answer:
-        message = call.read
-        if not message.parts or not call.message.get("messageId"):
-            return Answer(error="InvalidParamsError", message="the message has no messageId or no part")
+        message, id = call.read, str(call.message.get("messageId") or "")
+        _must(message.parts and id, "InvalidParamsError", "the message has no messageId or no part")
         if message.task_id:
-            return self._continue(call, message.task_id, message.context_id)
+            return self._continue(call, self._find(call, message.task_id))
         context = message.context_id or ""
-        call.known = context in self._contexts.values()
+        call.known = any(task.context == context for task in self._tasks.values())
         waiting = [t for t in self._tasks.values() if t.state == "input-required"]
-        call.forgot = next((t for t in waiting if t.code in call.text), None) or next(
-            (t for t in waiting if t.context == context), None
-        )
-        call.repeats = self._refused.get(call.message["messageId"]) or self._refused.get(call.text)
+        answered = [t for t in waiting if t.code in call.text] or [t for t in waiting if t.context == context]
+        call.forgot = answered[0] if answered else None
+        call.repeats = self._refused.get(id) or self._refused.get(call.text)
         call.situation = self._situation(call)
-        if call.situation in _REFUSED or call.situation == "drop":
-            if (refusal := self._refuse(call)) is not None:
-                self._refused[str(call.message["messageId"])] = self._refused[call.text] = call
-                return refusal
+        if (refusal := self._refuse(call)) is not None:
+            self._refused[id] = self._refused[call.text] = call
+            raise Refusal(refusal)
         self._refused.pop(call.text, None)
         call.task = task = Task(call.situation, context or f"context-{uuid.uuid4()}")
         self._tasks[task.id] = task
-        self._contexts[task.id] = task.context
         given = as_object(call.params.get("configuration"))
-        for name in PUSH_MEMBERS:
-            if config := as_object(given.get(name)):
-                self._configure(task, config)
-                self.to_notify.append(task)
+        for config in (as_object(given[name]) for name in PUSH_MEMBERS if given.get(name)):
+            self._configure(task, config)
         return self._begin(call, task)
 
     def _situation(self, call: Call) -> str:
         if call.repeats is not None:
             return call.repeats.situation
         words = set(re.findall(r"[a-z0-9-]+", call.text.lower()))
-        named = next((name for name in sorted(SITUATIONS, key=len, reverse=True) if name in words), None)
-        if named is not None:
-            return named
-        return _FINISHED if call.known or call.forgot else next(self._order)
-
-    @staticmethod
-    def _in_order() -> Iterator[str]:
-        while True:
-            yield from SITUATIONS
+        named = [name for name in sorted(SITUATIONS, key=len, reverse=True) if name in words]
+        return named[0] if named else _FINISHED if call.known or call.forgot else next(self._order)
 
     def _refuse(self, call: Call) -> Answer | None:
-        """Return the refusal of a situation; None where the call is answered after all."""
-        again, situation = call.repeats, call.situation
-        token = call.headers.get("authorization")
+        """Return the refusal of a situation; None where the call is answered."""
+        again, situation, token = call.repeats, call.situation, call.headers.get("authorization")
         if situation == "expired-token":
             is_same = again is None or again.headers.get("authorization") == token
             challenge = 'Bearer error="invalid_token", error_description="the token has expired"'
@@ -380,58 +381,43 @@ class Agent:
             return None
         if situation == "drop":
             return Answer(cut=True)
-        if situation == "redirect":
-            return Answer(status=307, headers={"Location": f"{self.elsewhere}/"}) if call.binding != "GRPC" else None
+        if situation == "redirect" and call.binding != "GRPC":
+            return Answer(status=307, headers={"Location": f"{self.elsewhere}/"})
+        if situation not in _BUSY:
+            return None
         call.asked_to_wait = self.retry_after
-        return Answer(status=_REFUSED[situation], headers={"Retry-After": str(self.retry_after)})
+        return Answer(status=_BUSY[situation], headers={"Retry-After": str(self.retry_after)})
 
-    def _continue(self, call: Call, task_id: str, context: str | None) -> Answer:
+    def _continue(self, call: Call, task: Task) -> Answer:
         """Answer a message that names a task."""
-        call.task = task = self._tasks.get(task_id)
-        if task is None:
-            return Answer(error="TaskNotFoundError", message=f"there is no task {task_id!r}")
-        call.situation, call.known = task.situation, True
         call.is_late = task.has_shown_its_end
-        if task.state in TERMINAL:
-            old = "UnsupportedOperationError" if call.version == "1.0" else "InvalidParamsError"
-            return Answer(error=old, message="the task has ended")
-        if context and context != task.context:
-            return Answer(error="InvalidParamsError", message="the contextId is not the task's")
+        late = "UnsupportedOperationError" if call.version == "1.0" else "InvalidParamsError"
+        _must(task.state not in TERMINAL, late, "the task has ended")
+        is_same = call.read.context_id in (None, task.context)
+        _must(is_same, "InvalidParamsError", "the contextId is not the task's")
         task.state = "working"
-        events = ({"task": task.snapshot()}, *self._end(task))
-        return self._stream(task, events) if call.operation == "SendStreamingMessage" else self._whole(task)
+        events = ({"task": task.snapshot()}, *task.end())
+        return self._stream(task, events) if call.operation == SENDING[1] else self._whole(task)
 
     def _begin(self, call: Call, task: Task) -> Answer:
         """Answer the message that began a task."""
-        situation, first = task.situation, {"task": task.snapshot()}
-        if call.operation == "SendStreamingMessage":
-            if situation in _ASKS:
-                middle = task.update()
-                task.state = "input-required"
-                return self._stream(task, (first, middle, task.update()))
-            if situation == "reconnect":
-                return Answer(events=(first, task.update()), cut=True)
-            return self._stream(task, (first, *self._end(task)))
-        if situation in _ASKS:
-            task.state = "input-required"
-        elif call.waits or situation == _FINISHED:
-            task.state = "completed"
-        return self._whole(task)
-
-    def _rest(self, task: Task) -> tuple[dict[str, Any], ...]:
-        first = {"task": task.snapshot()}
-        return (first,) if task.state == "input-required" else (first, *self._end(task))
+        first, asks = {"task": task.snapshot()}, task.situation in _ASKS
+        if call.operation != SENDING[1]:
+            is_done = call.waits or task.situation == _FINISHED
+            task.state = "input-required" if asks else "completed" if is_done else task.state
+            return self._whole(task)
+        if task.situation == "reconnect":
+            return Answer(events=(first, task.update()), cut=True)
+        if not asks:
+            return self._stream(task, (first, *task.end()))
+        middle = task.update()
+        task.state = "input-required"
+        return self._stream(task, (first, middle, task.update()))
 
     @staticmethod
-    def _end(task: Task) -> tuple[dict[str, Any], ...]:
-        output = task.output()
-        task.state = "completed"
-        return output, task.update()
-
-    def _stream(self, task: Task, events: tuple[dict[str, Any], ...]) -> Answer:
-        writing = task.situation if task.situation in WRITINGS else ""
-        return Answer(events=events, writing=writing, odd=task.situation == "unknown-fields")
+    def _stream(task: Task, events: tuple[dict[str, Any], ...]) -> Answer:
+        return Answer(events=events, situation=task.situation)
 
     @staticmethod
     def _whole(task: Task) -> Answer:
-        return Answer("event", {"task": task.snapshot()}, odd=task.situation == "unknown-fields")
+        return Answer(result={"task": task.snapshot()}, situation=task.situation)

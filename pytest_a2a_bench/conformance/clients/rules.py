@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.data_model import CONTENTS, OLD_PROTO_RULES, RULES
-from pytest_a2a_bench.conformance.clients.agent import PUSH_MEMBERS, TENANT, WRITINGS, Call
+from pytest_a2a_bench.conformance.clients.agent import EXTENSION, PUSH_MEMBERS, TENANT, WRITINGS, Call
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH, CardRequest, Seen
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, VERSIONS, CheckResult, Finding, Requirement, outcome_of
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
 from pytest_a2a_bench.conformance.protocol.payloads import nodes
 from pytest_a2a_bench.conformance.report import NOT_OBSERVED
 
-_EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 _EARLY_SECONDS = 0.05
 """How much earlier than Retry-After says a request may come: clocks of two processes tick apart."""
 
@@ -130,15 +129,15 @@ def _merged(one: CheckResult, other: CheckResult) -> CheckResult:
 # -- what one request shows --
 
 
-def _each(problem: _Problem, binding: str = "", version: str = "", soft: bool = False) -> _Rule:
+def _each(problem: _Problem, binding: str = "") -> _Rule:
     """Return a rule for each call: ``problem`` says what is wrong with it; None where the rule does not apply."""
 
     def rule(seen: Seen) -> Iterator[Note]:
         for call in seen.calls:
-            if binding in ("", call.binding) and version in ("", call.version):
+            if binding in ("", call.binding):
                 found = problem(call)
                 if found is not None:
-                    yield Note(call, found, soft)
+                    yield Note(call, found)
 
     return rule
 
@@ -151,12 +150,12 @@ def _by_data(row: Mapping[str, str]) -> _Rule:
         value = of(call)
         return None if value is None else _unless(pattern.fullmatch(value), row["found"].format(value))
 
-    return _each(problem, row.get("binding", ""), soft=bool(row.get("soft")))
+    return _each(problem, row.get("binding", ""))
 
 
-def _each_sent(problem: _Problem, version: str = "") -> _Rule:
+def _each_sent(problem: _Problem) -> _Rule:
     """Return a rule for each message that is sent."""
-    return _each(lambda call: problem(call) if call.operation in SENDING else None, version=version)
+    return _each(lambda call: problem(call) if call.operation in SENDING else None)
 
 
 def _unless(is_right: object, found: str) -> str:
@@ -182,9 +181,6 @@ _VALUES: Mapping[str, Callable[[Call], str | None]] = {
     "query": lambda c: " ".join(name for name in c.query if name.lower() != "a2a-version") or None,
     "version": lambda c: _version(c) or None,
     "extensions": lambda c: c.headers.get("a2a-extensions"),
-    "required": lambda c: (
-        " ".join(c.headers.get(n, "") for n in _EXTENSION_HEADERS) if "extension" in c.options else None
-    ),
 }
 """What rules that are data look at; None where a call has none."""
 
@@ -456,6 +452,16 @@ def _card_unknown(seen: Seen) -> Iterator[Note]:
         yield Note(None, _unless(is_met, "makes no request after it has read a card with unknown members"))
 
 
+def _extension(seen: Seen) -> Iterator[Note]:
+    calls = [c for c in seen.calls if "extension" in c.options]
+    declaring = [c for c in calls if EXTENSION in c.named_extensions]
+    # A client need not know the extension; one that declares it once does.
+    for call in calls if declaring else ():
+        yield Note(
+            call, _unless(call in declaring, "does not declare the required extension that it declares elsewhere")
+        )
+
+
 # -- notifications --
 
 
@@ -494,36 +500,20 @@ def _push_token(call: Call) -> tuple[Any, Any]:
 
 
 _RULES: Mapping[str, _Rule] = {
-    "version_sent": _each(_version_sent),
-    "tenant": _each(_tenant),
-    "declared": _each(_declared),
+    **{f.__name__[1:]: _each(f) for f in (_version_sent, _tenant, _declared, _known_task, _push_url)},
+    **{f.__name__[1:]: _each_sent(f) for f in (_role, _contents, _same_context, _own_context, _ended_task)},
+    **{
+        rule.__name__[1:]: rule
+        for rule in (
+            *(_follow_up, _polling, _resubscribing, _retry_after, _resending, _same_token, _redirected, _card_path),
+            *(_order, _fallback, _extension, _card_again, _card_conditional, _card_unknown, _acknowledged, _verified),
+        )
+    },
     "message_members": _model("DM-003", "V03-DM-001"),
-    "role": _each_sent(_role),
     "names": _model("DM-008", "V03-DM-007"),
     "kinds": _model("DM-012", ""),
-    "contents": _each_sent(_contents, "1.0"),
     "message_ids": _unique(_message_id, "sends two messages with the messageId {!r}"),
-    "follow_up": _follow_up,
-    "same_context": _each_sent(_same_context),
-    "own_context": _each_sent(_own_context),
-    "known_task": _each(_known_task),
-    "ended_task": _each_sent(_ended_task),
-    "polling": _polling,
-    "resubscribing": _resubscribing,
+    "push_tokens": _unique(_push_token, "uses one token for several push configurations"),
     "event_streams": _compared((True, "stream", WRITINGS)),
     "unknown_members": _compared((False, "input", ["unknown-fields"]), (True, "stream", ["unknown-fields"])),
-    "retry_after": _retry_after,
-    "resending": _resending,
-    "same_token": _same_token,
-    "redirected": _redirected,
-    "card_path": _card_path,
-    "order": _order,
-    "fallback": _fallback,
-    "card_again": _card_again,
-    "card_conditional": _card_conditional,
-    "card_unknown": _card_unknown,
-    "acknowledged": _acknowledged,
-    "verified": _verified,
-    "push_url": _each(_push_url),
-    "push_tokens": _unique(_push_token, "uses one token for several push configurations"),
 }

@@ -383,7 +383,9 @@ def _spell_http(call: Call, answer: Answer, id: Any) -> _Http:
 
     def write(value: Any, name: str = "result") -> bytes:
         document = {"jsonrpc": "2.0", "id": id, name: value} if rpc else value
-        return json.dumps(_with_odd(document) if answer.odd else document, ensure_ascii=False).encode()
+        return json.dumps(
+            _with_odd(document) if answer.situation == "unknown-fields" else document, ensure_ascii=False
+        ).encode()
 
     if answer.status:
         text = json.dumps({"error": client.responses.get(answer.status, "")}).encode()
@@ -401,19 +403,19 @@ def _spell_http(call: Call, answer: Answer, id: Any) -> _Http:
             return _Http(0)
         return _Http(200, {"Content-Type": media}, (write(spell(call, answer.kind, answer.result)),))
     events = [write(spell(call, "event", event)).decode() for event in answer.events]
-    return _Http(200, {"Content-Type": "text/event-stream"}, tuple(_sse(events, answer.writing)), answer.cut)
+    return _Http(200, {"Content-Type": "text/event-stream"}, tuple(_sse(events, answer.situation)), answer.cut)
 
 
-def _sse(events: Iterable[str], writing: str) -> Iterator[bytes]:
+def _sse(events: Iterable[str], situation: str) -> Iterator[bytes]:
     """Write events as the standard allows it (WHATWG HTML, 9.2)."""
-    end = {"sse-crlf": "\r\n", "sse-cr": "\r"}.get(writing, "\n")
+    end = {"sse-crlf": "\r\n", "sse-cr": "\r"}.get(situation, "\n")
     for number, event in enumerate(events):
         lines = [f"data: {event}"]
-        if writing == "sse-multiline":
+        if situation == "sse-multiline":
             # A line break between two tokens of JSON is none of its text.
             laid_out = json.dumps(json.loads(event), indent=1, ensure_ascii=False)
             lines = [f"data:{' ' if number else ''}{line}" for line in laid_out.split("\n")]
-        if writing == "sse-comments":
+        if situation == "sse-comments":
             lines = [": keep-alive", "", "event: message", f"id: {number}", "retry: 1000", ":", *lines, ": end"]
         yield "".join(line + end for line in [*lines, ""]).encode()
 
