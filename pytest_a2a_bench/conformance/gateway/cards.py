@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.a2a.card import Interface, narrow_to_endpoint, origin_of, parse_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
-from pytest_a2a_bench.conformance.gateway.compare import Difference, Sides, differences, flat
+from pytest_a2a_bench.conformance.finding import Severity
+from pytest_a2a_bench.conformance.gateway.compare import NOTHING, Difference, Sides, differences, flat
 from pytest_a2a_bench.errors import CardError
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.text import one_line
 
 _NAME = "the card"
-# Compared by themselves, or the gateway's own to add: what it wants of clients.
+# Compared by themselves.
 _APART = ("url", "supportedInterfaces", "additionalInterfaces", "signatures")
-_ADDABLE = ("securitySchemes", "securityRequirements", "security")
-_SERVED = ("cache-control", "vary", "access-control-allow-origin")
+_SECURITY = ("securitySchemes", "securityRequirements", "security")
+_SERVED = ("content-type", "cache-control", "vary", "access-control-allow-origin")
 
 
 def moved(url: str, source: str, target: str) -> str:
@@ -53,25 +55,27 @@ def compare_cards(
 ) -> Iterator[Difference]:
     """Compare cards.
 
-    :param direct: the agent's own card, as it was served twice.
+    :param direct: the agent's own card, as it was served each time.
     :param answers: address of an interface -> what is wrong with it; empty where it answers as an agent does.
     """
-    pairs = zip((*direct, through), (*[sides.direct] * len(direct), sides.gateway), strict=True)
-    (card, http), *again, (other, got) = [(_narrowed(raw, endpoint, http), http) for (raw, http), endpoint in pairs]
-    if http.problem or not isinstance(card, Mapping):
-        return
+    own = [(_narrowed(raw, sides.direct, http), http) for raw, http in direct]
+    (card, http), (other, got) = own[0], (_narrowed(through[0], sides.gateway, through[1]), through[1])
     exchanges = tuple(e for e in (http.exchange, got.exchange) if e is not None)
     if got.problem or not isinstance(other, Mapping):
         found = f"{got.problem or 'the gateway serves no card'}; the agent serves one at {redact_url(http.url)}"
         yield Difference("GW-002", _NAME, found, status=got.status, exchanges=exchanges)
         return
-    for one in (
-        *_served([http, *(h for _, h in again)], got),
-        *_addresses(card, other, sides, answers),
-        *_text([c for c in (card, *(c for c, _ in again)) if isinstance(c, Mapping)], other, sides),
-        *_signatures(card, other),
-    ):
-        yield one._replace(exchanges=exchanges)
+    facts = [_facts(each, served, sides) for each, served in own if isinstance(each, Mapping)]
+    for key, want, value in differences(facts, _facts(other, got, sides)):
+        # What it wants of its clients is the gateway's own to add, and so are caching and interfaces.
+        if want is not NOTHING or (key.startswith("/") and key.split("/")[1] not in _SECURITY):
+            rule = "GW-003" if key.startswith(("/", "the interface")) else "GW-002"
+            found = f"{key} is {one_line(str(value), 80)!r} through the gateway, {one_line(str(want), 80)!r} without it"
+            pointer = key if key.startswith("/") else ""
+            severity: Severity = "warning" if want is NOTHING else "error"
+            yield Difference(rule, f"{_NAME}: {key}", found, str(want), severity, pointer, exchanges=exchanges)
+    for each in (*_addresses(card, other, sides, answers), *_signatures(card, other)):
+        yield each._replace(exchanges=exchanges)
 
 
 def _narrowed(raw: Any, endpoint: str, http: CardHttp) -> Any:
@@ -81,39 +85,29 @@ def _narrowed(raw: Any, endpoint: str, http: CardHttp) -> Any:
     return None
 
 
-def _served(direct: Sequence[CardHttp], got: CardHttp) -> Iterator[Difference]:
-    want = direct[0]
-    if got.is_legacy and not want.is_legacy:
-        found = "the gateway serves the card at the path of 0.2 only, /.well-known/agent.json"
-        yield Difference("GW-002", f"{_NAME}: path", found, "the card at /.well-known/agent-card.json")
-    for name in ("content-type", *_SERVED):
-        value, other = want.headers.get(name), got.headers.get(name)
-        if value is not None and other != value and all(http.headers.get(name) == value for http in direct):
-            wanted = f"{name}: {one_line(value, 80)}"
-            found = f"header {name} is {one_line(str(other or 'missing'), 80)} through the gateway; without it {wanted}"
-            yield Difference("GW-002", f"{_NAME}: {name}", found, wanted)
-    if want.headers.get("etag") and not got.headers.get("etag"):
-        yield Difference("GW-002", f"{_NAME}: etag", "the ETag is lost through the gateway", "an ETag")
-    elif want.conditional_status == 304 and got.conditional_status not in (None, 304):
-        found = f"If-None-Match gets {got.conditional_status} through the gateway, and 304 without it"
-        yield Difference("GW-002", f"{_NAME}: etag", found, "status 304")
-    if want.other is not None and got.other is None:
-        found = (
-            "clients without A2A-Version get the agent's card for 0.3, and through the gateway the same as all others"
-        )
-        yield Difference("GW-002", f"{_NAME}: versions", found, "the card for each version")
+def _facts(card: Mapping[str, Any], http: CardHttp, sides: Sides) -> dict[str, Any]:
+    """Return how a card is served, and what is in it but for addresses and signatures, by names and JSON pointers."""
+    facts: dict[str, Any] = {f"header {name}": http.headers[name] for name in _SERVED if name in http.headers}
+    facts |= {"served at the path of 0.2 only": http.is_legacy, "served with an ETag": "etag" in http.headers}
+    facts |= {"another card without A2A-Version": http.other is not None}
+    if "etag" in http.headers:
+        facts["the answer to If-None-Match"] = http.conditional_status
+    for key in interfaces(card, http.url):
+        facts[f"the interface {' '.join(key).strip()}"] = "there"
+    for pointer, value in flat({key: value for key, value in card.items() if key not in _APART}):
+        # Links into the server itself may be rewritten, as addresses are.
+        is_link = isinstance(value, str) and "://" in value and any(is_at(value, side) for side in sides[:2])
+        facts[pointer] = "ADDRESS" if is_link else value
+    return facts
 
 
 def _addresses(card: Any, other: Any, sides: Sides, answers: Mapping[str, str]) -> Iterator[Difference]:
-    own, given = interfaces(card, sides.direct), interfaces(other, sides.gateway)
-    for key, interface in own.items():
-        if key not in given:
-            found = f"the interface {interface} of the agent is not in the gateway's card"
-            yield Difference("GW-003", f"{_NAME}: {key}", found, "the same interfaces")
-    for key, interface in given.items():
+    own, seen = interfaces(card, sides.direct), set[str]()
+    for key, interface in interfaces(other, sides.gateway).items():
         problem = _address_problem(interface.url, own.get(key), sides, answers)
-        if problem:
-            found = f"the {interface.transport} address in the gateway's card is {redact_url(interface.url)}: {problem}"
+        found = f"the {interface.transport} address in the gateway's card is {redact_url(interface.url)}: {problem}"
+        if problem and found not in seen:
+            seen.add(found)
             yield Difference("GW-001", f"{_NAME}: {key}", found, f"an address below {redact_url(sides.gateway)}")
 
 
@@ -132,57 +126,20 @@ def _address_problem(url: str, own: Interface | None, sides: Sides, answers: Map
 
 
 def _twice(url: str) -> str:
-    """Name the part of a path that is there twice in a row, at most of one prefix and another."""
+    """Name the part of a path that is there twice in a row."""
     path = urllib.parse.urlsplit(url).path
-    words = path.strip("/").split("/")
-    if "//" in path:
-        return "its path has an empty segment, "
-    for size in range(len(words) // 2, 0, -1):
-        for start in range(len(words) - 2 * size + 1):
-            if words[start : start + size] == words[start + size : start + 2 * size]:
-                return f"its path has /{'/'.join(words[start : start + size])} twice, "
-    return ""
-
-
-def _text(cards: Sequence[Mapping[str, Any]], other: Mapping[str, Any], sides: Sides) -> Iterator[Difference]:
-    def rest(card: Mapping[str, Any]) -> dict[str, Any]:
-        # Links into the server itself may be rewritten, as addresses are.
-        changed = (sides.direct, sides.gateway)
-        kept = {key: value for key, value in card.items() if key not in _APART}
-        return {
-            k: "ADDRESS" if isinstance(v, str) and any(is_at(v, s) for s in changed if "://" in v) else v
-            for k, v in flat(kept)
-        }
-
-    for pointer, want, got in differences([rest(card) for card in cards], rest(other)):
-        added = want == "nothing"
-        if added and pointer.split("/")[1] in _ADDABLE:
-            continue
-        shown = f"{one_line(str(got), 80)!r} through the gateway, {one_line(str(want), 80)!r} without it"
-        yield Difference(
-            "GW-003",
-            f"{_NAME}: {pointer}",
-            f"{pointer} is {shown}",
-            severity="warning" if added else "error",
-            pointer=pointer,
-        )
+    found = re.search(r"(/[^/].*?)\1(?=/|$)", path)
+    return "its path has an empty segment, " if "//" in path else f"its path has {found[1]} twice, " if found else ""
 
 
 def _signatures(card: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Difference]:
     signed, given = card.get("signatures"), other.get("signatures")
-    if not signed:
-        return
-    name = f"{_NAME}: signatures"
-    if not given:
-        yield Difference(
-            "GW-004", name, "the agent's card is signed, and the gateway's is not", "a signature", "warning"
-        )
-        return
-    same = {k: v for k, v in card.items() if k != "signatures"} == {k: v for k, v in other.items() if k != "signatures"}
-    if given == signed and not same:
+    is_same = {**card, "signatures": 0} == {**other, "signatures": 0}
+    name, expected = f"{_NAME}: signatures", "a signature over the card as it is served"
+    if signed and not given:
+        found = "the agent's card is signed, and the gateway's is not"
+        yield Difference("GW-004", name, found, expected, "warning")
+    elif signed and (given == signed) != is_same:
         found = "the gateway rewrites the card and keeps the agent's signature, which cannot be valid for the new text"
-        yield Difference(
-            "GW-004", name, found, "a signature over the card as it is served, or none", pointer="/signatures"
-        )
-    elif given != signed and same:
-        yield Difference("GW-004", name, "the gateway changes the signature and not the card", "the agent's signature")
+        found = "the gateway changes the signature and not the card" if is_same else found
+        yield Difference("GW-004", name, found, expected, pointer="/signatures")

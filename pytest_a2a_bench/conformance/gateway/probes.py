@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.checks.auth import garbage
-from pytest_a2a_bench.conformance.checks.push import CREATE, GET, SECRET, ended, patience, receiver
+from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET, SECRET, ended, patience, receiver
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.gateway.compare import ARRIVED, PLAIN, Difference, Seen, kind_of
-from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED
+from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, OPERATIONS, about
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, push_configs, state_of, task_in
 from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.reply import UNSET, NoAnswer, SkipCheck, WireReply
@@ -74,26 +75,19 @@ class Asking:
         :param asks: who is asked instead of this side.
         :param raw: the body to send instead of the operation's own.
         """
-        is_rpc = self.ctx.binding == "JSONRPC" and raw is UNSET
-        rpc_id: Any = f"request {uuid.uuid4()}" if is_rpc else UNSET
+        rpc_id: Any = f"request {uuid.uuid4()}" if self.ctx.binding == "JSONRPC" and raw is UNSET else UNSET
         reply = await (asks or self.ctx).call(operation, params, rpc_id=rpc_id, body=raw, **options)
-        known = {**(sent or {}), **({str(rpc_id): "REQUEST"} if is_rpc else {})}
-        self.seen[name] = Seen(reply, known, rpc_id if is_rpc else None, rule, body)
+        self.seen[name] = Seen(reply, {**(sent or {}), **({} if rpc_id is UNSET else {rpc_id: "REQUEST"})}, rule, body)
         return reply
+
+    async def unknown(self, name: str, operation: str, **options: Any) -> None:
+        """Ask about a task that nobody knows."""
+        unknown = str(uuid.uuid4())
+        await self.call(name, operation, about(operation, unknown), sent={unknown: "UNKNOWN"}, **options)
 
     def note(self, name: str, rule: str, words: str, value: Any) -> None:
         """Add a fact that must be the same on both sides to an exchange."""
-        self.seen[name] = self.seen[name]._replace(notes={**self.seen[name].notes, (rule, words): value})
-
-
-def _unknown() -> tuple[str, dict[str, str]]:
-    unknown = str(uuid.uuid4())
-    return unknown, {unknown: "UNKNOWN"}
-
-
-async def _plain(asking: Asking) -> None:
-    unknown, sent = _unknown()
-    await asking.call(PLAIN, "GetTask", {"id": unknown}, sent=sent)
+        self.seen[name] = self.seen[name]._replace(notes={**self.seen[name].notes, words: (rule, value)})
 
 
 # -- messages --
@@ -133,32 +127,23 @@ async def extended(asking: Asking) -> None:
 
 async def errors(asking: Asking) -> None:
     """Ask for what is not there, in each operation that changes nothing."""
-    ctx = asking.ctx
-    await _plain(asking)
-    unknown, sent = _unknown()
-    await asking.call("CancelTask of an unknown task", "CancelTask", {"id": unknown}, sent=sent)
+    await asking.unknown(PLAIN, "GetTask")
+    await asking.unknown("CancelTask of an unknown task", "CancelTask")
     await asking.call("SendMessage without a message", "SendMessage", {})
-    if ctx.target.declares("streaming"):
-        unknown, sent = _unknown()
-        await asking.call("SubscribeToTask of an unknown task", "SubscribeToTask", {"id": unknown}, sent=sent)
-    if ctx.target.declares("pushNotifications"):
-        unknown, sent = _unknown()
-        params = {"taskId": unknown, "id": "none", "url": NEVER_CALLED}
-        await asking.call(f"{CREATE} of an unknown task", CREATE, params, sent=sent)
-        await asking.call(f"{GET} of an unknown task", GET, {"taskId": unknown, "id": "none"}, sent=sent)
-        await asking.call("Delete of an unknown configuration", "DeleteTaskPushNotificationConfig", params, sent=sent)
+    if asking.ctx.target.declares("streaming"):
+        await asking.unknown("SubscribeToTask of an unknown task", "SubscribeToTask")
+    if asking.ctx.target.declares("pushNotifications"):
+        for operation in (CREATE, GET, DELETE):
+            await asking.unknown(f"{operation} of an unknown task", operation)
 
 
 async def versions(asking: Asking) -> None:
     """Ask in a version that nobody speaks, and in none; ask for extensions."""
-    await _plain(asking)
+    await asking.unknown(PLAIN, "GetTask")
     for words, version in (("in version 99.0", "99.0"), ("without A2A-Version", None)):
-        unknown, sent = _unknown()
-        params = {"id": unknown}
-        await asking.call(f"GetTask {words}", "GetTask", params, sent=sent, rule="GW-006", version_header=version)
-    uris = [*asking.ctx.target.extensions, "https://example.org/unknown"]
+        await asking.unknown(f"GetTask {words}", "GetTask", rule="GW-006", version_header=version)
     header = "X-A2A-Extensions" if asking.ctx.version == "0.3" else "A2A-Extensions"
-    headers = {header: ", ".join(uris)}
+    headers = {header: ", ".join([*asking.ctx.target.extensions, "https://example.org/unknown"])}
     await asking.call(f"SendMessage with {header}", "SendMessage", asking.ctx.send_params(), headers=headers)
 
 
@@ -171,28 +156,20 @@ async def malformed(asking: Asking) -> None:
 
 async def sizes(asking: Asking) -> None:
     """Send large requests and long headers, about a task that nobody knows."""
-    await _plain(asking)
-    unknown, sent = _unknown()
-    large = (
-        f'{{"jsonrpc": "2.0", "id": "{unknown}", "method": "{_method(asking.ctx)}", "params": {{"id": "{unknown}"}}}}'
-    )
-    raw = (large if asking.ctx.binding == "JSONRPC" else "{}") + " " * _LARGE
-    name = f"a request of {_LARGE / 1e6:.1f} MB"
-    await asking.call(name, "CancelTask", {"id": unknown}, sent=sent, raw=raw, rule="GW-015")
-    unknown, sent = _unknown()
-    name, headers = f"a header of {_LONG_HEADER} characters", {"X-Request-Context": "x" * _LONG_HEADER}
-    await asking.call(name, "GetTask", {"id": unknown}, sent=sent, headers=headers, rule="GW-015")
-
-
-def _method(ctx: Context) -> str:
-    return "tasks/cancel" if ctx.version == "0.3" else "CancelTask"
+    ctx = asking.ctx
+    await asking.unknown(PLAIN, "GetTask")
+    method = OPERATIONS["CancelTask"].rpc03 if ctx.version == "0.3" else "CancelTask"
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": str(uuid.uuid4())}}
+    raw = json.dumps(call if ctx.binding == "JSONRPC" else {}) + " " * _LARGE
+    await asking.unknown(f"a request of {_LARGE / 1e6:.1f} MB", "CancelTask", raw=raw, rule="GW-015")
+    headers = {"X-Request-Context": "x" * _LONG_HEADER}
+    await asking.unknown(f"a header of {_LONG_HEADER} characters", "GetTask", headers=headers, rule="GW-015")
 
 
 async def strangers(asking: Asking) -> None:
     """Ask without credentials, and with wrong ones."""
     for words, auth in (("without credentials", False), ("with wrong credentials", garbage(asking.ctx))):
-        unknown, sent = _unknown()
-        await asking.call(f"GetTask {words}", "GetTask", {"id": unknown}, sent=sent, auth=auth)
+        await asking.unknown(f"GetTask {words}", "GetTask", auth=auth)
 
 
 # -- streams, and what takes its time --

@@ -41,6 +41,7 @@ from pytest_a2a_bench.errors import A2ABenchError, CardError, ConfigurationError
 from pytest_a2a_bench.redact import redact_url
 
 _MORE = 2
+_NOT_ASKED = "the agent itself cannot be asked without the gateway"
 # What a gateway may do now and then, on which no agent has an influence.
 _UNSTEADY = frozenset({"GW-005", "GW-014", "GW-016", "GW-017", "GW-020"})
 _SECURITY = ("securitySchemes", "securityRequirements", "security")
@@ -153,7 +154,7 @@ def _result(
         for one in found
         if one.rule == entry.id
     ]
-    outcome = outcome_of(mine) if mine or not reason else "skipped"
+    outcome = outcome_of(mine) if mine or not reason else "error" if reason.startswith(_NOT_ASKED) else "skipped"
     return CheckResult(entry, binding, outcome, tuple(shown.findings(mine)), "" if mine else reason)
 
 
@@ -162,7 +163,7 @@ def _fix(entry: Requirement, difference: Difference, sides: Sides) -> str:
     servers = [e.response_headers.get("server", "") for e in difference.exchanges[-1:]]
     line = _NGINX_LINES.get(difference.status, entry.note)
     agent, gateway = map(urllib.parse.urlsplit, sides[:2])
-    if difference.status == 404 and gateway.path.strip("/"):
+    if difference.status == 404 and entry.id in ("GW-002", "GW-005") and gateway.path.strip("/"):
         # The agent says that it has no such path: nginx hands the prefix on.
         prefix = gateway.path.rstrip("/")
         line = f"location {prefix}/ {{ proxy_pass {agent.scheme}://{agent.netloc}/; }}"
@@ -225,6 +226,9 @@ class Compared:
         without = [await run(direct), await run(direct)]
         with_it = [await run(through)]
         self.exchanges += len(with_it[0].keys() & without[0].keys())
+        replies = [seen.reply for seen in without[0].values()]
+        if step.name != "credentials" and replies and not {"result", "stream", "error"} & set(map(kind_of, replies)):
+            self.skipped[step.name] = f"{_NOT_ASKED}: {replies[0].describe()}"
         if not compare_step(without, with_it[0], self.sides):
             return
         # An agent that says the same by chance does not do so time and again.
