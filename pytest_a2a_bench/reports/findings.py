@@ -109,7 +109,9 @@ def wire_lines(exchange: Exchange) -> Iterator[str]:
     listener = listener_line(exchange)
     if listener:
         yield f"listen: {listener}"
-    yield f"repeat: {_command(exchange)}"
+    # What a client sent has no answer here, and is the client's to repeat.
+    if exchange.status is not None or exchange.problem:
+        yield f"repeat: {_command(exchange)}"
 
 
 def _command(exchange: Exchange) -> str:

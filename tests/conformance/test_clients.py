@@ -21,6 +21,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card.judge import check_card
+from pytest_a2a_bench.conformance.clients import serving
 from pytest_a2a_bench.conformance.clients.agent import CARDS, SITUATIONS
 from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH
@@ -64,6 +65,15 @@ def test_the_cards_are_right(names: tuple[str, ...]) -> None:
     assert [f for f in check_card(card) if f.severity != "note"] == []
 
 
+def test_a_connection_that_is_held_open_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_READ_SECONDS", 3600.0)
+    with ObservedAgent() as agent:
+        host, port = agent.url.removeprefix("http://").split(":")
+        connection = socket.create_connection((host, int(port)))
+        ask(agent.url)
+    connection.close()
+
+
 def test_a_card_that_there_is_not_is_refused() -> None:
     with ObservedAgent() as agent, pytest.raises(ConfigurationError, match="there is no card old; there are reversed"):
         agent.at("old")
@@ -97,7 +107,9 @@ def test_the_command_ends_after_a_count_and_judges(capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     assert "A2A 1.0: fully conformant in what was observed" in out
     assert check("--count", "1", client=lambda url: ask(url, "ROLE_AGENT")) == 1
-    assert "DM-004 [JSONRPC] sends a message with the role 'ROLE_AGENT'" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "DM-004 [JSONRPC] sends a message with the role 'ROLE_AGENT'" in out
+    assert "repeat: curl" not in out
 
 
 def test_waivers_are_for_clients_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

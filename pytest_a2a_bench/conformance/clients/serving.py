@@ -9,17 +9,16 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import re
 import time
 import urllib.parse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import client
 from typing import Any, NamedTuple
 
 import h11
 import httpx
-from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions, proto_utils
+from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import a2a_pb2
 from google.protobuf import empty_pb2, json_format
@@ -28,18 +27,25 @@ from google.protobuf.message import DecodeError
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress, authority
 from pytest_a2a_bench.conformance.clients.agent import CARDS, EXTENSION, TENANT, Agent, Answer, Call, Task
+from pytest_a2a_bench.conformance.clients.spelling import (
+    HttpAnswer,
+    read_params,
+    rest_operation,
+    spell,
+    spell_http,
+    with_odd,
+    write_http,
+)
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
-from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS
+from pytest_a2a_bench.conformance.wire.reply import ERRORS
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, read_request
 
 CARD_PATH = "/.well-known/agent-card.json"
-OLD_CARD_PATH = "/.well-known/agent.json"
 _READ_SECONDS = 30.0
 _NOTIFY_SECONDS = 10.0
 _SEGMENTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
-_ODD = {"notYetInvented": {"members": [1, "of a later version"]}}
 _OLD_METHODS = {op.rpc03: name for name, op in OPERATIONS.items() if op.rpc03}
 
 
@@ -59,7 +65,6 @@ class Notification(NamedTuple):
     """
 
     call: Call
-    url: str
     kind: str
     status: int
 
@@ -132,12 +137,14 @@ class ClientServer:
         while self._work:
             await asyncio.gather(*self._work, return_exceptions=True)
 
+    def _note(self, task: asyncio.Task[None] | None) -> None:
+        if task is not None:
+            self._work.add(task)
+            task.add_done_callback(self._work.discard)
+
     # -- HTTP --
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, route: Any) -> None:
-        if (task := asyncio.current_task()) is not None:
-            self._work.add(task)
-            task.add_done_callback(self._work.discard)
         http = h11.Connection(h11.SERVER)
 
         async def send(event: h11.Event) -> None:
@@ -148,7 +155,9 @@ class ClientServer:
             async with asyncio.timeout(_READ_SECONDS):
                 arrived = await read_request(http, reader, send)
             if arrived is not None:
-                await _write(route(*arrived), send)
+                # Only now: a connection that is held open for later must not delay the end.
+                self._note(asyncio.current_task())
+                await write_http(route(*arrived), send)
         except (OSError, EOFError, TimeoutError, h11.RemoteProtocolError):
             pass  # the client went away, or this is no HTTP
         finally:
@@ -160,27 +169,24 @@ class ClientServer:
         self.seen.dead += 1
         writer.close()
 
-    def _note_elsewhere(self, path: str, delivery: Delivery) -> _Http:
+    def _note_elsewhere(self, path: str, delivery: Delivery) -> HttpAnswer:
         self.seen.elsewhere.append(delivery.headers)
-        return _Http(403, {"Content-Type": "application/json"}, (b'{"error": "this is another origin"}',))
+        return HttpAnswer(403, {"Content-Type": "application/json"}, (b'{"error": "this is another origin"}',))
 
-    def _route(self, path: str, delivery: Delivery) -> _Http:
+    def _route(self, path: str, delivery: Delivery) -> HttpAnswer:
         head, _, rest = path.partition("/.well-known/")
         if rest:
             return self._card(head, "/.well-known/" + rest, delivery)
         call = self._identify(path, dict(urllib.parse.parse_qsl(delivery.query)), delivery)
         answer = self._answer(call)
-        return _spell_http(call, answer, as_object(delivery.json).get("id"))
+        return spell_http(call, answer, as_object(delivery.json).get("id"))
 
     def _answer(self, call: Call) -> Answer:
         """Answer a call and notify the webhooks that are due."""
         call.last_card = self.seen.cards[-1].options if self.seen.cards else ()
         answer = self.agent.answer(call)
         while self.agent.to_notify:
-            task = self.agent.to_notify.pop()
-            notifying = asyncio.get_running_loop().create_task(self._notify(call, task))
-            self._work.add(notifying)
-            notifying.add_done_callback(self._work.discard)
+            self._note(asyncio.get_running_loop().create_task(self._notify(call, self.agent.to_notify.pop())))
         return answer
 
     def answer_from_thread(self, call: Call, running: asyncio.AbstractEventLoop) -> Answer:
@@ -193,7 +199,7 @@ class ClientServer:
 
         return asyncio.run_coroutine_threadsafe(answer(), running).result()
 
-    def _card(self, head: str, path: str, delivery: Delivery) -> _Http:
+    def _card(self, head: str, path: str, delivery: Delivery) -> HttpAnswer:
         options = tuple(s for s in urllib.parse.unquote(head).split("/") if s)
         known = set(options) <= {*CARDS, *VERSIONS, *BINDINGS}
         body = json.dumps(self._make_card(options), indent=1).encode()
@@ -204,7 +210,7 @@ class ClientServer:
         self.seen.cards.append(CardRequest(path, options, delivery.headers, status))
         cache = "no-cache" if "card-change" in options else "max-age=3600"
         headers = {"Content-Type": "application/json", "ETag": etag, "Cache-Control": cache}
-        return _Http(status, headers, (body,) if status == 200 else ())
+        return HttpAnswer(status, headers, (body,) if status == 200 else ())
 
     @property
     def offered(self) -> list[str]:
@@ -255,7 +261,7 @@ class ClientServer:
             old |= {"protocolVersion": "0.3.0"}
             card = agent_card_to_dict(message) | {"additionalInterfaces": old["additionalInterfaces"]}
             card = old if versions == {"0.3"} else {**card, "protocolVersion": "0.3.0"}
-        return _with_odd(card) if "unknown-fields" in options else card
+        return with_odd(card) if "unknown-fields" in options else card
 
     def _identify(self, path: str, query: dict[str, str], delivery: Delivery) -> Call:
         """Return the call that a request of HTTP is; without an operation where it is none."""
@@ -278,7 +284,7 @@ class ClientServer:
         if binding == "HTTP+JSON" or (not binding and "method" not in body):
             call.binding, call.version = "HTTP+JSON", version or "1.0"
             inside = "/" + "/".join(rest[2:]) if binding else path
-            call.operation, call.params = _rest_operation(call.version, delivery.method, inside, body, query)
+            call.operation, call.params = rest_operation(call.version, delivery.method, inside, body, query)
             call.wrong = "" if call.operation else f"{delivery.method} {inside}"
         else:
             call.binding, method = "JSONRPC", str(body.get("method", ""))
@@ -286,7 +292,7 @@ class ClientServer:
             names = _OLD_METHODS if call.version == "0.3" else {name: name for name in OPERATIONS}
             call.operation = names.get(method, "")
             call.params, call.wrong = as_object(body.get("params")), "" if call.operation else method
-        call.params = _read_params(call)
+        call.params = read_params(call)
         if not binding or (binding == "JSONRPC" and len(rest) > 2):
             call.operation, call.wrong = "", f"{delivery.method} {path}"
         return call
@@ -318,141 +324,7 @@ class ClientServer:
                     status = (await http.post(config["url"], json=body, headers=headers)).status_code
                 except (httpx.HTTPError, httpx.InvalidURL, ValueError):
                     status = 0
-                self.seen.notifications.append(Notification(call, config["url"], kind, status))
-
-
-# -- what is on the wire --
-
-
-class _Http(NamedTuple):
-    """An answer of HTTP: its body in pieces, which are cut off before their end; no status for no answer."""
-
-    status: int
-    headers: Mapping[str, str] = {}
-    pieces: tuple[bytes, ...] = ()
-    cut: bool = False
-
-
-async def _write(answer: _Http, send: Any) -> None:
-    if not answer.status:
-        return
-    is_stream = answer.headers.get("Content-Type") == "text/event-stream"
-    length = {} if is_stream or answer.status == 304 else {"Content-Length": str(sum(map(len, answer.pieces)))}
-    headers = [*answer.headers.items(), *length.items(), ("Connection", "close")]
-    reason = client.responses.get(answer.status, "Status").encode("ascii")
-    await send(h11.Response(status_code=answer.status, headers=headers, reason=reason))
-    for piece in answer.pieces:
-        await send(h11.Data(data=piece))
-    if not answer.cut:
-        await send(h11.EndOfMessage())
-
-
-def _rest_operation(
-    version: str, verb: str, path: str, body: Mapping[str, Any], query: Mapping[str, str]
-) -> tuple[str, dict[str, Any]]:
-    for name, op in OPERATIONS.items():
-        wanted, template = op.rest03 if version == "0.3" else op.rest
-        verbs = {"GET", "POST"} if name == "SubscribeToTask" else {wanted}  # the specification contradicts itself
-        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/:]+)", re.escape(template))
-        tenant = r"(?:/(?P<tenant>[^/]+))?" if version == "1.0" else ""
-        if template and verb in verbs and (found := re.fullmatch(tenant + pattern, path)):
-            inside = {k: urllib.parse.unquote(v) for k, v in found.groupdict().items() if v is not None}
-            return name, {**query, **body, **inside}
-    return "", {}
-
-
-def _read_params(call: Call) -> Mapping[str, Any]:
-    """Return parameters with the names of protobuf's JSON, whose readers know those of the proto file as well."""
-    op = OPERATIONS.get(call.operation)
-    name = "" if op is None else op.request if call.version == "1.0" else op.grpc03[1]
-    if not name or (call.version == "0.3" and call.binding == "JSONRPC"):
-        return call.params
-    module: Any = a2a_pb2 if call.version == "1.0" else a2a_v0_3_pb2
-    try:
-        message = json_format.ParseDict(call.params, getattr(module, name)(), ignore_unknown_fields=True)
-    # ParseDict raises more than its own ParseError for values of a wrong kind.
-    except (json_format.ParseError, TypeError, AttributeError, ValueError, RecursionError):
-        return call.params
-    # 0.3 has the task in the path under another name.
-    return {**{k: v for k, v in call.params.items() if k in ("id", "taskId")}, **json_format.MessageToDict(message)}
-
-
-def _spell_http(call: Call, answer: Answer, id: Any) -> _Http:
-    rpc = call.binding == "JSONRPC"
-    media = "application/json" if rpc or call.version == "0.3" else "application/a2a+json"
-
-    def write(value: Any, name: str = "result") -> bytes:
-        document = {"jsonrpc": "2.0", "id": id, name: value} if rpc else value
-        return json.dumps(
-            _with_odd(document) if answer.situation == "unknown-fields" else document, ensure_ascii=False
-        ).encode()
-
-    if answer.status:
-        text = json.dumps({"error": client.responses.get(answer.status, "")}).encode()
-        return _Http(answer.status, {"Content-Type": "application/json", **answer.headers}, (text,))
-    if answer.error:
-        row = ERRORS[answer.error]
-        details = [{"@type": f"type.googleapis.com/{ERROR_INFO}", "reason": row.reason, "domain": "a2a-protocol.org"}]
-        told = {"code": row.code, "message": answer.message or row.name, **({"data": details} if row.reason else {})}
-        if rpc:
-            return _Http(200, {"Content-Type": media}, (write(told, "error"),))
-        status = {"code": row.http, "status": row.grpc, "message": answer.message, "details": details}
-        return _Http(row.http, {"Content-Type": media}, (json.dumps({"error": status}).encode(),))
-    if answer.events is None:
-        if answer.cut:
-            return _Http(0)
-        return _Http(200, {"Content-Type": media}, (write(spell(call, answer.kind, answer.result)),))
-    events = [write(spell(call, "event", event)).decode() for event in answer.events]
-    return _Http(200, {"Content-Type": "text/event-stream"}, tuple(_sse(events, answer.situation)), answer.cut)
-
-
-def _sse(events: Iterable[str], situation: str) -> Iterator[bytes]:
-    """Write events as the standard allows it (WHATWG HTML, 9.2)."""
-    end = {"sse-crlf": "\r\n", "sse-cr": "\r"}.get(situation, "\n")
-    for number, event in enumerate(events):
-        lines = [f"data: {event}"]
-        if situation == "sse-multiline":
-            # A line break between two tokens of JSON is none of its text.
-            laid_out = json.dumps(json.loads(event), indent=1, ensure_ascii=False)
-            lines = [f"data:{' ' if number else ''}{line}" for line in laid_out.split("\n")]
-        if situation == "sse-comments":
-            lines = [": keep-alive", "", "event: message", f"id: {number}", "retry: 1000", ":", *lines, ": end"]
-        yield "".join(line + end for line in [*lines, ""]).encode()
-
-
-def _with_odd(value: Any) -> Any:
-    """Add a member that no version of the protocol has to each object."""
-    if isinstance(value, list):
-        return [_with_odd(item) for item in value]
-    return {**{k: _with_odd(v) for k, v in value.items()}, **_ODD} if isinstance(value, dict) else value
-
-
-def spell(call: Call, kind: str, value: Any) -> Any:
-    """Return a result of 1.0 as the version and the binding of a call have it."""
-    if call.version == "1.0":
-        return {} if kind == "empty" else value
-    proto = call.binding != "JSONRPC"
-    if kind == "empty":
-        return {} if proto else None
-    if kind in ("pushes", "tasks"):
-        name = "configs" if kind == "pushes" else "tasks"
-        every = [spell(call, kind[:-2] if kind == "pushes" else "task", one) for one in value[name]]
-        return {name: every} if proto else every
-    if kind == "push":
-        config = json_format.ParseDict(value, a2a_pb2.TaskPushNotificationConfig())
-        old: Any = conversions.to_compat_task_push_notification_config(config)
-        message: Any = proto_utils.ToProto.task_push_notification_config
-    else:
-        wrapped = {"task": value} if kind == "task" else value
-        core = json_format.ParseDict(wrapped, a2a_pb2.StreamResponse())
-        old = conversions.to_compat_stream_response(core).result
-        state = getattr(getattr(old, "status", None), "state", None)
-        if hasattr(old, "final") and state is not None:
-            old.final = state.value not in ("submitted", "working")
-        message = proto_utils.ToProto.task if kind == "task" else proto_utils.ToProto.stream_response
-    if proto:
-        return json_format.MessageToDict(message(old))
-    return old.model_dump(mode="json", by_alias=True, exclude_none=True)
+                self.seen.notifications.append(Notification(call, kind, status))
 
 
 # -- gRPC --
