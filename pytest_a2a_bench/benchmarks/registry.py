@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from pytest_a2a_bench.config.load import CORE, Loaded, Table
 from pytest_a2a_bench.config.load import load as load_every
 from pytest_a2a_bench.config.setting import Setting, settings_of
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec
 from pytest_a2a_bench.text import did_you_mean
 
@@ -406,6 +407,40 @@ def find(name: str) -> Suite | None:
         return _load(name)
     except ConfigurationError:
         return None
+
+
+_LONG = 60
+"""Letters of a task's id above which the tasks of its domain are numbered, too."""
+
+
+@functools.cache
+def _numbers(suite: str, domain: str) -> Mapping[str, int]:
+    """Return task id -> its place in the domain's list, from 0; none where ids are short or are not known here."""
+    found = find(suite)
+    if found is None or found.from_test is not None or found.categories:
+        return {}
+    with contextlib.suppress(A2ABenchError, OSError, ValueError):
+        others = (split for split in sorted(found.splits(domain)) if split != "base")
+        ids = dict.fromkeys(task.task_id for split in ("base", *others) for task in found.load_tasks(domain, split))
+        return {id: number for number, id in enumerate(ids)} if max(map(len, ids), default=0) > _LONG else {}
+    return {}
+
+
+def short_name(task_key: str) -> str:
+    """Return ``telecom/17`` for a task whose domain has long ids, by its place in the domain's list; else empty.
+
+    :param task_key: ``suite/domain/task``, also with ``#trial`` and what follows that, which the name keeps.
+    """
+    task, hash, trial = task_key.rpartition("#") if re.search(r"#\d+\S*$", task_key) else (task_key, "", "")
+    suite, _, rest = task.partition("/")
+    domain, _, id = rest.partition("/")
+    number = _numbers(suite, domain).get(id)
+    return "" if number is None else f"{label_of(suite, domain)}/{number}{hash}{trial}"
+
+
+def shown_name(task_key: str) -> str:
+    """Return the short name of a task or trial where it has one, else its key."""
+    return short_name(task_key) or task_key
 
 
 def label_of(suite: str, domain: str, variant: str = "") -> str:

@@ -166,19 +166,21 @@ def run(namespace: Namespace) -> int:
     found = _chosen(namespace, manifest.load_selected(namespace.directory))
     if namespace.format != METRICS and any(result.key.agent == NOISY for result in found.results):
         raise ConfigurationError(f"export: trials with noise are no results of the benchmark; add --agent {PLAIN}")
-    data, lines = _export(namespace, found)
-    if namespace.output == _STANDARD_OUTPUT:
-        print(json.dumps(data, indent=2))
-        return 0
-    try:
-        write_atomically(Path(namespace.output), dump_json(data))
-    except OSError as exc:
-        raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
-    for line in lines:
-        print(line)
+    for domain, output in _files(namespace, found):
+        namespace.domain = domain
+        data, lines = _export(namespace, found)
+        if output == _STANDARD_OUTPUT:
+            print(json.dumps(data, indent=2))
+            return 0
+        try:
+            write_atomically(Path(output), dump_json(data))
+        except OSError as exc:
+            raise StoreError(f"{output} cannot be written: {exc}") from exc
+        for line in lines:
+            print(line)
+        print(f"written to {output}")
     if found.others:
         print(f"left out: {found.others} trial files that are not of the last run")
-    print(f"written to {namespace.output}")
     return 0
 
 
@@ -194,6 +196,15 @@ def _write_vectors(output: str | None) -> int:
         raise ConfigurationError(f"export: {output} cannot be written: {error}") from error
     print(f"{number} vectors written to {output}; index.json says what is to be found in each")
     return 0
+
+
+def _files(namespace: Namespace, found: manifest.SelectedResults) -> list[tuple[str | None, str]]:
+    """Return domain and file of what is to be written: of several domains a file of a benchmark's tool for each."""
+    domains = sorted({TrialKey.parse(key).domain for key in found.manifest.keys})
+    if namespace.format in (LEADERBOARD, METRICS) or namespace.domain is not None or len(domains) < 2:
+        return [(namespace.domain, namespace.output)]
+    path = Path(namespace.output)
+    return [(domain, str(path.with_name(f"{path.stem}-{domain}{path.suffix}"))) for domain in domains]
 
 
 def _of_tau2(place: Path) -> list[Path]:

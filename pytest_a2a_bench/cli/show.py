@@ -25,6 +25,7 @@ from typing import Any
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._settings import configured_results, results_directory
 from pytest_a2a_bench.cli.controller import port
@@ -54,7 +55,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--results", type=results_directory, metavar="DIR", help="results directory (the configured one)"
     )
-    parser.add_argument("--whole", action="store_true", help="show long messages to their end")
+    parser.add_argument("--whole", action="store_true", help="show long messages to their end, and explain every cause")
     why = parser.add_argument_group("why trials failed")
     why.add_argument("--why", action="store_true", help="group the trials that WHAT names by cause")
     why.add_argument("--ids", type=int, metavar="N", help="print the node ids of the Nth cause, for pytest")
@@ -85,7 +86,7 @@ def _explain(namespace: Namespace, directory: Path) -> int:
     results = list(found.results)
     if namespace.what is not None:
         what = found.manifest.nodeids.get(namespace.what, namespace.what)
-        results = [one for one in results if what == str(one.key) or _is_part(what, str(one.key))]
+        results = [r for r in results if _is_meant(what, str(r.key))]
         if not results:
             raise ConfigurationError(f"{directory} has no trial {one_line(namespace.what, 200)}")
     code = _print_reasons(namespace, directory, found, results)
@@ -127,7 +128,7 @@ def _find(what: str, directory: Path, asked: manifest.Manifest) -> TrialResult:
     :raises ConfigurationError: if it is none, or could be of several tasks, of which the message names some trials.
     """
     keys = [asked.nodeids[what]] if what in asked.nodeids else [key for key in asked.keys if key == what]
-    keys = keys or [key for key in asked.keys if _is_part(what, key)]
+    keys = keys or [key for key in asked.keys if _is_meant(what, key)]
     parsed = [TrialKey.parse(key) for key in keys]
     if len({(key.task_key, key.label, key.agent) for key in parsed}) == 1:
         return _one_of(parsed, directory)
@@ -135,7 +136,8 @@ def _find(what: str, directory: Path, asked: manifest.Manifest) -> TrialResult:
     more = len(keys) - len(some) if keys else 0
     raise ConfigurationError(
         f"{f'{len(keys)} trials are' if keys else 'no trial is'} called {one_line(what, 200)!r} in {directory}; "
-        f"name one, such as {', '.join(one_line(key, 120) for key in some)}" + (f" (and {more} more)" if more else "")
+        f"name one, such as {', '.join(one_line(registry.shown_name(key), 120) for key in some)}"
+        + (f" (and {more} more)" if more else "")
     )
 
 
@@ -169,6 +171,12 @@ def _is_part(what: str, key: str) -> bool:
             return True
         begin = key.find(what, begin + 1)
     return False
+
+
+def _is_meant(what: str, key: str) -> bool:
+    """Return whether this is a key, a part of it, or its short name: ``telecom/17``, ``telecom/17#0``."""
+    short = registry.short_name(key)
+    return what == key or _is_part(what, key) or (bool(what) and what in (short, short.partition("#")[0]))
 
 
 def _open_browser(namespace: Namespace, directory: Path) -> int:
@@ -209,8 +217,11 @@ def _print_reasons(
         + (f", for {count(len(reasons), 'reason')}" if missed else "")
     )
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"
-    for line in diagnosis.lines(reasons, items, command):
+    whole = namespace.whole or namespace.what is not None
+    for line in diagnosis.lines(reasons, items, command, whole=whole):
         print(line)
+    if not whole and len(reasons) > diagnosis.EXPLAINED:
+        print(f"{command} --why --whole explains each")
     return 0
 
 

@@ -58,6 +58,8 @@ def set_properties(
 
     :param transcript: file that reporters may take a copy of.
     """
+    # 0.1 + 0.2 is no number that a person wants to read.
+    values = {name: round(value, 9) if isinstance(value, float) else value for name, value in values.items()}
     # A rerun must not report the properties of the try before it.
     kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
     item.user_properties[:] = [*kept, *((sys.intern(PREFIX + name), value) for name, value in values.items())]

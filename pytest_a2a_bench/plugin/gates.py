@@ -295,7 +295,9 @@ class Gatekeeper:
         if not (self._is_gated or excused or self.verdict.notes or news):
             return
         failed = self.verdict.failed or bool(self.verdict.errors)
-        terminalreporter.write_sep("=", f"a2a verdict: {self.verdict.outcome}", red=failed, green=not failed)
+        asked = failed or any(gate.may_fail for gate in self.verdict.gates)
+        outcome = self.verdict.outcome if asked else "no gate was asked for"
+        terminalreporter.write_sep("=", f"a2a verdict: {outcome}", red=failed, green=asked and not failed)
         for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news, *filter(None, [self.problem])):
             say(terminalreporter, line)
 

@@ -358,7 +358,8 @@ class Reporting:
             self.run.plan.results, self.run.plan.run_id, self.reported, since=self.began_wall
         )
         if unreported:
-            yield f"finished, but not reported by an item: {listed(sorted(str(r.key) for r in unreported), 20)}"
+            names = sorted(registry.shown_name(str(r.key)) for r in unreported)
+            yield f"finished, but not reported by an item: {listed(names, 20)}"
         if self.run.collected.left_out and self.config.pluginmanager.hasplugin(
             "dsession"
         ):  # workers collected, not this process

@@ -82,9 +82,10 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
     """
     if not directory.is_dir():
         raise ConfigurationError(f"{directory}: no such directory; give a run's --a2a-results")
-    trials = list(Store(directory).read_all())
+    trials, unreadable = Store(directory).read_readable()
     if not trials:
-        raise ConfigurationError(f"{directory}: there are no trial files (trials/*.json) in it")
+        wrong = unreadable or [f"{directory}: there are no trial files (trials/*.json) in it"]
+        raise ConfigurationError(wrong[0])
     asked = _manifest(directory)
     found, notes = _verdict(directory, asked, trials)
     checks, explanations = _checks(conformance) if conformance else ((), {})
@@ -103,7 +104,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         compared=_compared(found, trials),
         history=past,
         nodeids=_nodeids(asked),
-        notes=[*notes, *about_baseline],
+        notes=[*notes, *about_baseline, *(f"Left out, as it cannot be read: {text}." for text in unreadable)],
         unfinished=_unfinished(asked, trials) if found is None and asked is not None else (),
         made_at=now(),
     )

@@ -25,6 +25,8 @@ SHOWN = 6
 """Lines of a summary of causes."""
 
 _TASKS = 6
+EXPLAINED = 5
+"""Causes that are explained where not all are wanted; of the others there is a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class Cluster:
         """Task -> its trials in the cluster, in the order of task numbers; with its domain where there are several."""
         several = len({result.key.domain for result, _ in self.trials}) > 1
         found = Counter(
-            f"{result.key.domain}/{result.key.task_id}" if several else result.key.task_id for result, _ in self.trials
+            registry.short_name(result.key.task_key)
+            or (f"{result.key.domain}/{result.key.task_id}" if several else result.key.task_id)
+            for result, _ in self.trials
         )
         return {task: found[task] for task in sorted(found, key=numbered)}
 
@@ -163,17 +167,21 @@ def headline(cluster: Cluster) -> str:
     return f"{what} [{one_line(', '.join(tasks[:_TASKS]), 200)}{more}]{doubt}"
 
 
-def lines(found: Sequence[Cluster], nodeids: Mapping[str, str], command: str) -> Iterator[str]:
+def lines(found: Sequence[Cluster], nodeids: Mapping[str, str], command: str, *, whole: bool = True) -> Iterator[str]:
     """Yield each cluster with an example, the likely fix and the command that runs its trials again.
 
     :param nodeids: trial key -> the pytest item that reported it.
     :param command: the command that prints the ids of cluster ``N`` when ``--ids N`` is added to it.
+    :param whole: explain each cluster; else the first ones, so that it fits on a screen.
     """
     for number, cluster in enumerate(found, 1):
+        if number > EXPLAINED and not whole:
+            yield f"{number}. {headline(cluster)}"
+            continue
         result, diagnosis = cluster.example
         where = "" if diagnosis.turn is None else f", message {diagnosis.turn + 1} of {len(result.transcript)}"
         yield f"{number}. {headline(cluster)}"
-        yield f"   example: {one_line(str(result.key))}{where}"
+        yield f"   example: {one_line(registry.shown_name(str(result.key)))}{where}"
         if diagnosis.detail:
             yield f"     {one_line(diagnosis.detail, 400)}"
         if diagnosis.doubt:

@@ -384,7 +384,8 @@ def _counted(found: Counter[Any]) -> str:
 # --- the verdict of gates, and a comparison of two runs ---
 
 
-_TASKS = 60
+MISSED = 10
+"""Most lines of missed tasks."""
 
 MOST = 20
 """Most tasks or trials that a list on the terminal shows."""
@@ -412,14 +413,19 @@ def missed_lines(results: Sequence[TrialResult], missed: Mapping[str, str], widt
     for result in results:
         if result.status != "skipped":
             name = registry.label_of(result.key.suite, result.key.domain, registry.variant_of(result))
-            task = f"{result.key.task_id}@{result.key.label}" if result.key.label else result.key.task_id
+            short = registry.short_name(result.key.task_key).rpartition("/")[2] or result.key.task_id
+            task = f"{short}@{result.key.label}" if result.key.label else short
             trials.setdefault(name, {}).setdefault(task, []).append(result)
+    lines: list[str] = []
+    count = 0
     for name, tasks in trials.items():
         texts = [_rate(task, own, missed) for task, own in sorted(tasks.items(), key=_worst_first) if _any(own, missed)]
-        if len(texts) > _TASKS:
-            texts = [*texts[: _TASKS - 1], f"{texts[_TASKS - 1]} and {len(texts) - _TASKS} more tasks"]
+        count += len(texts)
         if texts:
-            yield from _listed(f"  {name}: ", [one_line(text) for text in texts], 4, width)
+            lines += _listed(f"  {name}: ", [one_line(text) for text in texts], 4, width)
+    yield from lines[:MISSED]
+    if len(lines) > MISSED:
+        yield f"  ... {count} tasks in all; a2a-bench show --why has their causes"
 
 
 def _worst_first(task: tuple[str, list[TrialResult]]) -> tuple[float, list[tuple[bool, int, str]]]:
@@ -499,7 +505,7 @@ def _comparison_cells(group: GroupComparison) -> list[str]:
 def _task_line(task: TaskComparison) -> str:
     word = "worse" if task.drop > 0 else "better"
     was, now = f"{task.before_ok}/{task.before}", f"{task.after_ok}/{task.after}"
-    return f"{word:<6}  {was} -> {now}  {one_line(task.name, 100)}"
+    return f"{word:<6}  {was} -> {now}  {one_line(registry.shown_name(task.name), 100)}"
 
 
 def aligned(table: list[list[str]]) -> Iterator[str]:

@@ -35,6 +35,12 @@ _BOUND = 12
 """Lines that are shown of a message, as the results of tools are long."""
 
 
+def titled(result: TrialResult) -> str:
+    """Return a trial's key, and its short name where it has one."""
+    short = registry.short_name(str(result.key))
+    return one_line(str(result.key)) + (f" ({short})" if short else "")
+
+
 def headline(result: TrialResult) -> str:
     """Return the outcome of a trial in one line: why it failed, and its reward by its parts."""
     if result.reward_info is None:
@@ -56,7 +62,7 @@ def explain(result: TrialResult, path: str | None = None) -> str:
     """
     said = _turn_lines(result) if result.transcript else ()
     where = [f"transcript: {path}"] if path else ()
-    return "\n".join([f"{one_line(str(result.key))}: {headline(result)}", *reasons(result), *said, *where])
+    return "\n".join([f"{titled(result)}: {headline(result)}", *reasons(result), *said, *where])
 
 
 def reasons(result: TrialResult) -> Iterator[str]:
@@ -237,7 +243,7 @@ def conversation(result: TrialResult, width: int, *, whole: bool = False) -> Ite
     :param width: columns of the terminal.
     :param whole: show long messages to their end.
     """
-    yield f"{one_line(str(result.key))}: {headline(result)}"
+    yield f"{titled(result)}: {headline(result)}"
     yield ", ".join(_about(result))
     if result.error:
         yield f"error: {one_line(result.error, 1_000)}"

@@ -314,6 +314,17 @@ class Store:
         for path in sorted(self.trials.glob("*.json")):
             yield load_trial(path)
 
+    def read_readable(self) -> tuple[list[TrialResult], list[str]]:
+        """Return every stored result that can be read, and what is wrong with each other file."""
+        found: list[TrialResult] = []
+        wrong: list[str] = []
+        for path in sorted(self.trials.glob("*.json")):
+            try:
+                found.append(load_trial(path))
+            except StoreError as error:
+                wrong.append(str(error))
+        return found, wrong
+
 
 def _from_elsewhere(path: Path) -> bytes | None:
     try:

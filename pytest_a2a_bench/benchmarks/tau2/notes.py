@@ -91,14 +91,14 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     for edition_name, tasks in sorted(_corrected(counted).items()):
         concerned = [r for r in counted if str(r.key.task_key) in tasks]
         other = sum("state" in kinds for kinds in tasks.values())
-        ends = f" ({other} to another end)" if other else ""
+        ends = f", {other} so that another database is right" if other else ""
         of = len({r.key.task_key for r in counted})
         where = f"{'upstream ' if edition_name.startswith('tau2 ') else ''}in {edition_name}"
         are = "is" if len(tasks) == 1 else "are"
-        missed = sum(not r.success for r in concerned)
+        passed = sum(r.success for r in concerned)
         yield (
-            f"golds: {len(tasks)} of {count(of, 'task')} {are} known to have been corrected {where}{ends}; "
-            f"{missed} of their {count(len(concerned), 'trial')} did not succeed (--a2a-tau2-data takes others)"
+            f"golds: {len(tasks)} of {count(of, 'task')} {are} corrected {where}{ends}; "
+            f"{passed} of their {count(len(concerned), 'trial')} passed with the golds used here (--a2a-tau2-data)"
         )
     defective = {r.key.task_key: tuple(_defects(r)) for r in counted if _defects(r)}
     if defective:

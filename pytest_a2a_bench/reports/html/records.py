@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, variant_of
+from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, short_name, variant_of
 from pytest_a2a_bench.model import (
     Party,
     ProtocolMetrics,
@@ -65,9 +65,13 @@ def category(result: TrialResult) -> str:
 
 
 def row(result: TrialResult) -> dict[str, Any]:
-    """Return the table's row. ``x`` is more text to search, ``e`` marks an estimated cost; numbers may be None."""
+    """Return the table's row; numbers may be None.
+
+    ``h`` is a short name, ``x`` is more text to search, and ``e`` marks an estimated cost.
+    """
     return {
         "k": one_line(str(result.key), KEY),
+        **({"h": short} if (short := short_name(str(result.key))) else {}),
         "s": state(result),
         "d": one_line(domain(result), 80),
         "c": one_line(category(result), 80),

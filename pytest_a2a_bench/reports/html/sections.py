@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from pytest_a2a_bench.benchmarks.registry import label_of
+from pytest_a2a_bench.benchmarks.registry import label_of, shown_name
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.contents import Contents, cautions, check_name, provenance
-from pytest_a2a_bench.reports.diagnosis import Cluster
+from pytest_a2a_bench.reports.diagnosis import Cluster, clusters
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import el, points, rate, scroller, seconds, table
+from pytest_a2a_bench.reports.summary import silence
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison, agent_names
 from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.results.history import Entry, Trend, trend
@@ -55,19 +56,42 @@ def verdict(contents: Contents) -> Markup:
     """Return the verdict, its gates and the headline numbers."""
     found = contents.verdict
     parts: list[Markup] = []
+    asked: list[StoredGate] = []
     if found is not None:
-        parts.append(_banner(found))
-        if found.gates:
-            parts.append(el("ul", [_gate(g) for g in found.gates], class_="gates"))
+        asked = [gate for gate in found.gates if gate.may_fail]
+        # Of a run of which nothing was asked there is no verdict.
+        if asked or found.verdict != "pass":
+            parts.append(_banner(found))
+        if asked:
+            parts.append(el("ul", [_gate(gate) for gate in asked], class_="gates"))
         parts += [el("p", note, class_="note") for note in found.notes]
     parts += [el("p", note, class_="note") for note in contents.unfinished]
     for name in agent_names(contents.trials) or (None,):
         own = [r for r in contents.trials if r.key.agent == name]
         parts += [el("h3", name)] if name is not None else []
         parts += [_headline(own)] if own else []
+    parts += _next(contents)
     if not parts:
         parts.append(el("p", "No conversation took place.", class_="note"))
-    return el("section", el("h2", "Verdict" if found else "Result"), parts, id="verdict")
+    return el(
+        "section",
+        el("h2", "Verdict" if found and (asked or found.verdict != "pass") else "Result"),
+        parts,
+        id="verdict",
+    )
+
+
+def _next(contents: Contents) -> list[Markup]:
+    """Return what is worth doing first: about an agent that called no tool, or the commonest cause of failures."""
+    if silent := silence(contents.trials):
+        return [el("p", el("strong", "Next: "), silent, ".", class_="next")]
+    found = clusters(contents.trials)
+    if not found:
+        return []
+    many = f"{len(found[0].trials):,} of {sum(len(c.trials) for c in found):,} that did not pass"
+    who = "" if found[0].cause.blame == "nobody" else f"the {found[0].cause.blame} "
+    said = f"in {many}, {who}{found[0].words}: {found[0].fix} ("
+    return [el("p", el("strong", "Next: "), said, el("a", "all causes", href="#why"), ").", class_="next")]
 
 
 def _pill(tone: str, text: str) -> Markup:
@@ -136,29 +160,29 @@ _OPEN_REASONS = 8
 _REASON_TASKS = 12
 
 
-def reasons(clusters: Sequence[Cluster]) -> Markup:
+def reasons(found: Sequence[Cluster]) -> Markup:
     """Return the table of reasons, the most frequent first; most of them folded."""
-    missed = sum(len(cluster.trials) for cluster in clusters)
-    folded = clusters[_OPEN_REASONS:_REASONS]
-    more = len(clusters) - _REASONS
+    missed = sum(len(cluster.trials) for cluster in found)
+    folded = found[_OPEN_REASONS:_REASONS]
+    more = len(found) - _REASONS
     return el(
         "section",
         el("h2", "Why trials did not pass"),
         el(
             "p",
-            f"{count(missed, 'trial')} did not pass, for {count(len(clusters), 'reason')}: the first thing in each "
+            f"{count(missed, 'trial')} did not pass, for {count(len(found), 'reason')}: the first thing in each "
             "conversation that left what its task needs. No model was asked.",
         ),
-        _reasons_table(clusters[:_OPEN_REASONS]),
+        _reasons_table(found[:_OPEN_REASONS]),
         el("details", el("summary", f"{len(folded)} more"), _reasons_table(folded)) if folded else None,
         el("p", f"... and {more:,} other reasons.", class_="note") if more > 0 else None,
         id="why",
     )
 
 
-def _reasons_table(clusters: Sequence[Cluster]) -> Markup:
+def _reasons_table(found: Sequence[Cluster]) -> Markup:
     titles = ("Trials", "Whose", "What happened", "Example", "Likely fix")
-    return scroller("Reasons", table(titles, map(_reason, clusters)))
+    return scroller("Reasons", table(titles, map(_reason, found), class_="reasons"))
 
 
 def _reason(cluster: Cluster) -> Markup:
@@ -173,7 +197,13 @@ def _reason(cluster: Cluster) -> Markup:
         el("td", f"{len(cluster.trials):,}", class_="num"),
         el("td", cluster.cause.blame),
         el("td", el("b", cluster.words), el("br"), el("small", names, more, doubt)),
-        el("td", el("code", one_line(str(result.key), 120)), where, el("br"), el("small", one_line(found.detail, 300))),
+        el(
+            "td",
+            el("code", one_line(shown_name(str(result.key)), 120)),
+            where,
+            el("br"),
+            el("small", one_line(found.detail, 300)),
+        ),
         el("td", cluster.fix),
     )
 

@@ -128,6 +128,11 @@ class GateResult:
         """The verdict in the words of its gate."""
         return self.word or self.verdict
 
+    @property
+    def may_fail(self) -> bool:
+        """Whether it asks for anything: a floor of 0 only lets misses be counted."""
+        return self.verdict != "pass" or self.numbers.get("minimum") != 0
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -126,8 +126,8 @@ def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it() -> None
         made_trial("tau2/airline/4#0", status="skipped", provenance={"corrected": corrected}),
     ]
     expected = (
-        "golds: 1 of 2 tasks is known to have been corrected upstream in tau2 1.0 (1 to another end); "
-        "1 of their 2 trials did not succeed (--a2a-tau2-data takes others)"
+        "golds: 1 of 2 tasks is corrected upstream in tau2 1.0, 1 so that another database is right; "
+        "1 of their 2 trials passed with the golds used here (--a2a-tau2-data)"
     )
     assert [line for line in provenance_lines(results) if line.startswith("golds:")] == [expected]
     remark = "gold corrected upstream in tau2 1.0 (gold, ends in another database)"

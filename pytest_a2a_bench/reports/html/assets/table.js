@@ -5,7 +5,7 @@ const table = {
   body: document.querySelector("#trials-table tbody"),
   titles: [...document.querySelectorAll("#trials-table thead th")],
   rank: Object.fromEntries(Object.keys(states).map((name, i) => [name, i])),
-  plain: rows.map((row) => `${row.k} ${row.d} ${row.c} ${row.w} ${row.x} ${states[row.s]}`.toLowerCase()),
+  plain: rows.map((row) => `${row.k} ${row.h || ""} ${row.d} ${row.c} ${row.w} ${row.x} ${states[row.s]}`.toLowerCase()),
   collator: new Intl.Collator("en", { numeric: true }),
 
   select() {
@@ -46,7 +46,7 @@ const table = {
     const row = rows[i];
     const cells = {
       s: () => make("td", {}, make("span", { class: `state ${row.s}` }, states[row.s])),
-      k: () => make("td", { class: "key" }, make("button", { type: "button", class: "link open", "data-index": i, "aria-haspopup": "dialog" }, row.k)),
+      k: () => make("td", { class: "key" }, make("button", { type: "button", class: "link open", "data-index": i, "aria-haspopup": "dialog" }, row.h || row.k), row.h ? make("small", { title: row.k }, row.k) : ""),
       r: () => make("td", { class: "num" }, show.reward(row.r)),
       w: () => make("td", { class: "why wide", title: row.w }, row.w),
       n: () => make("td", { class: "num wide" }, String(row.n)),

@@ -6,10 +6,11 @@ function drawTrial(record) {
     drawOutcome(record),
     record.run && make("p", { class: "commands" }, copyButton("Copy pytest command", record.run)),
     record.error && make("div", { class: "trouble" }, make("strong", {}, record.error_type || "Error"), make("pre", {}, record.error)),
-    make("dl", { class: "facts" }, record.facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
+    make("div", { class: "beside" },
+      make("div", { class: "spoken" }, [drawTalk(record)].flat(2).filter(Boolean)),
+      make("dl", { class: "facts" }, record.facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))))),
     record.reward && drawReward(record.reward),
     record.reward && drawActions(record.reward.checks.filter((check) => check.kind === "action"), record.turns),
-    drawTalk(record),
     record.findings.length > 0 && drawFindings(record.findings),
     record.wire.length > 0 && drawWire(record),
   ].flat(2).filter(Boolean);

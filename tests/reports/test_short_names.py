@@ -1,0 +1,65 @@
+"""Tasks with long ids have short names, and lists of them end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from finished_runs import write_run
+from made_trials import made_trial
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.reports import diagnosis, summary
+from pytest_a2a_bench.reports.contents import Contents
+from pytest_a2a_bench.reports.html.page import render
+from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
+
+LONG = [task.task_id for task in index.load_tasks("telecom")]
+
+
+def test_a_task_with_a_long_id_is_named_by_its_place() -> None:
+    assert registry.short_name(f"tau2/telecom/{LONG[17]}") == "telecom/17"
+    assert registry.short_name(f"tau2/telecom/{LONG[17]}#3@label:b") == "telecom/17#3@label:b"
+    assert registry.short_name("tau2/airline/12#0") == ""
+    assert registry.short_name("tau2/telecom/no such task") == ""
+    assert registry.short_name("unknown/front/1") == ""
+    assert registry.shown_name("tau2/airline/12#0") == "tau2/airline/12#0"
+    names = [registry.short_name(f"tau2/telecom/{id}") for id in LONG]
+    assert len({*names}) == len(LONG)
+
+
+def test_causes_and_missed_tasks_are_listed_by_short_names_and_the_lists_end() -> None:
+    results = [made_trial(f"tau2/telecom/{id}#0", success=False) for id in LONG]
+    [cluster] = diagnosis.clusters(results)
+    assert list(cluster.tasks)[:3] == ["telecom/0", "telecom/1", "telecom/2"]
+    lines = list(summary.missed_lines(results, {str(r.key): "" for r in results}, 80))
+    assert lines[0].startswith("  telecom: 0 0/1, 1 0/1, ")
+    assert len(lines) == summary.MISSED + 1
+    assert lines[-1] == f"  ... {len(LONG)} tasks in all; a2a-bench show --why has their causes"
+
+
+def test_show_takes_a_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = [made_trial(f"tau2/telecom/{id}#0", success=False) for id in LONG[:3]]
+    write_run(tmp_path / "run", results)
+    assert main(["show", "telecom/2", "--results", "run"]) == 0
+    assert f"{LONG[2]}#0 (telecom/2#0)" in capsys.readouterr().out
+
+
+def test_the_page_says_what_is_next_and_has_no_verdict_where_nothing_was_asked() -> None:
+    silent = [
+        made_trial(f"tau2/airline/{n}#0", success=False, transcript=(), provenance={"dialect_option": "auto"})
+        for n in range(3)
+    ]
+    page = render(Contents(trials=silent))
+    assert "<strong>Next: </strong>the agent called no tool in any of 3 conversations" in page
+    for minimum, there in ((0, False), (0.4, True)):
+        floor = StoredGate("min_pass", "pass", {"minimum": minimum, "rate": 0.5}, "1 of 2 trials succeeded")
+        verdict = StoredVerdict("r1", "pass", False, gates=(floor,), missed=())
+        page = render(Contents(trials=silent, verdict=verdict))
+        assert ("banner good" in page) == there
+        assert ("<h2>Verdict</h2>" in page) == there
