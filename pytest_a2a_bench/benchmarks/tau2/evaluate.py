@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -195,6 +195,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
         llm.prepare_judge(tau2, result.key, settings)
     # With the documents that the agent had, whatever is chosen now.
     environment, kwargs = build_environment(tau2, result.key.domain, task, result.provenance.get("retrieval"))
+    simulation.messages = list(_without_foreign_tools(environment, simulation.messages))
     # As in a trial: it builds a database.
     with paused_collector():
         _replay(environment, task, simulation.messages)
@@ -211,6 +212,26 @@ def _simulation(tau2: Tau2, result: TrialResult) -> Any:
             f"{tau2.distribution} cannot read the conversation of {result.key}: {exc.error_count()} fields are wrong, "
             f"the first is {'.'.join(map(str, exc.errors()[0]['loc']))}"
         ) from exc
+
+
+def _without_foreign_tools(environment: Any, messages: Sequence[Any]) -> Iterator[Any]:
+    """Yield the messages without calls that were carried out by tools which are not installed, such as a fork's.
+
+    Whether these made a difference shows in what the tools that are installed answer after them.
+    """
+    answered = {message.id for message in messages if message.role == "tool" and not message.error}
+    own = {"assistant": environment.tools, "user": environment.user_tools}
+    foreign: set[str] = set()
+    for message in messages:
+        calls = getattr(message, "tool_calls", None)
+        if not calls:
+            if message.role != "tool" or message.id not in foreign:
+                yield message
+            continue
+        kit = own[message.role]
+        foreign |= {c.id for c in calls if c.id in answered and not (kit is not None and kit.has_tool(c.name))}
+        if kept := [call for call in calls if call.id not in foreign]:
+            yield message.model_copy(update={"tool_calls": kept})
 
 
 def _replay(environment: Any, task: Any, messages: list[Any]) -> None:

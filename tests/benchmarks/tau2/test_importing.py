@@ -169,6 +169,19 @@ def test_what_cannot_be_read_is_one_line(
         files.read(path)
 
 
+def test_calls_of_tools_that_only_a_fork_has_are_left_out_of_a_rescoring(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = written(tmp_path / "run", some)
+    told = {"name": "check_for_stop", "arguments": {}}
+    for simulation in content["simulations"]:
+        asks = {"role": "user", "content": None, "tool_calls": [{**told, "id": "x1", "requestor": "user"}]}
+        answer = {"role": "tool", "id": "x1", "content": "no", "requestor": "user", "error": False}
+        simulation["messages"][2:2] = [asks, answer]
+    assert main(["gate", str(whole(tmp_path, content)), "--rescore"]) == 0
+    assert "0 rewards changed, 6 are the same" in capsys.readouterr().out
+
+
 def test_what_is_not_tau2s_is_left_to_others(tmp_path: Path) -> None:
     for name, text in {"a.json": "{", "b.json": "[]", "c.json": '{"tasks": {}}', "d.txt": "{}"}.items():
         (tmp_path / name).write_text(text)
