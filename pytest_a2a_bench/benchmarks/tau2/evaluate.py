@@ -215,11 +215,10 @@ def _simulation(tau2: Tau2, result: TrialResult) -> Any:
 
 
 def _without_foreign_tools(environment: Any, messages: Sequence[Any]) -> Iterator[Any]:
-    """Yield the messages without calls that were carried out by tools which are not installed, such as a fork's.
+    """Yield the messages without calls of tools that are not installed, such as a fork's or an agent's invention.
 
     Whether these made a difference shows in what the tools that are installed answer after them.
     """
-    answered = {message.id for message in messages if message.role == "tool" and not message.error}
     own = {"assistant": environment.tools, "user": environment.user_tools}
     foreign: set[str] = set()
     for message in messages:
@@ -229,7 +228,7 @@ def _without_foreign_tools(environment: Any, messages: Sequence[Any]) -> Iterato
                 yield message
             continue
         kit = own[message.role]
-        foreign |= {c.id for c in calls if c.id in answered and not (kit is not None and kit.has_tool(c.name))}
+        foreign |= {c.id for c in calls if kit is None or not kit.has_tool(c.name)}
         if kept := [call for call in calls if call.id not in foreign]:
             yield message.model_copy(update={"tool_calls": kept})
 
