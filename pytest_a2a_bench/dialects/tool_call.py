@@ -1,7 +1,7 @@
 """The ``tool_call`` dialect: tools in ``<available_tools>``, calls as ``{"tool_call": {"name", "arguments"}}``.
 
-Tools are JSON schemas; in ``tool_list``, which is the same otherwise, they are a list for readers, and the schemas are
-in the part's metadata.
+Tools are JSON schemas. ``tool_list`` is the same as the design document of tau2's A2A integration writes it: the policy
+in ``<system>``, and tools as a list for readers. Their schemas are in the part's metadata.
 
 A request is one text: sections, each with a label at the start of a line. A line inside a section that could be taken
 for a label is written with a backslash before it, so that nothing a user or a tool says can pass for something else.
@@ -35,6 +35,7 @@ from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 _OPEN, _CLOSE = "<available_tools>", "</available_tools>"
 _SERVER, _SERVER_END = "<mcp_server>", "</mcp_server>"
+_SYSTEM, _SYSTEM_END = "<system>\n", "\n</system>"
 _USER, _TOOL, _AGENT = "User: ", "Tool Result (", "Assistant: "
 _LABEL = re.compile(
     rf"\\*(?:{re.escape(_OPEN)}|{re.escape(_CLOSE)}|{re.escape(_SERVER)}|{re.escape(_SERVER_END)}"
@@ -95,9 +96,11 @@ class ToolCallDialect:
         # The ids of calls are ours where the agent gave none, so that they are no part of the words.
         results = [{"id": e.call_id, "error": e.error} for e in events if isinstance(e, ToolReturned)]
         calls = [c.id for e in events if isinstance(e, AgentSaid) for c in e.calls]
-        tools = [tool_to_json(t) for t in briefing.tools] if briefing and self._lists and not briefing.access else []
-        own = {"results": results, "calls": calls if any(calls) else [], "tools": tools}
-        own = {name: value for name, value in own.items() if value}
+        own: dict[str, Any] = {"results": results} if results else {}
+        if any(calls):
+            own["calls"] = calls
+        if self._lists and briefing is not None and not briefing.access:
+            own["tools"] = [tool_to_json(t) for t in briefing.tools]
         whole = Part("text", text="\n\n".join(sections), metadata={_KEY: own} if own else None)
         return (whole, Part.of_data(_servers(briefing.access))) if briefing and briefing.access else (whole,)
 
@@ -114,8 +117,9 @@ class ToolCallDialect:
         for part in parts:
             if part.kind == "text":
                 found, said = _read_text(part.text, _own(part, "results"), _own(part, "calls"))
-                if found and not found.tools:
-                    found = replace(found, tools=tools_from_json(_own(part, "tools")))
+                if found and "tools" in _metadata(part):
+                    policy = found.policy.removeprefix(_SYSTEM).removesuffix(_SYSTEM_END)
+                    found = replace(found, policy=policy, tools=tools_from_json(_own(part, "tools")))
                 briefing = found or briefing
                 events += said
         return DecodedRequest(briefing, tuple(events))
@@ -139,7 +143,7 @@ class ToolCallDialect:
 
 
 class ToolListDialect(ToolCallDialect):
-    """``tool_call`` with the tools as a list for readers."""
+    """``tool_call`` as the design document writes it; see the module's docstring."""
 
     name = "tool_list"
     _rules = Rules("tool_list", text_shapes=_TEXT_SHAPES, data_shapes=_DATA_SHAPES)
@@ -189,7 +193,9 @@ def _brief(briefing: Briefing, how: str, *, lists: bool) -> str:
     # An agent that looks for the closing tag must not find it inside a tool's description.
     write, open_bracket = (tools_to_list, "&lt;") if lists else (tools_to_text, "\\u003c")
     tools = write(briefing.tools).replace(_CLOSE, open_bracket + _CLOSE[1:])
-    return f"{_escape(briefing.policy)}\n\n{_OPEN}\n{tools}\n{_CLOSE}\n\n{how}"
+    policy = _escape(briefing.policy)
+    policy = f"{_SYSTEM}{policy}{_SYSTEM_END}" if lists else policy
+    return f"{policy}\n\n{_OPEN}\n{tools}\n{_CLOSE}\n\n{how}"
 
 
 def _section(event: Event) -> str:
@@ -275,6 +281,10 @@ def _read_section(section: str, results: list[Any], calls: list[Any]) -> Event |
 
 
 def _own(part: Part, of: str) -> list[Any]:
-    own = (part.metadata or {}).get(_KEY)
-    found = own.get(of) if isinstance(own, Mapping) else None
+    found = _metadata(part).get(of)
     return list(found) if isinstance(found, list) else []
+
+
+def _metadata(part: Part) -> Mapping[str, Any]:
+    own = (part.metadata or {}).get(_KEY)
+    return own if isinstance(own, Mapping) else {}

@@ -260,12 +260,6 @@ class TestGuide:
         for command in commands:
             parsed(shlex.split(command)[1:])
 
-    def test_its_query_is_the_one_that_is_tested(self) -> None:
-        shown = re.search(r"```sql\n(.*?)```", self.TEXT, re.DOTALL)
-        query = (DEPLOY / "leaderboard.sql").read_text()
-        assert shown is not None
-        assert shown[1] == query[query.index("SELECT") :]
-
     def test_the_variables_of_the_image_are_all_there(self) -> None:
         read = set(re.findall(r"\$\{(A2A_BENCH_\w+|PORT)", ENTRYPOINT.read_text()))
         assert read == {name for name in re.findall(r"`(\w+)(?:=1)?`", self.TEXT) if name in read}
