@@ -65,6 +65,18 @@ def test_the_cards_are_right(names: tuple[str, ...]) -> None:
     assert [f for f in check_card(card) if f.severity != "note"] == []
 
 
+def test_what_browsers_and_probes_ask_is_no_request_of_the_client() -> None:
+    with ObservedAgent() as agent:
+        asked = {"Access-Control-Request-Headers": "a2a-version", "Origin": "http://page.example"}
+        url = f"{agent.url}/at/1.0/jsonrpc"
+        allowed = httpx.request("OPTIONS", url, headers=asked, trust_env=False)
+        assert httpx.get(agent.url, trust_env=False).status_code == 404
+        assert agent.requests == 0
+    assert allowed.status_code == 204
+    assert allowed.headers["access-control-allow-headers"] == "a2a-version"
+    assert allowed.headers["access-control-allow-origin"] == "*"
+
+
 def test_a_connection_that_is_held_open_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_READ_SECONDS", 3600.0)
     with ObservedAgent() as agent:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
@@ -17,36 +19,11 @@ from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDI
 from pytest_a2a_bench.conformance.protocol.payloads import push_configs, task_id_in
 from pytest_a2a_bench.errors import ProtocolError
 
-SITUATIONS: Mapping[str, str] = {
-    "input": "the agent asks for a code, which goes back in the same task",
-    "slow": "the answer is a task that still works, unless the client asks the agent to wait",
-    "stream": "a stream that ends with a question, as `input`",
-    "sse-comments": "the same stream with comments, and with the fields event, id and retry",
-    "sse-crlf": "the same stream with CRLF at the end of each line",
-    "sse-cr": "the same stream with CR at the end of each line",
-    "sse-multiline": "the same stream with each event on several lines of data",
-    "unknown-fields": "`input` with members that no version of the protocol has",
-    "reconnect": "the stream is cut while the task works",
-    "retry-429": "the first answer is HTTP 429 with Retry-After",
-    "503": "the first answer is HTTP 503 with Retry-After",
-    "expired-token": "the first answer to a token is HTTP 401: it has expired",
-    "redirect": "the answer is a redirect to another origin",
-    "push": "notifications come to the client's webhook, the last one twice",
-    "drop": "the connection is closed before the answer",
-}
+_DATA = json.loads((files("pytest_a2a_bench.conformance") / "data" / "situations.json").read_text(encoding="utf-8"))
+SITUATIONS: Mapping[str, str] = _DATA["situations"]
 """Word in a task's text -> what happens; new conversations without such a word get them in this order."""
 
-CARDS: Mapping[str, str] = {
-    "reversed": "the interfaces in the opposite order",
-    "dead-interface": "the first interface cannot be reached",
-    "grpc-target": "the gRPC interface is HOST:PORT, without a scheme",
-    "card-change": "after the first answer the interface moves, as the card then says",
-    "tenant": "the interfaces have a tenant",
-    "plain": "the agent has neither streams nor notifications",
-    "extension": "the agent requires an extension",
-    "auth": "the agent requires a bearer token",
-    "unknown-fields": "the card has members that no version of the protocol has",
-}
+CARDS: Mapping[str, str] = _DATA["cards"]
 """Segment of the URL before the card's path -> what the card is like."""
 
 TENANT = "acme"

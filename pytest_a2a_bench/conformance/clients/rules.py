@@ -293,7 +293,7 @@ def _follow_up(seen: Seen) -> Iterator[Note]:
             # Without the code it may be about something else.
             yield Note(call, f"answers the question of a task and names {named}", soft=task.code not in call.text)
         elif call.operation in SENDING and call.read.task_id and call.outcome == "answered":
-            yield Note(call, _unless(call.read.context_id, "names a task without its contextId"), soft=True)
+            yield Note(call)
 
 
 def _later(seen: Seen, call: Call) -> list[Call]:

@@ -177,6 +177,10 @@ class ClientServer:
         head, _, rest = path.partition("/.well-known/")
         if rest:
             return self._card(head, "/.well-known/" + rest, delivery)
+        if delivery.method not in ("POST", "DELETE") and (delivery.method != "GET" or "/rest/" not in path):
+            # A browser asks before it sends something; people and probes look at a server.
+            asked = delivery.headers.get("access-control-request-headers", "*")
+            return HttpAnswer(204 if delivery.method == "OPTIONS" else 404, {"Access-Control-Allow-Headers": asked})
         call = self._identify(path, dict(urllib.parse.parse_qsl(delivery.query)), delivery)
         answer = self._answer(call)
         return spell_http(call, answer, as_object(delivery.json).get("id"))

@@ -35,10 +35,11 @@ async def write_http(answer: HttpAnswer, send: Callable[[h11.Event], Awaitable[N
     if not answer.status:
         return
     is_stream = answer.headers.get("Content-Type") == "text/event-stream"
-    length = {} if is_stream or answer.status == 304 else {"Content-Length": str(sum(map(len, answer.pieces)))}
-    headers = [*answer.headers.items(), *length.items(), ("Connection", "close")]
+    length = {} if is_stream or answer.status in (204, 304) else {"Content-Length": str(sum(map(len, answer.pieces)))}
+    # Clients in pages of other sites are clients, too.
+    headers = {**answer.headers, **length, "Access-Control-Allow-Origin": "*", "Connection": "close"}
     reason = client.responses.get(answer.status, "Status").encode("ascii")
-    await send(h11.Response(status_code=answer.status, headers=headers, reason=reason))
+    await send(h11.Response(status_code=answer.status, headers=list(headers.items()), reason=reason))
     for piece in answer.pieces:
         await send(h11.Data(data=piece))
     if not answer.cut:
