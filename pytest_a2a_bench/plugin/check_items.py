@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.explanation import say
@@ -77,14 +76,6 @@ def _conceivable(run: BenchRun) -> Iterator[tuple[list[str], Mapping[str, str]]]
                 suite = entry.group if entry.group in (ACTS, GATEWAY) else "card" if binding == "card" else "protocol"
                 names = [f"a2a/{suite}", f"test_{suite}[{short_id(suite, entry, binding)}]"]
                 yield [*names, CONFORMANCE, *_keywords(entry, binding)], _marks(suite, entry, binding)
-
-
-def names_files(settings: Settings) -> bool:
-    """Return whether options name anything that is read for judging the protocol."""
-    acts = (settings.acts, settings.acts_behaviors)
-    return any(
-        (*acts, settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)
-    )
 
 
 def acts_of(run: BenchRun) -> ActsSuite:
@@ -244,10 +235,17 @@ def _marks(suite: str, entry: Requirement, binding: str) -> dict[str, str]:
 
 
 # -- the terminal: warnings, and the matrix at the end --
-# Registered in every run that takes part; the conformance room is imported only where there is a matrix to write.
+# Registered where checks may be reported; the conformance room is imported only where there is a matrix to write.
 
+SUMMARY = "a2a-bench-conformance"
 _PREFIX = "a2a."
 _ROW = "check_"
+
+
+def register_summary(config: pytest.Config, run: BenchRun) -> None:
+    """Have the results of checks summarised at the end, once."""
+    if not config.pluginmanager.has_plugin(SUMMARY):
+        config.pluginmanager.register(Summary(config, run), SUMMARY)
 
 
 class Summary:

@@ -24,6 +24,7 @@ import pytest
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import lend_variables, misspelt
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
 from pytest_a2a_bench.plugin import explanation, items, options, resolve, selection, shim, state
 from pytest_a2a_bench.plugin.state import (
@@ -62,7 +63,7 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(explanation.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
     has_xdist = any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin"))
-    if has_xdist and (worker_input is not None or (config.getoption("tx") and config.getoption("dist") != "no")):
+    if has_xdist and (worker_input is not None or _is_distributed(config)):
         from pytest_a2a_bench.plugin import xdist
 
         xdist.join(config, run)
@@ -144,7 +145,7 @@ def _removed_assertions(config: pytest.Config) -> Iterator[str]:
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where the run may use us."""
-    from pytest_a2a_bench.plugin import check_items, collection, gates, terminal
+    from pytest_a2a_bench.plugin import collection, gates, terminal
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(lend_variables(run.services.variables, os.environ))
@@ -154,12 +155,14 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
     if chosen.candidates:
         # The protocol is judged on one agent; an expression means the others' trials.
+        from pytest_a2a_bench.plugin import check_items
+
         judged = not run.settings.agents and check_items.may_be_chosen(config, run)
         chosen = dataclasses.replace(chosen, conformance=judged)
     run.decide(named=named, selection=chosen)
     if collection.decides_early(run):
         run.decide(order=collection.seed_of(run))
-    if check_items.names_files(run.settings) and (run.plan.asked or chosen.conformance) and not run.plan.problems:
+    if _names_files(run.settings) and (run.plan.asked or chosen.conformance) and not run.plan.problems:
         from pytest_a2a_bench.plugin import verdicts
 
         verdicts.check_files(run)
@@ -167,7 +170,10 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.add_cleanup(announce_with(reporting.announce))
     config.pluginmanager.register(gates.Gatekeeper(config, run, reporting), "a2a-bench-gates")
     config.pluginmanager.register(reporting, "a2a-bench-reporting")
-    config.pluginmanager.register(check_items.Summary(config, run), "a2a-bench-conformance")
+    if chosen.conformance or _is_distributed(config):  # else the first item of a check says so
+        from pytest_a2a_bench.plugin import check_items
+
+        check_items.register_summary(config, run)
     if run.settings.html or run.settings.report or run.settings.live is not None:
         from pytest_a2a_bench.plugin import page
 
@@ -180,12 +186,27 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     gates.register_early(config, run)
 
 
+def _names_files(settings: Settings) -> bool:
+    """Return whether options name anything that is read for judging the protocol."""
+    acts = (settings.acts, settings.acts_behaviors)
+    return any(
+        (*acts, settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)
+    )
+
+
+def _is_distributed(config: pytest.Config) -> bool:
+    """Return whether this is the controller of workers of pytest-xdist."""
+    return bool(config.getoption("tx", None)) and config.getoption("dist", "no") != "no"
+
+
 def make_items(metafunc: pytest.Metafunc) -> None:
     """Make one item per trial, or per check of the protocol."""
     run = state.of(metafunc.config)
     if CHECK_FIXTURE in metafunc.fixturenames:
         from pytest_a2a_bench.plugin import check_items
 
+        if run.worker is None:
+            check_items.register_summary(metafunc.config, run)
         check_items.make_items(metafunc, run)
     else:
         items.make_items(metafunc, run)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench import cassettes
+from pytest_a2a_bench import cassettes, extensions
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.base import FurtherAgent
@@ -256,8 +256,11 @@ def start_schedule(
             metadata=metadata,
             prepare=(lambda key, sent: prepare(key=key, metadata=sent)) if prepare.get_hookimpls() else None,
         )
-        taped = Taped.of(run.settings, connection.config.secrets)
-        observers = (stoppings[name], *shared, *([taped] if taped else []), *asked_for(settings))
+        observers: list[TrialObserver] = [stoppings[name], *shared]
+        if (settings.record or settings.replay) and (taped := Taped.of(settings, connection.config.secrets)):
+            observers.append(taped)
+        if settings.agent_model or extensions.names("observers"):
+            observers += asked_for(settings)
         # Results name a built-in agent by its name, not by the port that it happened to get.
         return Runner(settings, client, store, run.plan.run_id, observers, stoppings[name].limits)
 

@@ -60,6 +60,9 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     """
     if settings.colleague and settings.dialect in ORG_DIALECTS:
         yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for a colleague"
+    own = settings.benchmark_options
+    if not own.get("crm_official") and not own.get("crm_data") and own.get("crm_org", "local") == "local":
+        return
     chosen = CrmOptions.of(settings)
     if chosen.official:
         yield from _check_official(settings, chosen)
