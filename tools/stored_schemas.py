@@ -40,8 +40,8 @@ TITLES: Mapping[str, str] = {
 _SPARSE = (Turn,)
 """Classes whose empty members are left out of files."""
 
-_OF_SEVERAL = (*FURTHER, "agents", "comparisons")
-"""Members that only files of runs have with several agents."""
+_OPTIONAL = (*FURTHER, "agents", "comparisons", "gateway")
+"""Members that only files of runs have with several agents, or with a gateway."""
 
 _PARAM = re.compile(r":(?:param|ivar) (\w+): (.*?)(?=\n\s*:|\n\s*\n|\Z)", re.DOTALL)
 
@@ -76,7 +76,7 @@ def generate(name: str) -> Schema:
     definitions = body.pop("$defs", {})
     if name == "trial":
         _complete_trial(body)
-    body["required"] = [member for member in body["required"] if member not in _OF_SEVERAL]
+    body["required"] = [member for member in body["required"] if member not in _OPTIONAL]
     heads: Schema = {"schema": {"const": form.schema}} if form.schema else {}
     heads["schema_version"] = {"const": form.version}
     body["required"] = [*heads, *body["required"]]
