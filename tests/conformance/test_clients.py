@@ -124,6 +124,15 @@ def test_the_command_ends_after_a_count_and_judges(capsys: pytest.CaptureFixture
     assert "repeat: curl" not in out
 
 
+def test_the_fixture_judges_a_client(a2a_observed_agent: ObservedAgent) -> None:
+    ask(a2a_observed_agent.url, "ROLE_AGENT")
+    assert [(f.rule, f.severity, f.spec) for f in a2a_observed_agent.findings] == [
+        ("DM-004", "error", "1.0.1 §4.1.5, 5.5")
+    ]
+    (exchange,) = a2a_observed_agent.findings[0].exchanges
+    assert "ROLE_AGENT" in exchange.request
+
+
 def test_waivers_are_for_clients_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     waivers = tmp_path / "waivers.toml"
     waivers.write_text(
@@ -157,7 +166,8 @@ def go_through(binding: str, version: str, fault: str = "", *situations: str, re
 
 @pytest.mark.parametrize(("binding", "version"), PLACES)
 def test_a_correct_client_has_no_finding(binding: str, version: str) -> None:
-    report = go_through(binding, version, "", *SITUATIONS, "cards", retry_after=1)
+    seconds = int(binding == "JSONRPC")
+    report = go_through(binding, version, "", *SITUATIONS, "cards", retry_after=seconds)
     assert [(j.result.name, [f.found for f in j.findings]) for j in report.judgements if j.findings] == []
     # What gRPC has no headers and paths for is not observed there.
     assert sum(j.status == "passed" for j in report.judgements) >= 18
