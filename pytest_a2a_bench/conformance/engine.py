@@ -345,6 +345,9 @@ async def _try(ctx: Context, variant: Variant) -> None:
         if len(known) < _RANDOM:
             return
         variant = replace(variant, known=known)
+    # Where nothing is streamed at all, STREAM-001 says so, and no rule is broken in streams.
+    if variant.operation == "SendStreamingMessage" and not (await ctx.plain().streamed()).events:
+        return
     await check_of(ctx.requirement)(replace(ctx, variant=variant))
 
 

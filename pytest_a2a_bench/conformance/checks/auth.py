@@ -160,6 +160,7 @@ async def tasks_are_private(ctx: Context) -> None:
 
 async def waiting_tasks_are_private(ctx: Context) -> None:
     """Another user can neither answer for a task nor touch its configurations."""
+    await known_user(ctx)
     task = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
     task_id = str(task.get("id"))
     for operation in SENDING[: 1 + ctx.target.declares("streaming")]:
@@ -203,7 +204,7 @@ async def lists_are_private(ctx: Context) -> None:
     # Section 13.1: whatever filter is given, and where none is.
     of_task = {"contextId": task.get("contextId"), "status": (task.get("status") or {}).get("state")}
     for filters in (*({name: value} for name, value in of_task.items() if value), {}):
-        pages = await walk(ctx, most=ALL_PAGES, ask=lambda params: as_other(ctx, "ListTasks", params), **filters)
+        pages = await walk(ctx, 100, most=ALL_PAGES, ask=lambda params: as_other(ctx, "ListTasks", params), **filters)
         wrong = [page for page in pages if task["id"] in ids_of(page)]
         if wrong:
             asked = f"with {', '.join(filters)}" if filters else "without contextId"

@@ -268,6 +268,17 @@ async def clock_is_right(ctx: Context) -> None:
             ctx.fail(found, reply, pointer=f"{status.pointer}/timestamp", expected="the time of the status, in UTC")
 
 
+async def message_ids_are_unique(ctx: Context) -> None:
+    """A messageId is that of one message: two that say different things have two."""
+    known: dict[str, str] = {}
+    for reply, message in await objects(ctx, "message"):
+        name, parts = str(message.value.get("messageId")), canonical(message.value.get("parts"))
+        if message.value.get("messageId") and known.setdefault(name, parts) != parts:
+            found = f"two messages that say different things have the messageId {name!r}"
+            ctx.fail(found, reply, pointer=f"{message.pointer}/messageId", expected="an id for each message")
+            return
+
+
 def _http_time(text: str) -> float | None:
     try:
         return parsedate_to_datetime(text).timestamp()

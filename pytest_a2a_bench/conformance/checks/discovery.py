@@ -199,7 +199,7 @@ async def tenants_are_apart(ctx: Context) -> None:
         # The credentials may be those of one tenant.
         if not (await ctx.call("ListTasks", {"pageSize": 1, "tenant": tenant})).ok:
             continue
-        pages = await walk(ctx, most=ALL_PAGES, tenant=tenant)
+        pages = await walk(ctx, 100, most=ALL_PAGES, tenant=tenant)
         if task.get("id") in ids_on(pages):
             found = f"the list of tenant {tenant!r} has a task of {ctx.target.tenant!r}"
             ctx.fail(found, *pages[-1:], pointer="/tasks", expected=f"that tenant's tasks only: {TENANT_IS_BOUND}")

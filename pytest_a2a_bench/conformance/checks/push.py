@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
+from pytest_a2a_bench.conformance.checks.data_model import RULES
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED
 from pytest_a2a_bench.conformance.protocol.payloads import push_configs, state_of
@@ -396,6 +397,9 @@ async def payload_is_a_stream_response(ctx: Context) -> None:
     """Each payload is a StreamResponse with one member."""
     seen = await arrived(ctx)
     ctx.report_problems(one_member(seen.payloads), seen.reply)
+    for problem in (problem for payload in seen.payloads for problem in RULES["DM-014"](payload)):
+        ctx.fail(problem.found, seen.reply, pointer=problem.pointer)
+        return
 
 
 async def payload_has_its_media_type(ctx: Context) -> None:

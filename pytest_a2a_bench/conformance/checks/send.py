@@ -244,19 +244,26 @@ async def generated_context_is_returned(ctx: Context) -> None:
     if not event.context_id:
         expected = "the contextId that the agent made"
         ctx.fail("the response has no contextId", reply, pointer=f"/{event.kind}/contextId", expected=expected)
+    elif ctx.has_prompt("slow") and not ctx.variant.operation:
+        early = await started(ctx)
+        if task_in(early.result) is not None and not read_event(early.result).context_id:
+            found = "with returnImmediately the response has no contextId"
+            ctx.fail(found, early, pointer="/task/contextId", expected="the contextId that the agent made")
 
 
 async def given_context_is_kept(ctx: Context) -> None:
     """A client's contextId is kept, or refused, never replaced."""
-    wanted = str(uuid.uuid4())
-    # A random one: an id that is in use would be another check's context.
-    reply = await ctx.send(ctx.prompt("default"), contextId=wanted)
-    # Refusing ids that clients make up is allowed (section 3.4.1); replacing them silently is not.
-    if reply.error is not None and not reply.is_internal_error:
-        return
-    event = read_event(ctx.needed(reply, "sending a message with a contextId").result)
-    if event.context_id != wanted:
-        ctx.fail(f"contextId {wanted!r} became {event.context_id!r}", reply, pointer=f"/{event.kind}/contextId")
+    for configuration in ({},) if ctx.variant.operation else ({}, {"returnImmediately": True}):
+        # A random one: an id that is in use would be another check's context.
+        wanted = str(uuid.uuid4())
+        reply = await ctx.send(ctx.prompt("default"), contextId=wanted, configuration=configuration or None)
+        # Refusing ids that clients make up is allowed (section 3.4.1); replacing them silently is not.
+        if reply.error is not None and not reply.is_internal_error:
+            return
+        event = read_event(ctx.needed(reply, "sending a message with a contextId").result)
+        if event.context_id != wanted:
+            ctx.fail(f"contextId {wanted!r} became {event.context_id!r}", reply, pointer=f"/{event.kind}/contextId")
+            return
 
 
 async def task_ids_are_unique(ctx: Context) -> None:
@@ -310,7 +317,7 @@ async def context_alone_starts_a_task(ctx: Context) -> None:
         found = f"the new task is in context {event.context_id!r}"
         ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected=f"context {task.get('contextId')!r}")
     if event.kind == "task" and event.task_id == task["id"]:
-        ctx.fail("the finished task was used again", reply, pointer="/task/id", expected="a new task")
+        ctx.fail("a task that was there was used again", reply, pointer="/task/id", expected="a new task")
 
 
 async def authorization_is_explained(ctx: Context) -> None:

@@ -13,7 +13,7 @@ from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import INTERRUPTED, TERMINAL
 from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
-from pytest_a2a_bench.conformance.fixtures import stream_in
+from pytest_a2a_bench.conformance.fixtures import stream_in, task_of
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
     StreamEvent,
@@ -96,8 +96,7 @@ async def message_stream_is_one_event(ctx: Context) -> None:
     if events[0].kind != "message":
         ctx.skip(f"the scenario message gives a {events[0].kind or 'stream of no known kind'}, not a Message")
     ctx.report_problems(order_of_kinds(events), reply)
-    if not reply.ended:
-        ctx.fail("the stream stays open after the Message", reply)
+    await _ends_in_time(ctx, reply, "of the Message")
 
 
 async def ends_with_the_task(ctx: Context) -> None:
@@ -125,7 +124,7 @@ async def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
     waited = _open_after(reply)
     if not reply.ended or waited > await ctx.allow(END_SECONDS):
         found = f"the stream stayed open for {waited:.1f} s after the state {state}"
-        ctx.fail(found, reply, expected="the end of the stream at the terminal state")
+        ctx.fail(found.replace("state of", "end of"), reply, expected="the end of the stream at the terminal state")
 
 
 async def ends_after_the_answer(ctx: Context) -> None:
@@ -339,6 +338,15 @@ async def subscription_starts_with_the_task(ctx: Context) -> None:
         )
 
 
+async def waiting_task_can_be_watched(ctx: Context) -> None:
+    """A task that waits for the user is in no terminal state, so that it can be subscribed to."""
+    task_id = str((await task_of(ctx.plain(), "input-required"))["id"])
+    reply = await ctx.call("SubscribeToTask", {"id": task_id}, until=lambda event: True)
+    if not reply.events:
+        found = f"subscribing to a task that waits for input: {reply.describe()}"
+        ctx.fail(found, reply, expected="a stream that begins with the Task")
+
+
 _LOOKS = 40
 
 
@@ -347,7 +355,7 @@ async def first_snapshot_is_not_stale(ctx: Context) -> None:
     task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
     for _ in range(_LOOKS):
         known = ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001")
-        if state_of(known.result) != "submitted":
+        if state_of(known.result) not in RUNNING or artifacts_of(known.result):
             break
         await asyncio.sleep(0.05)
     reply = await ctx.call("SubscribeToTask", {"id": task_id}, until=lambda event: True)
@@ -359,6 +367,9 @@ async def first_snapshot_is_not_stale(ctx: Context) -> None:
     if backward or (before is not None and now is not None and now < before):
         found = f"GetTask said {state_of(known.result)}, the subscription that was made later begins with {first.state}"
         ctx.fail(found, known, reply, pointer="/0/task/status")
+    elif lost := set(artifacts_of(known.result)) - set(artifacts_of(first.body)):
+        found = f"GetTask had {len(lost)} artifacts that the subscription, which was made later, does not begin with"
+        ctx.fail(found, known, reply, pointer="/0/task/artifacts")
 
 
 def _stamp(task: Any) -> float | None:
