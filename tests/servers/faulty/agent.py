@@ -197,6 +197,10 @@ class FaultyAgent:
         configuration: Json = params.get("configuration") or {}
         parts = message.get("parts") if isinstance(message.get("parts"), list) else []
         self._check_media(parts or [], configuration)
+        waiting = [r for r in self._store.visible(owner) if r.state == "TASK_STATE_INPUT_REQUIRED"]
+        here = [r.task["id"] for r in waiting if r.task["contextId"] == message.get("contextId")]
+        if here and not message.get("taskId") and self.on("context-resumes"):
+            message["taskId"] = here[-1]
         record = self._continued(message, owner) if message.get("taskId") else None
         word = first_word(parts)
         modes = [m for m in configuration.get("acceptedOutputModes") or [] if isinstance(m, str)]
@@ -239,6 +243,9 @@ class FaultyAgent:
         if record.state in TERMINAL_STATES and not self.on("continue-terminal", record.state):
             raise failure("UnsupportedOperation", f"task {record.task['id']} has ended and takes no more messages")
         context_id = message.get("contextId")
+        is_known = any(context_id == other.task["contextId"] for other in self._store.visible(owner))
+        if is_known and self.on("any-known-context"):
+            context_id = ""
         if context_id and context_id != record.task["contextId"] and not self.on("any-context"):
             raise invalid([Violation("other-context", "message.contextId", "is not the context of the task")])
         if self.on("auth-deaf") and record.state == "TASK_STATE_AUTH_REQUIRED":
@@ -295,7 +302,8 @@ class FaultyAgent:
 
     async def _subscribe(self, params: Json, owner: tuple[str, str]) -> AsyncIterator[Json]:
         record = self._find(params.get("id"), owner)
-        if record.state in TERMINAL_STATES and not self.on("subscribe-terminal"):
+        waits = record.state == "TASK_STATE_INPUT_REQUIRED" and self.on("subscribe-not-waiting")
+        if waits or (record.state in TERMINAL_STATES and not self.on("subscribe-terminal")):
             raise failure("UnsupportedOperation", f"task {record.task['id']} has ended")
         return self._follow(record, record.listen())
 
@@ -418,6 +426,8 @@ class FaultyAgent:
 def _speaks(version: str, switches: frozenset[str]) -> bool:
     """Return whether that is 1.0; a patch number does not matter, and nothing at all means 0.3."""
     version = version.strip()
+    if version == "0.3" and "old-version" in switches:
+        return True
     if "any-version" in switches or ("no-version-is-1.0" in switches and not version):
         # Patch numbers do not matter (section 3.6).
         return True

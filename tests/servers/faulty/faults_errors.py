@@ -177,6 +177,7 @@ ERROR_FAULTS: dict[str, Fault] = {
     "error-data-object": _rpc_error(lambda e: e.update(data={"hint": "look"})),
     "error-untyped": _detail(lambda detail: dropped(detail, "@type")),
     "error-no-info": Fault(error=setting(details=())),
+    "cancel-no-info": Fault(error=lambda call, p: replace(p, details=()) if p.kind == "TaskNotCancelable" else p),
     "error-reason": _detail(_wrong_reason),
     "error-domain": _detail(_wrong_domain),
     "error-problem-json": Fault(envelope=_flat),

@@ -191,6 +191,21 @@ def _no_artifacts_without_history(call: FaultyCall, result: Json) -> Json:
     return result
 
 
+def _early_without_context(call: FaultyCall, result: Any) -> Any:
+    if (call.params.get("configuration") or {}).get("returnImmediately"):
+        for task in tasks_in(result):
+            task.pop("contextId", None)
+    return result
+
+
+def _early_in_new_context(call: FaultyCall, params: Json) -> Json:
+    message = params.get("message")
+    if not isinstance(message, dict) or message.get("taskId"):
+        return params
+    is_early = (params.get("configuration") or {}).get("returnImmediately")
+    return {**params, "message": dropped(message, "contextId")} if is_early else params
+
+
 def _refuse_data(wanted: type) -> Any:
     """Return a request hook for a server that cannot read some kind of JSON in a data part."""
 
@@ -261,6 +276,9 @@ SEND_FAULTS: dict[str, Fault] = {
     "data-no-array": Fault(request=_refuse_data(list)),
     "data-no-string": Fault(request=_refuse_data(str)),
     "data-no-boolean": Fault(request=_refuse_data(bool)),
+    "early-no-context": Fault(reply=_early_without_context),
+    "early-new-context": Fault(request=_early_in_new_context),
+    "message-id-again": _wire(_set_in_message("messageId", "1")),
     "data-drops-null": Fault(request=_no_nulls),
     "message-other-task": _wire(_other_task),
     "history-other-context": _wire(_other_context),

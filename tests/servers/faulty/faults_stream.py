@@ -123,6 +123,11 @@ def _error_event(call: FaultyCall, problem: Problem) -> Problem | Json:
     return {"error": {**shown, "details": list(problem.details)}}
 
 
+def _no_artifacts(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
+    is_first = call.operation == _SUBSCRIBE and "task" in event
+    return ({"task": {k: v for k, v in event["task"].items() if k != "artifacts"}},) if is_first else (event,)
+
+
 def _follow_up_without_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     is_follow_up = call.operation == _SEND and (call.params.get("message") or {}).get("taskId")
     return () if is_follow_up and "task" in event else (event,)
@@ -191,6 +196,7 @@ STREAM_FAULTS: dict[str, Fault] = {
     "subscribe-gap": Fault(event=_gap()),
     "stream-502": Fault(packet=_bad_gateway),
     "challenge": Fault(packet=_challenge),
+    "subscribe-no-artifacts": Fault(event=_no_artifacts),
     "stream-error-event": Fault(error=_error_event),
     "follow-up-no-task": Fault(event=_follow_up_without_task),
     "stream-undeclared-code": Fault(

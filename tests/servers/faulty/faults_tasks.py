@@ -126,6 +126,26 @@ def _no_query(result: Json) -> None:
         result["url"] = result["url"].partition("?")[0]
 
 
+def _after_first(*ignored: str) -> Fault:
+    """Return a fault of a server that forgets parameters of ListTasks after the first page."""
+    return _list(lambda params: dropped(params, *ignored) if params.get("pageToken") else params)
+
+
+def _later_total(call: FaultyCall, result: Any) -> Any:
+    is_later = call.operation == "ListTasks" and call.params.get("pageToken")
+    return {**result, "totalSize": len(result["tasks"])} if is_later else result
+
+
+def _no_context_of_artifacts(packet: Packet) -> Packet:
+    return body(
+        lambda event: (
+            dropped(event, "artifactUpdate") | {"artifactUpdate": dropped(event["artifactUpdate"], "contextId")}
+            if "artifactUpdate" in event
+            else None
+        )
+    )(packet)
+
+
 def _page_total(result: Json) -> None:
     result["totalSize"] = len(result["tasks"])
 
@@ -164,6 +184,9 @@ TASK_FAULTS: dict[str, Fault] = {
     "list-any-status": _list(_keep_valid_status),
     "list-any-token": _list(_drop_bad_token),
     "list-no-history-length": _deaf("historyLength"),
+    "list-later-total": Fault(reply=_later_total),
+    "list-later-artifacts": _after_first("includeArtifacts"),
+    "list-later-filter": _after_first("contextId", "status"),
     "list-page-total": _listed(_page_total),
     "cancel-terminal": Fault(error=answering("TaskNotCancelable", "CancelTask", _blank)),
     "cancel-unknown": Fault(error=answering("TaskNotFound", "CancelTask", _blank)),
@@ -198,6 +221,7 @@ def _lower_only(packet: Packet) -> Packet:
 
 
 PUSH_FAULTS: dict[str, Fault] = {
+    "push-artifact-no-context": Fault(delivery=_no_context_of_artifacts),
     "push-url-no-query": Fault(reply=only((_CREATE, _GET), _no_query)),
     "push-no-id": Fault(reply=only(_CREATE, without("id"))),
     "push-no-task-id": Fault(reply=only(_CREATE, without("taskId"))),
