@@ -137,7 +137,7 @@ def test_good_values(resolved: Resolve, name: str, text: str, value: Any) -> Non
         ("protocol", "2.0", "'2.0' is not one of auto, 1.0, 0.3"),
         ("transport", "ws", "'ws' is not one of auto, jsonrpc, rest, grpc"),
         ("split", "dev", "'dev' is not one of base, train, test, full, small"),
-        ("dialect", "x", "'x' is not one of auto, tool_call, agentbeats, sierra, data"),
+        ("dialect", "x", "'x' is not one of auto, tool_call, tool_list, agentbeats, sierra, data"),
         ("verify_ssl", "maybe", "'maybe' is not on or off"),
         ("user_llm_args", "{", "not JSON"),
         ("user_llm_args", "[1]", "'[1]' is not a JSON object"),

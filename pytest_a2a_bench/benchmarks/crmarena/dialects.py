@@ -29,6 +29,7 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import (
     is_about_org,
     read_org_reply,
 )
+from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.dialects.serialization import (
     BROKEN,
@@ -219,7 +220,7 @@ def refuse_other_tools(dialect: str, briefing: Briefing) -> None:
     if not is_about_org(briefing.tools):
         raise ConfigurationError(
             f"the dialect {dialect!r} has no way to write tools: {', '.join(ORG_DIALECTS)} are for CRMArena's tasks; "
-            "choose auto, tool_call, agentbeats, sierra or data"
+            f"choose {', '.join(name for name in DIALECTS if name not in ORG_DIALECTS)}"
         )
 
 
