@@ -174,6 +174,9 @@ def test_nothing_of_it_is_in_the_trial(tmp_path: Path) -> None:
     ]
     assert (len(recorded), len(recorded[0])) == (2, 1)
     assert recorded[0] == recorded[1]
+    # An agent that is not there cannot go on.
+    again, _ = hold(tmp_path / "again", finisher, USERS["yes-and-stop"], replay=str(tmp_path / "tapes-on"))
+    assert (again.status, again.reward, again.extra_turn, again.user_fault) == ("evaluated", 0.0, None, None)
     assert texts(brain.conversations[0]) == 1
     assert on.extra_turn.requests == 2
     assert (on.extra_turn.agent_usage.input_tokens, on.extra_turn.agent_usage.cost_usd) == (22, 0.5)
