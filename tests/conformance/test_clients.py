@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from small_client import FAULTS, SmallClient, webhook
+from small_client import FAULTS, Cut, Refused, SmallClient, webhook
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
@@ -50,6 +50,18 @@ def test_without_a_word_each_conversation_gets_the_next_situation() -> None:
         assert client.connect("GRPC", "1.0")
         states = [client.send("hello", wait=False)["task"]["status"]["state"] for _ in range(2)]
     assert states == ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_WORKING"]
+
+
+def test_the_same_text_in_each_conversation_is_no_message_sent_again() -> None:
+    with ObservedAgent(retry_after=600) as agent:
+        client = SmallClient(agent, "JSONRPC", "1.0", "no-retry-after no-reconnect")
+        assert client.connect()
+        for _ in range(2 * len(SITUATIONS)):
+            with contextlib.suppress(Refused, Cut, httpx.HTTPError):
+                client.call("SendStreamingMessage", {"message": client.message("hello")})
+        found = {j.result.requirement.id for j in agent.report().judgements if j.is_finding}
+    # It follows no task whose stream was cut, and that is all.
+    assert found == {"STREAM-019"}
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -7,6 +7,7 @@ not observed, which is never a pass. ``data/clients.jsonl`` says which requireme
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -319,17 +320,26 @@ def _polling(seen: Seen) -> Iterator[Note]:
             yield Note(call, _unless(call.task.state != "working", found), soft=True)
 
 
-def _cut(seen: Seen) -> list[list[Call]]:
-    """Return the messages whose streams were cut, those with the same text together."""
-    texts: dict[str, list[Call]] = {}
-    for call in _begun(seen, "reconnect", streaming=True):
-        texts.setdefault(call.text, []).append(call)
-    return list(texts.values())
+def _copies(seen: Seen) -> dict[Call, Call]:
+    """Return the messages whose streams were cut and that were sent again at once, each with its copy."""
+    pairs = itertools.pairwise(seen.calls)
+    begun = _begun(seen, "reconnect", streaming=True)
+    return {one: other for one, other in pairs if one in begun and other in begun and _is_again(one, other)}
+
+
+def _is_again(first: Call, call: Call) -> bool:
+    """Return whether a message is an earlier one: a text alone is that only if it asks for the situation."""
+    if first.message.get("messageId") == call.message.get("messageId"):
+        return True
+    return first.text == call.text and first.situation in first.text.lower()
 
 
 def _resubscribing(seen: Seen) -> Iterator[Note]:
-    for call in (calls[0] for calls in _cut(seen) if len(calls) == 1):
-        yield Note(call, _unless(_later(seen, call), "leaves a task alone whose stream was cut"))
+    copies = _copies(seen)
+    for call in _begun(seen, "reconnect", streaming=True):
+        # What is sent again has a rule of its own.
+        if call not in copies and call not in copies.values():
+            yield Note(call, _unless(_later(seen, call), "leaves a task alone whose stream was cut"))
 
 
 def _compared(*cases: tuple[bool, str, Sequence[str]]) -> _Rule:
@@ -352,11 +362,8 @@ def _retries(seen: Seen, *situations: str) -> Iterator[tuple[Call, Call]]:
     """Yield the refused call and the next one, where a message came again."""
     for call in seen.calls:
         first = call.repeats
-        if first is not None and first.situation in situations:
-            # The same text in a new message is the same one only if it asks for the situation.
-            is_same = first.message.get("messageId") == call.message.get("messageId")
-            if is_same or first.situation in first.text.lower():
-                yield first, call
+        if first is not None and first.situation in situations and _is_again(first, call):
+            yield first, call
 
 
 def _retry_after(seen: Seen) -> Iterator[Note]:
@@ -372,9 +379,9 @@ def _resending(seen: Seen) -> Iterator[Note]:
         if call.outcome == "drop":
             found = "sends a message again whose answer was lost"
             yield Note(again.get(call, call), _unless(call not in again, found))
-    for calls in _cut(seen):
-        is_copied = len(calls) > 1 and not _later(seen, calls[0])
-        yield Note(calls[-1], _unless(not is_copied, "sends a message again whose task goes on"))
+    copies = _copies(seen)
+    for call in _begun(seen, "reconnect", streaming=True):
+        yield Note(copies.get(call, call), _unless(call not in copies, "sends a message again whose task goes on"))
 
 
 def _same_token(seen: Seen) -> Iterator[Note]:
