@@ -33,6 +33,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import (
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
     Operand,
     Scope,
+    cannot_be,
     compile_expression,
     find_object,
     is_distance,
@@ -130,8 +131,7 @@ class GroupCompiler:
             raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
         # Salesforce groups by a day or a year of a datetime (DAY_ONLY, CALENDAR_YEAR), never by the datetime itself.
         if operand.plain and operand.type in ("longtext", "datetime", "multipicklist"):
-            text = f"field '{operand.name}' can not be grouped in a query call"
-            raise self.scope.refuse(operand.position, text, "INVALID_FIELD")
+            raise cannot_be("grouped", self.scope, operand)
         return operand
 
     def operand(self, expression: Expression, what: str = "Field") -> Operand:

@@ -31,6 +31,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
     Operand,
     Scope,
+    cannot_be,
     compile_expression,
     find_object,
     is_distance,
@@ -38,8 +39,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
 
 #: How many semi-joins and anti-joins a query may have, on Salesforce.
 MOST_SEMI_JOINS = 2
-#: A chain of OR with this many conditions is searched for equalities that make a list.
-LONG_CHAIN = 50
 
 
 @dataclass
@@ -63,16 +62,13 @@ class ConditionCompiler:
         if isinstance(condition, Junction):
             # Salesforce allows semi-joins beside each other, and not below OR or NOT.
             still_top = top and condition.operator == "AND"
-            parts = [self.compile(each, top=still_top) for each in _merge(condition)]
-            if condition.operator == "NOT":
-                return _negate(parts[0])
-            return join(condition.operator, parts)
+            parts = [self.compile(each, top=still_top) for each in condition.conditions]
+            return _negate(parts[0]) if condition.operator == "NOT" else join(condition.operator, parts)
         if isinstance(condition, SemiJoin):
             return self._semi_join(condition, top)
         operand, operator, values = self.operand(condition.left), condition.operator, condition.values
         if operand.type == "longtext":
-            text = f"field '{operand.name}' can not be filtered in a query call"
-            raise self.scope.refuse(operand.position, text, "INVALID_FIELD")
+            raise cannot_be("filtered", self.scope, operand)
         if is_distance(condition.left) and operator not in ("<", ">"):
             raise self.scope.refuse(operand.position, "The DISTANCE function only supports the operators < and >")
         if operator in ("INCLUDES", "EXCLUDES"):
@@ -94,9 +90,7 @@ class ConditionCompiler:
         where = compile_where(inner, condition.query.where, self.today, semi_joins=MOST_SEMI_JOINS + 1)
         # NULLs in the list would make NOT IN find nothing in SQL.
         chosen = f"SELECT {right.sql} FROM {inner.from_sql} WHERE {right.sql} IS NOT NULL AND {where.text}"
-        if condition.negated:
-            return Sql(f"({left.sql} IS NULL OR {left.sql} NOT IN ({chosen}))", where.parameters)
-        return Sql(f"{left.sql} IN ({chosen})", where.parameters)
+        return _negate(Sql(f"{left.sql} IN ({chosen})", where.parameters), condition.negated)
 
     def _check_place(self, condition: SemiJoin, top: bool) -> None:
         position = condition.query.position
@@ -134,21 +128,6 @@ class ConditionCompiler:
             raise self.scope.refuse(condition.left.position, text)
 
 
-def _merge(junction: Junction) -> Sequence[Condition]:
-    """Return a long chain of OR with the equalities of one field as one list, which SQLite looks up once a row."""
-    if junction.operator != "OR" or len(junction.conditions) < LONG_CHAIN:
-        return junction.conditions
-    lists: dict[tuple[str, ...], list[Comparison]] = {}
-    rest: list[Condition] = []
-    for each in junction.conditions:
-        if isinstance(each, Comparison) and each.operator == "=" and isinstance(each.left, Path):
-            lists.setdefault(tuple(name.lower() for name in each.left.names), []).append(each)
-        else:
-            rest.append(each)
-    merged = [Comparison(each[0].left, "IN", tuple(c.values[0] for c in each)) for each in lists.values()]
-    return [*merged, *rest]
-
-
 def compile_where(scope: Scope, condition: Condition | None, today: date, *, semi_joins: int = 0) -> Sql:
     """Return a WHERE in SQL.
 
@@ -168,9 +147,6 @@ def where_operand(scope: Scope, expression: Expression) -> Operand:
     return operand
 
 
-# SQLite takes a limited number of parameters.
-#: Lists beyond this go to SQLite as one JSON parameter, of which it takes any number.
-_MANY = 100
 #: The name of each type in "must be of type".
 _TYPE_WORDS = {"integer": "int", "boolean": "boolean", "date": "date", "datetime": "dateTime"}
 
@@ -204,9 +180,9 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
         return _compare_text(scope, operand, operator, value)
     if operator == "LIKE" or (operand.type in ("id", "reference", "boolean") and operator not in ("=", "!=")):
         word = "id" if operand.type in ID_TYPES else _TYPE_WORDS.get(operand.type, "number")
-        raise scope.refuse(operand.position, f"invalid operator on {word} field", "INVALID_QUERY_FILTER_OPERATOR")
+        raise _bad_filter(scope, operand.position, f"invalid operator on {word} field")
     if operand.type in ID_TYPES:
-        return _members(operand, _id_spellings(scope, operand, value), operator == "!=")
+        return _negate(_among(operand, _id_spellings(scope, operand, value)), operator == "!=")
     if operand.type in ("date", "datetime"):
         return _compare_days(scope, operand, operator, value, today)
     expected = "boolean" if operand.type == "boolean" else "number"
@@ -218,17 +194,17 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
     return _compare_sql(operand.sql, operator, number)
 
 
+def _bad_filter(scope: Scope, position: int, text: str) -> OrgError:
+    return scope.refuse(position, text, "INVALID_QUERY_FILTER_OPERATOR")
+
+
 def _wrong_type(scope: Scope, operand: Operand, value: Value) -> OrgError:
     if operand.type in TEXT_TYPES or operand.type in ID_TYPES:
-        text = "string and should be enclosed in quotes"
+        wanted = "string and should be"
     else:
-        word = _TYPE_WORDS.get(operand.type, "double")
-        text = f"{word} and should not be enclosed in quotes"
-    return scope.refuse(
-        operand.position,
-        f"value of filter criterion for field '{operand.name}' must be of type {text}",
-        "INVALID_FIELD",
-    )
+        wanted = f"{_TYPE_WORDS.get(operand.type, 'double')} and should not be"
+    text = f"value of filter criterion for field '{operand.name}' must be of type {wanted} enclosed in quotes"
+    return scope.refuse(operand.position, text, "INVALID_FIELD")
 
 
 def _compare_null(scope: Scope, operand: Operand, operator: str) -> Sql:
@@ -237,7 +213,7 @@ def _compare_null(scope: Scope, operand: Operand, operator: str) -> Sql:
     if operator == "!=":
         return Sql(f"{operand.sql} IS NOT NULL")
     if operator == "LIKE":
-        raise scope.refuse(operand.position, "invalid operator on null value", "INVALID_QUERY_FILTER_OPERATOR")
+        raise _bad_filter(scope, operand.position, "invalid operator on null value")
     # Salesforce lets < and > stand before null, and finds nothing.
     return NEVER
 
@@ -275,22 +251,13 @@ def _id_spellings(scope: Scope, operand: Operand, value: Value) -> tuple[str, ..
     if value.kind != "string":
         raise _wrong_type(scope, operand, value)
     if not is_record_id(str(value.value)):
-        text = f"invalid ID field: {value.text}"
-        raise scope.refuse(operand.position, text, "INVALID_QUERY_FILTER_OPERATOR")
+        raise _bad_filter(scope, operand.position, f"invalid ID field: {value.text}")
     return spellings(str(value.value))
 
 
-def _members(operand: Operand, values: Sequence[Any], negated: bool) -> Sql:
-    if not values:
-        # NOT IN an empty list holds for every record.
-        return Sql("1") if negated else NEVER
-    if len(values) > _MANY:
-        inner, parameters = "SELECT value FROM json_each(?)", (json.dumps(values),)
-    else:
-        inner, parameters = ", ".join("?" * len(values)), tuple(values)
-    if negated:
-        return Sql(f"({operand.sql} IS NULL OR {operand.sql} NOT IN ({inner}))", parameters)
-    return Sql(f"{operand.sql} IN ({inner})", parameters)
+def _among(operand: Operand, values: Sequence[Any]) -> Sql:
+    # One parameter: SQLite takes a limited number of them.
+    return Sql(f"{operand.sql} IN (SELECT value FROM json_each(?))", (json.dumps(values),))
 
 
 def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[str, str]:
@@ -300,8 +267,7 @@ def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[
             # Years before 1 and after 9999 have no date.
             first, end = date_range(*value.value, today)
         except OverflowError:
-            text = f"Invalid date: {value.text}"
-            raise scope.refuse(value.position, text, "INVALID_QUERY_FILTER_OPERATOR") from None
+            raise _bad_filter(scope, value.position, f"Invalid date: {value.text}") from None
         if operand.type == "date":
             return first.isoformat(), end.isoformat()
         return f"{first.isoformat()}T00:00:00.000+0000", f"{end.isoformat()}T00:00:00.000+0000"
@@ -333,40 +299,26 @@ def member(scope: Scope, operand: Operand, values: tuple[Value, ...], negated: b
 
     :raises OrgError: where a literal does not fit the operand's type.
     """
-    plain = [value for value in values if value.kind != "null"]
-    if operand.type in ID_TYPES:
-        ids = [spelling for value in plain for spelling in _id_spellings(scope, operand, value)]
-        return _with_null(operand, _members(operand, ids, negated), len(plain) < len(values), negated)
-    # One IN instead of many ORs where all literals are plain.
-    simple = operand.type not in ("date", "datetime") and all(_is_simple(value) for value in plain)
-    if simple:
-        compiled = [compare(scope, operand, "=", value, today) for value in plain]
-        parameters = [parameter for sql in compiled for parameter in sql.parameters]
-        listed = _members(operand, parameters, negated)
-        return _with_null(operand, listed, len(plain) < len(values), negated)
-    return _any_of([compare(scope, operand, "=", value, today) for value in values], negated)
+    listed: list[Any] = []
+    parts: list[Sql] = []
+    for value in values:
+        if operand.type in ID_TYPES and value.kind != "null":
+            listed += _id_spellings(scope, operand, value)
+            continue
+        compared = compare(scope, operand, "=", value, today)
+        # One IN instead of many ORs, but for nulls, ranges of days, and texts that are folded.
+        if compared.text == f"{operand.sql} = ?":
+            listed += compared.parameters
+        else:
+            parts.append(compared)
+    if listed:
+        parts.append(_among(operand, listed))
+    return _negate(join("OR", parts), negated)
 
 
-def _is_simple(value: Value) -> bool:
-    # Other characters need folding, and an empty text means null.
-    return value.value != "" and (not isinstance(value.value, str) or value.value.isascii())
-
-
-def _with_null(operand: Operand, listed: Sql, null: bool, negated: bool) -> Sql:
-    if not null:
-        return listed
-    is_null = "IS NOT NULL AND" if negated else "IS NULL OR"
-    return Sql(f"({operand.sql} {is_null} {listed.text})", listed.parameters)
-
-
-def _any_of(parts: list[Sql], negated: bool) -> Sql:
-    joined = join("OR", parts)
-    return _negate(joined) if negated else joined
-
-
-def _negate(condition: Sql) -> Sql:
+def _negate(condition: Sql, negated: bool = True) -> Sql:
     # A comparison with null is false on Salesforce, so its negation is true; in SQL both would be NULL.
-    return Sql(f"NOT IFNULL({condition.text}, 0)", condition.parameters)
+    return Sql(f"NOT IFNULL({condition.text}, 0)", condition.parameters) if negated else condition
 
 
 def join(operator: str, parts: list[Sql]) -> Sql:
@@ -387,24 +339,19 @@ def includes(scope: Scope, operand: Operand, values: tuple[Value, ...], negated:
     """
     if operand.type != "multipicklist":
         text = "includes or excludes operator is only valid on multipicklist field"
-        raise scope.refuse(operand.position, text, "INVALID_QUERY_FILTER_OPERATOR")
+        raise _bad_filter(scope, operand.position, text)
     parts = []
     for value in values:
         if value.kind != "string":
             raise _wrong_type(scope, operand, value)
         # A;B asks for both in one value.
-        wanted = [each.strip() for each in plain_text(str(value.value)).split(";")]
-        parts.append(join("AND", [_holds(operand, each) for each in wanted]))
-    return _any_of(parts, negated)
-
-
-def _holds(operand: Operand, wanted: str) -> Sql:
-    return Sql(f"instr(fold(';' || {operand.sql} || ';'), ?) > 0", (f";{wanted.casefold()};",))
+        wanted = [f";{each.strip().casefold()};" for each in plain_text(str(value.value)).split(";")]
+        parts.append(join("AND", [Sql(f"instr(fold(';' || {operand.sql} || ';'), ?) > 0", (each,)) for each in wanted]))
+    return _negate(join("OR", parts), negated)
 
 
 _FIXED = {"TODAY": (0, 1), "YESTERDAY": (-1, 0), "TOMORROW": (1, 2), "LAST_90_DAYS": (-90, 1), "NEXT_90_DAYS": (1, 91)}
-_COUNTED = re.compile(r"(?:(LAST|NEXT)_)?N_(?:FISCAL_)?(DAY|WEEK|MONTH|QUARTER|YEAR)S(?:_AGO)?")
-_NAMED = re.compile(r"(LAST|THIS|NEXT)_(?:FISCAL_)?(WEEK|MONTH|QUARTER|YEAR)")
+_UNIT = re.compile(r"(?:(LAST|THIS|NEXT)_)?(?:N_)?(?:FISCAL_)?(DAY|WEEK|MONTH|QUARTER|YEAR)S?(?:_AGO)?")
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
@@ -425,28 +372,28 @@ def date_range(name: str, number: int | None, today: date) -> tuple[date, date]:
 
     :raises OverflowError: if the range leaves the calendar.
     """
-    unit, first, end = _units(name, number or 0)
+    unit, first, end = _units(name, number)
     try:
         return _shift(unit, today, first), _shift(unit, today, end)
     except ValueError as error:
         raise OverflowError(str(error)) from error
 
 
-def _units(name: str, number: int) -> tuple[str, int, int]:
+def _units(name: str, number: int | None) -> tuple[str, int, int]:
     """Return a date word's unit, and its range in such units from the current one, which is 0."""
     if name in _FIXED:
         return "DAY", *_FIXED[name]
-    if counted := _COUNTED.fullmatch(name):
-        direction, unit = counted.groups()
-        if direction is None:
-            return unit, -number, -number + 1
-        # Days run up to and including today, other units end before the current one.
-        return (unit, 1, number + 1) if direction == "NEXT" else (unit, -number, int(unit == "DAY"))
-    named = _NAMED.fullmatch(name)
+    found = _UNIT.fullmatch(name)
     # The grammar has no other words.
-    assert named is not None, name
-    first = {"LAST": -1, "THIS": 0, "NEXT": 1}[named[1]]
-    return named[2], first, first + 1
+    assert found is not None, name
+    direction, unit = found.groups()
+    if number is None:
+        first = {"LAST": -1, "THIS": 0, "NEXT": 1}[direction]
+        return unit, first, first + 1
+    if direction is None:
+        return unit, -number, -number + 1
+    # Days run up to and including today, other units end before the current one.
+    return (unit, 1, number + 1) if direction == "NEXT" else (unit, -number, int(unit == "DAY"))
 
 
 def _shift(unit: str, today: date, by: int) -> date:

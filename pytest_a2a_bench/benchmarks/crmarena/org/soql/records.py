@@ -24,6 +24,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
     Operand,
     Scope,
     Target,
+    cannot_be,
     compile_expression,
     find_object,
     is_distance,
@@ -156,8 +157,7 @@ def check_sortable(scope: Scope, operand: Operand) -> None:
     :raises OrgError: INVALID_FIELD for long texts.
     """
     if operand.type in ("longtext", "multipicklist"):
-        text = f"field '{operand.name}' can not be sorted in a query call"
-        raise scope.refuse(operand.position, text, "INVALID_FIELD")
+        raise cannot_be("sorted", scope, operand)
 
 
 @dataclass

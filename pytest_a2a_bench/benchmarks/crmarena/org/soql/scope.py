@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, no_such, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
@@ -91,13 +90,6 @@ class Operand:
     aggregate: bool = False
     plain: bool = False
     formatted: bool = False
-
-    @classmethod
-    def of_field(
-        cls, sql: str, field_type: FieldType, name: str, position: int, refers_to: Any = (), parents: Any = ()
-    ) -> Self:
-        """Return a field."""
-        return cls(sql, field_type, name, position, (sql, field_type), refers_to, parents, plain=True)
 
     def function(self, sql: str, field_type: FieldType, position: int, *, aggregate: bool = False) -> Operand:
         """Return a function of this operand."""
@@ -220,10 +212,12 @@ class Scope:
         found = sobject.field(name)
         if found is not None:
             refers_to = (sobject.name,) if found.type == "id" else found.refers_to
-            return Operand.of_field(field_sql(table, found), found.type, found.name, position, refers_to, parents)
+            sql = field_sql(table, found)
+            return Operand(sql, found.type, found.name, position, (sql, found.type), refers_to, parents, plain=True)
         # On Salesforce an owner may be a queue, so queries ask Owner.Type although the owners here are all users.
         if name.lower() == "type" and parents and parents[-1][0].lower() == "owner":
-            return Operand.of_field(parents[-1][1].type_sql, "text", "Type", position, (), parents)
+            sql = parents[-1][1].type_sql
+            return Operand(sql, "text", "Type", position, (sql, "text"), (), parents, plain=True)
         raise no_such("column", self.text, position, name, sobject.name)
 
     def _name_field(self, parents: Parents, name: str, position: int) -> Operand:
@@ -232,13 +226,12 @@ class Scope:
         if spelled is None:
             raise no_such("column", self.text, position, name, "Name")
         field_type = _NAME_FIELDS[spelled]
-        if spelled in ("Type", "Id"):
-            sql = target.type_sql if spelled == "Type" else target.id_sql
-            return Operand.of_field(sql, field_type, spelled, position, (), parents)
         columns = [field_sql(table, found) for table, sobject in target.tables if (found := sobject.field(spelled))]
         collation = " COLLATE NOCASE" if field_type in TEXT_TYPES else ""
         sql = f"({_coalesce(columns)}){collation}" if columns else "NULL"
-        return Operand.of_field(sql, field_type, spelled, position, (), parents)
+        if spelled in ("Type", "Id"):
+            sql = target.type_sql if spelled == "Type" else target.id_sql
+        return Operand(sql, field_type, spelled, position, (sql, field_type), (), parents, plain=True)
 
     def column_of(self, table: str, sobject: SObject, path: Path) -> Operand:
         """Return a field of one joined table.
@@ -262,6 +255,11 @@ class Scope:
     def refuse(self, position: int, text: str, code: str = "MALFORMED_QUERY") -> OrgError:
         """Return a refusal that points into the query."""
         return refuse(code, self.text, position, text)
+
+
+def cannot_be(done: str, scope: Scope, operand: Operand) -> OrgError:
+    """Return the refusal of a field of a type that cannot be filtered, sorted or grouped."""
+    return scope.refuse(operand.position, f"field '{operand.name}' can not be {done} in a query call", "INVALID_FIELD")
 
 
 def find_object(schema: OrgSchema, text: str, path: Path) -> SObject:
