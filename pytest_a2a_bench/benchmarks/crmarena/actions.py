@@ -13,7 +13,7 @@ from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import read_calls
 from pytest_a2a_bench.dialects.reading import cut_parts, too_deep, too_slow
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
-from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks
+from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks, parse_json
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
@@ -313,10 +313,9 @@ def _take(
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Run a query. ``call_id`` is that of the tool call, where there was one."""
+    """Run a query."""
 
     query: str
-    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +323,6 @@ class Respond:
     """Give the answer (or, in an interactive task, speak to the user)."""
 
     answer: str
-    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +331,6 @@ class Ask:
 
     name: str
     question: str
-    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +341,6 @@ class BadFormat:
     """
 
     reason: str
-    call_id: str = ""
 
 
 Action = Execute | Respond | Ask | BadFormat
@@ -352,9 +348,7 @@ Action = Execute | Respond | Ask | BadFormat
 
 def read_action(said: AgentSaid) -> Action:
     """Read what the agent said as one action. The first readable call counts; words alone are no action."""
-    if not said.calls:
-        return BadFormat("the reply is neither a query nor an answer")
-    actions = [_read_call(call) for call in said.calls]
+    actions = [_read_call(call) for call in said.calls] or [BadFormat("the reply is neither a query nor an answer")]
     # One bad call among good ones is no reason to lose a turn.
     return next((a for a in actions if not isinstance(a, BadFormat)), actions[0])
 
@@ -362,37 +356,27 @@ def read_action(said: AgentSaid) -> Action:
 def _read_call(call: ToolCall) -> Action:
     name = call.name.strip().lower()
     # With a single argument its name does not matter.
-    alone = dict.fromkeys(("execute", "respond"), *call.arguments.values()) if len(call.arguments) == 1 else {}
+    alone = dict.fromkeys((EXECUTE, RESPOND), *call.arguments.values()) if len(call.arguments) == 1 else {}
     if name == EXECUTE:
         query = _query_in(call.arguments, alone)
-        return Execute(query, call.id) if query else BadFormat(f"a call of {EXECUTE} without a query", call.id)
+        return Execute(query) if query else BadFormat(f"a call of {EXECUTE} without a query")
     if name == RESPOND:
         answer = _answer_in(call.arguments, alone)
-        return (
-            Respond(unwrap(answer), call.id) if answer else BadFormat(f"a call of {RESPOND} without an answer", call.id)
-        )
+        return Respond(unwrap(answer)) if answer else BadFormat(f"a call of {RESPOND} without an answer")
     if name == ASK:
         whom, question = call.arguments.get("name"), call.arguments.get("question")
         if isinstance(question, str) and question.strip():
-            return Ask(whom.strip() if isinstance(whom, str) else "", question.strip(), call.id)
-        return BadFormat(f"a call of {ASK} without a question", call.id)
-    return BadFormat(f"there is no action {json.dumps(call.name[:80])}", call.id)
+            return Ask(whom.strip() if isinstance(whom, str) else "", question.strip())
+        return BadFormat(f"a call of {ASK} without a question")
+    return BadFormat(f"there is no action {json.dumps(call.name[:80])}")
 
 
 def unwrap(answer: str) -> str:
     """Return what an answer that is ``{"answer": [...]}`` and nothing else says, joined; another answer as it is."""
     text = strip_fence(answer)
-    if not text.startswith("{"):
-        return answer.strip()
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return answer.strip()
+    value = parse_json(text) if text.startswith("{") else None
     inside = answer_text(value["answer"]) if isinstance(value, dict) and set(value) == {"answer"} else None
-    return inside.strip() if inside and inside.strip() else answer.strip()
-
-
-_ATTRIBUTES = "attributes"
+    return (inside or "").strip() or answer.strip()
 
 
 def visible_records(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -401,9 +385,9 @@ def visible_records(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     Only the outermost level is tidied, as upstream does: nested parents and children keep their ``attributes``.
     A column counts if the first record has it; upstream's records all have the same columns.
     """
-    columns = [key for key in (records[0] if records else ()) if key != _ATTRIBUTES]
-    empty = {key for key in columns if all(record.get(key) is None for record in records)}
-    return [{k: v for k, v in record.items() if k != _ATTRIBUTES and k not in empty} for record in records]
+    columns = records[0] if records else ()
+    left_out = {"attributes", *(key for key in columns if all(record.get(key) is None for record in records))}
+    return [{key: value for key, value in record.items() if key not in left_out} for record in records]
 
 
 def render_result(result: QueryResult) -> str:

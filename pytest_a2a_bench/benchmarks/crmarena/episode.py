@@ -16,10 +16,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import Ask, BadFormat, Execute, Respond, read_action
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, Turn, UserSaid
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.benchmarks.participants import Colleagues
 
 AGENT_STOP = "agent_stop"
 USER_STOP = "user_stop"
@@ -57,14 +60,6 @@ class User(Protocol):
 
     def hear(self, text: str) -> str | None:
         """Return what the user says to the agent's words, or None where the user is done."""
-        ...
-
-
-class Colleagues(Protocol):
-    """The agents that the one under test may ask."""
-
-    def ask(self, name: str, question: str) -> tuple[str, bool, str | None]:
-        """Return what one says, or why it says nothing, whether that is an error, and the name of who was asked."""
         ...
 
 
@@ -176,23 +171,27 @@ class Episode:
         self._spend()
         return self._return(call, seen.text, error=seen.error)
 
-    def _answer(self, answer: str) -> Sequence[Event]:
+    def _answer(self, answer: str) -> tuple[Event, ...]:
         self.answer = answer
         self.answers += 1
         self._spend()
         if self.user is None:
             self.ended = AGENT_STOP
             return ()
+        last = self._is_last_answer()
         words = self.user.hear(answer)
         if words is None:
             self.ended = USER_STOP
-        elif self.counts.user_turns >= self.max_user_turns:
+        elif last:
             # The answer may have been the agent's last turn as well; that is the reason then.
             self.ended = self.ended or MAX_USER_TURNS
         if words is None or self.ended:
             return ()
         self.counts.user_turns += 1
         return (self._tell(words),)
+
+    def _is_last_answer(self) -> bool:
+        return self.user is not None and self.counts.user_turns >= self.max_user_turns
 
     def _refuse(self, text: str) -> Event:
         self._spend(bad=True)

@@ -224,11 +224,9 @@ class OfficialEpisode(Episode):
     """One conversation by upstream's rules.
 
     :param agent_turn: replies since the agent last spoke to the user.
-    :param spoken: how often the agent has spoken to the user.
     """
 
     agent_turn: int = 0
-    spoken: int = 0
 
     def step(self, said: AgentSaid) -> tuple[Event, ...]:
         """Take in one reply, as :meth:`Episode.step` does."""
@@ -238,37 +236,23 @@ class OfficialEpisode(Episode):
             return () if self._end_turn() else (reply,)
         call = said.calls[0]
         # Asked before the action is carried out, and effective after it.
-        last = self.user is not None and self.spoken >= self.max_user_turns
+        last = self._is_last_answer()
         if call.name == EXECUTE:
             seen = self._ask_org(call, str(call.arguments["query"]))
             if last:
                 self.ended = rules.MAX_USER_TURNS
             return () if last or self._end_turn() else (seen,)
-        return self._speak(str(call.arguments["answer"]), last=last)
+        self.agent_turn = 0
+        return self._answer(str(call.arguments["answer"]))
+
+    def _is_last_answer(self) -> bool:
+        # The opening words count for the user's turns, and not for the agent's.
+        return self.user is not None and self.counts.user_turns > self.max_user_turns
 
     def _hear(self, said: AgentSaid) -> None:
         self.findings = []
         self.transcript.append(Turn("agent", text=None if said.calls else said.text or "", calls=said.calls))
         self.agent_turn += 1
-
-    def _speak(self, answer: str, *, last: bool) -> tuple[Event, ...]:
-        self.answer = answer
-        self.answers += 1
-        self.counts.turns += 1
-        if self.user is None:
-            self.ended = rules.AGENT_STOP
-            return ()
-        words = self.user.hear(answer)
-        self.spoken += 1
-        self.agent_turn = 0
-        if words is None:
-            self.ended = rules.USER_STOP
-        elif last:
-            self.ended = rules.MAX_USER_TURNS
-        if words is None or self.ended:
-            return ()
-        self.counts.user_turns += 1
-        return (self._tell(words),)
 
     def _spend(self, *, bad: bool = False) -> None:
         self.counts.turns += 1

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -36,9 +37,9 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
 from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import stored_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import whole_characters
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, envelope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
-from pytest_a2a_bench.benchmarks.crmarena.org.sosl import SearchPlan, compile_sosl, matches_search
+from pytest_a2a_bench.benchmarks.crmarena.org.sosl import compile_sosl, matches_search
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError
 
 # GLOB, as SQLite has no regular expressions.
@@ -60,7 +61,6 @@ def copy_tables(source: Path, target: Path, schema: OrgSchema) -> None:
         # It is not read before it is whole; if this fails it is removed.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
-        connection.create_function("day_text", 1, _day_text, deterministic=True)
         connection.create_function("moment_text", 1, _moment_text, deterministic=True)
         columns = _attach(connection, source)
         if not any(sobject.name.lower() in columns for sobject in schema.objects):
@@ -101,7 +101,8 @@ def _copy_object(connection: sqlite3.Connection, sobject: SObject, columns: dict
     values = ", ".join(_value(field, sobject, columns) for field in fields)
     # In the order of the source, which is the order of answers without ORDER BY.
     connection.execute(f"INSERT INTO {table} SELECT {values} FROM source.{quote(sobject.name)} ORDER BY rowid")
-    for field in _indexed(fields, columns):
+    # Ids and references are what queries join and look up by.
+    for field in (each for each in fields if each.type in ID_TYPES and each.stored_as.lower() in columns):
         name = quote(f"{sobject.name}.{field.name}")
         connection.execute(f"CREATE INDEX main.{name} ON {quote(sobject.name)} ({quote(field.name)})")
 
@@ -144,7 +145,7 @@ def _typed(column: str, field_type: FieldType) -> str:
         return f"(LOWER(CAST({column} AS TEXT)) IN {_TRUE}) IS TRUE"
     if field_type == "date":
         # The usual form is taken as it is; only others take the way through Python.
-        return f"CASE WHEN {column} GLOB '{_DAY}*' THEN substr({column}, 1, 10) ELSE day_text({column}) END"
+        return f"substr(CASE WHEN {column} GLOB '{_DAY}*' THEN {column} ELSE moment_text({column}) END, 1, 10)"
     if field_type == "datetime":
         return f"CASE WHEN {column} GLOB '{_MOMENT}' THEN {column} ELSE moment_text({column}) END"
     return text
@@ -172,24 +173,14 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _read_moment(value: object) -> datetime | None:
+def _moment_text(value: object) -> str | None:
     """Read what the usual exports write: ISO 8601 with or without zone, a blank for the T, or a day alone."""
     text = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", str(value).strip())
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _moment_text(value: object) -> str | None:
-    moment = None if value is None else _read_moment(value)
-    return stored_moment(moment) if moment else None
-
-
-def _day_text(value: object) -> str | None:
-    moment = None if value is None else _read_moment(value)
-    return moment.date().isoformat() if moment else None
+    return stored_moment(moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC))
 
 
 #: Rows that one answer may be made of, children included: what one transaction may read on Salesforce.
@@ -295,18 +286,13 @@ _EARTH_KM = 6371.0088
 _KM_IN_MILE = 1.609344
 
 
-def geo_distance(
-    latitude: float | None,
-    longitude: float | None,
-    other_latitude: float | None,
-    other_longitude: float | None,
-    unit: str,
-) -> float | None:
+def geo_distance(*places_and_unit: Any) -> float | None:
     """Return the great-circle distance of two places in degrees, in ``mi`` or ``km``; None where one is unknown."""
-    if latitude is None or longitude is None or other_latitude is None or other_longitude is None:
+    *places, unit = places_and_unit
+    if None in places:
         return None
-    one, other = math.radians(latitude), math.radians(other_latitude)
-    across = math.radians(other_longitude - longitude)
+    one, longitude, other, other_longitude = map(math.radians, places)
+    across = other_longitude - longitude
     chord = math.sin((other - one) / 2) ** 2 + math.cos(one) * math.cos(other) * math.sin(across / 2) ** 2
     km = 2 * _EARTH_KM * math.asin(min(1.0, math.sqrt(chord)))
     return km if unit == "km" else km / _KM_IN_MILE
@@ -398,11 +384,12 @@ class LocalOrg:
         started, clock = time.perf_counter(), time.thread_time()
         # Half surrogates, which agents send, cannot be stored or compared.
         text = whole_characters(text)
+        day = self.today or datetime.now(UTC).date()
         if text.lstrip()[:4].upper() == "FIND":
-            search = self._sosl(text, self._day())
+            plans, limit = self._sosl(text, day)
             with self._borrow(clock) as connection:
-                return self._search(connection, search, started)
-        plan = self._soql(text, self._day())
+                return self._search(connection, plans, limit, started)
+        plan = self._soql(text, day)
         with self._borrow(clock) as connection:
             return self._select(connection, plan, started)
 
@@ -437,9 +424,6 @@ class LocalOrg:
                 else:
                     self._idle.append(connection)
 
-    def _day(self) -> date:
-        return self.today or datetime.now(UTC).date()
-
     def _select(self, connection: Connection, plan: QueryPlan, started: float) -> QueryResult:
         if plan.counting:
             # COUNT() is answered by SQLite itself, without any row.
@@ -449,15 +433,10 @@ class LocalOrg:
         found = tuple(record for _, record in records)
         return QueryResult("soql", found, len(found), read, time.perf_counter() - started)
 
-    def _search(self, connection: Connection, search: SearchPlan, started: float) -> QueryResult:
-        found: list[Any] = []
-        for plan in search.plans:
-            # Objects are searched in their order until there is enough.
-            if len(found) >= search.limit:
-                break
-            records, _ = self._records(connection, plan, ())
-            found.extend(record for _, record in records)
-        shown = tuple(found[: search.limit])
+    def _search(self, connection: Connection, plans: Iterable[QueryPlan], limit: int, started: float) -> QueryResult:
+        # Objects are searched in their order until there is enough.
+        found = (record for plan in plans for _, record in self._records(connection, plan, ())[0])
+        shown = tuple(islice(found, limit))
         return QueryResult("sosl", shown, len(shown), len(shown), time.perf_counter() - started)
 
     def _records(
@@ -467,7 +446,9 @@ class LocalOrg:
         # What was read so far counts: children share the limit with their parents.
         rows = connection.fetch(plan.sql, first + plan.parameters, self.row_limit - read)
         read += len(rows)
-        self._check_size(read)
+        if read > self.row_limit:
+            text = f"The query reads more than {self.row_limit} rows; narrow it down with WHERE or LIMIT."
+            raise OrgError("OPERATION_TOO_LARGE", text)
         children: list[dict[str, Any]] = []
         for child in plan.children:
             # All parents at once: a query for each would take as many statements.
@@ -476,13 +457,11 @@ class LocalOrg:
             by_parent: dict[str, list[Any]] = {}
             for parent, record in records:
                 by_parent.setdefault(parent, []).append(record)
-            children.append({parent: envelope(each) for parent, each in by_parent.items()})
+            # Salesforce has null, not an empty envelope, where a record has no children.
+            children.append(
+                {parent: {"totalSize": len(each), "done": True, "records": each} for parent, each in by_parent.items()}
+            )
         return [(row[-1], plan.build(row, children)) for row in rows], read
-
-    def _check_size(self, rows: int) -> None:
-        if rows > self.row_limit:
-            text = f"The query reads more than {self.row_limit} rows; narrow it down with WHERE or LIMIT."
-            raise OrgError("OPERATION_TOO_LARGE", text)
 
 
 def _insert_rows(connection: sqlite3.Connection, sobject: SObject, records: list[Mapping[str, Any]]) -> None:

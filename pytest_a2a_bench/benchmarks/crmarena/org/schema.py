@@ -18,7 +18,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 FieldType = Literal[
     "id",
@@ -106,11 +109,6 @@ class SObject:
     fields: tuple[Field, ...]
     key_prefix: str = ""
     hidden: tuple[Field, ...] = ()
-
-    @property
-    def custom(self) -> bool:
-        """Whether it is a custom object of the org."""
-        return self.name.lower().endswith("__c")
 
     @cached_property
     def all_fields(self) -> tuple[Field, ...]:
@@ -236,9 +234,10 @@ def read_published(published: Iterable[Mapping[str, Any]]) -> OrgSchema:
 
     :param published: ``[{"object": name, "fields": {name: description}}, ...]``.
     """
-    return OrgSchema(tuple(describe_object(str(each["object"]), each["fields"]) for each in published))
+    return OrgSchema(tuple(_describe_object(str(each["object"]), each["fields"]) for each in published))
 
 
+@cache
 def outside_object(name: str) -> SObject | None:
     """Return an object that the benchmark's objects refer to and that every real org has, or None for other names.
 
@@ -246,24 +245,9 @@ def outside_object(name: str) -> SObject | None:
     """
     # Just enough for what the benchmark's queries select of them.
     blank = dict.fromkeys(("Id", "Name", "DeveloperName", "Description"), "")
-    return _unknown_object(name, blank) if name in _outside_names() else None
-
-
-def describe_object(name: str, descriptions: Mapping[str, str]) -> SObject:
-    """Return an object with the published fields and descriptions, and with the facts known of it.
-
-    :param descriptions: the descriptions of fields that the agent sees, by name.
-    """
-    known = standard_schema().object(name)
-    if known is None:
-        return _unknown_object(name, descriptions)
-    fields = tuple(
-        _describe_field(known, _MISNAMED.get((known.name, field), field), text) for field, text in descriptions.items()
-    )
-    published = {field.name.lower() for field in fields}
-    # Hidden: an agent may name these as on a real org, and does not see them.
-    rest = tuple(field for field in known.all_fields if field.name.lower() not in published)
-    return SObject(name, fields, known.key_prefix, rest)
+    schema = standard_schema()
+    named = {other for each in schema.objects for field in each.all_fields for other in field.refers_to}
+    return _unknown_object(name, blank) if name in named and schema.object(name) is None else None
 
 
 @cache
@@ -279,19 +263,14 @@ def _read_object(name: str, entry: Mapping[str, Any]) -> SObject:
 
 
 def _read_field(name: str, facts: Mapping[str, Any]) -> Field:
-    field_type: FieldType = facts["type"]
-    if field_type not in get_args(FieldType):
-        raise ValueError(f"field {name}: no such type as {field_type}")
-    formula = facts.get("formula")
-    return Field(
-        name,
-        facts.get("description", ""),
-        field_type,
-        tuple(facts.get("refers_to", ())),
-        facts.get("relationship"),
-        facts.get("children"),
-        formula=Formula(formula["kind"], tuple(formula["operands"])) if formula else None,
-    )
+    return _field_type().validate_python({"name": name, **facts})
+
+
+@cache
+def _field_type() -> TypeAdapter[Field]:
+    from pydantic import TypeAdapter  # collection imports this module, and reads no field
+
+    return TypeAdapter(Field)
 
 
 def _hidden_fields(published: tuple[Field, ...], name: str) -> tuple[Field, ...]:
@@ -302,16 +281,18 @@ def _hidden_fields(published: tuple[Field, ...], name: str) -> tuple[Field, ...]
     return tuple(_read_field(*entry) for lower, entry in every.items() if lower not in known)
 
 
-@cache
-def _outside_names() -> frozenset[str]:
-    schema = standard_schema()
-    named = {name for each in schema.objects for field in each.all_fields for name in field.refers_to}
-    return frozenset(name for name in named if schema.object(name) is None)
-
-
-def _describe_field(sobject: SObject, name: str, description: str) -> Field:
-    known = sobject.field(name)
-    return replace(known, name=name, description=description) if known else Field(name, description)
+def _describe_object(name: str, descriptions: Mapping[str, str]) -> SObject:
+    """Return an object with the published fields and descriptions, and with the facts known of it."""
+    known = standard_schema().object(name)
+    if known is None:
+        return _unknown_object(name, descriptions)
+    named = {_MISNAMED.get((known.name, field), field): text for field, text in descriptions.items()}
+    found = {field: known.field(field) or Field(field) for field in named}
+    fields = tuple(replace(found[field], name=field, description=text) for field, text in named.items())
+    published = {field.name.lower() for field in fields}
+    # Hidden: an agent may name these as on a real org, and does not see them.
+    rest = tuple(field for field in known.all_fields if field.name.lower() not in published)
+    return SObject(name, fields, known.key_prefix, rest)
 
 
 def _unknown_object(name: str, descriptions: Mapping[str, str]) -> SObject:

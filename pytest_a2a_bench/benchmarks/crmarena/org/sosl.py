@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
 from itertools import accumulate
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, cast
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, refuse
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import NEVER, Sql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import error_position, parse_find
@@ -31,34 +30,23 @@ _SEARCHED = frozenset({"text", "textarea", "longtext", "email", "phone", "url"})
 _NAMES = frozenset({"name", "firstname", "lastname", "title", "subject", "company", "username", "alias", "urlname"})
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
-    """A compiled search: a plan for each object, in order, and how many records there may be in all."""
-
-    plans: tuple[QueryPlan, ...]
-    limit: int
-
-
-def compile_sosl(text: str, schema: OrgSchema, today: date) -> SearchPlan:
-    """Return the plan of a SOSL query.
+def compile_sosl(text: str, schema: OrgSchema, today: date) -> tuple[tuple[QueryPlan, ...], int]:
+    """Return a plan for each object of a SOSL query, in order, and how many records there may be in all.
 
     :raises OrgError: as Salesforce would refuse it.
     """
     expression, fields, returning, limit = parse_find(text)
     parse_search(expression)
     # Without RETURNING a search finds ids of everything.
-    queries = returning or tuple(_ids_of(sobject) for sobject in schema.objects)
+    ids = (SelectField(Path(("Id",), (0,))),)
+    queries = returning or tuple(Query(ids, Path((sobject.name,), (0,)), 0) for sobject in schema.objects)
     try:
         plans = tuple(_compile_object(query, text, schema, today, expression, fields) for query in queries)
     except OrgError as refused:
         # What is wrong between the brackets is wrong with the search.
         code = "MALFORMED_SEARCH" if refused.code == "MALFORMED_QUERY" else refused.code
         raise OrgError(code, refused.message) from refused
-    return SearchPlan(plans, MOST_FOUND if limit is None else min(limit, MOST_FOUND))
-
-
-def _ids_of(sobject: SObject) -> Query:
-    return Query((SelectField(Path(("Id",), (0,))),), Path((sobject.name,), (0,)), 0)
+    return plans, MOST_FOUND if limit is None else min(limit, MOST_FOUND)
 
 
 def _compile_object(query: Query, text: str, schema: OrgSchema, today: date, expression: str, fields: str) -> QueryPlan:
@@ -74,14 +62,10 @@ def _compile_object(query: Query, text: str, schema: OrgSchema, today: date, exp
 
 
 def _is_searched(field: Field, fields: str) -> bool:
-    if fields == "EMAIL":
-        return field.type == "email"
-    if fields == "PHONE":
-        # More than the field Name.
-        return field.type == "phone"
     if fields == "NAME":
         return field.stored_as.lower() in _NAMES
-    return field.type in _SEARCHED
+    # A group of its own has more than the field that is called so: every e-mail address, every telephone number.
+    return field.type in ((fields.lower(),) if fields in ("EMAIL", "PHONE") else _SEARCHED)
 
 
 Search = Callable[[str], bool]
@@ -216,13 +200,8 @@ def _word_pattern(word: str) -> str:
         return ""
     if len(re.findall(r"\*+", word)) > _MOST_WILDCARDS:
         raise _malformed(f"search term has too many wildcards: {word[:200]}")
-    return re.sub(r"\*+|\?|[^*?]+", lambda match: _wildcard(match.group()), word)
-
-
-def _wildcard(piece: str) -> str:
-    if piece.startswith("*"):
-        return _ANY
-    return r"\w" if piece == "?" else re.escape(piece)
+    pieces = re.findall(r"\*+|\?|[^*?]+", word)
+    return "".join(_ANY if each[0] == "*" else r"\w" if each == "?" else re.escape(each) for each in pieces)
 
 
 def matches_search(expression: str, *texts: Any) -> bool:

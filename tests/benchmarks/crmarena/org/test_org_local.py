@@ -273,5 +273,5 @@ def test_the_field_tables_are_in_the_package_and_right() -> None:
 def test_a_field_of_an_unknown_type_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {"Thing": {"key_prefix": "00x", "fields": {"Size": {"type": "gigantic"}}}}
     monkeypatch.setattr(standard, "_load", lambda name: table)
-    with pytest.raises(ValueError, match="field Size: no such type as gigantic"):
+    with pytest.raises(ValueError, match="gigantic"):
         standard.standard_schema.__wrapped__()

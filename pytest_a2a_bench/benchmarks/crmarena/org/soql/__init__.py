@@ -11,11 +11,9 @@ from pytest_a2a_bench.benchmarks.crmarena.org import refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, Sql, compile_where
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
-    AGGREGATES,
     DATE_FUNCTIONS,
     Expression,
     FunctionCall,
-    Order,
     Query,
     SelectField,
 )
@@ -25,7 +23,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import (
     QueryPlan,
     RecordCompiler,
     SqlRow,
-    check_sortable,
     limit_sql,
     order_sql,
     value_maker,
@@ -59,26 +56,13 @@ def compile_soql(text: str, schema: OrgSchema, today: date) -> QueryPlan:
         driving = "A driving SObject type has already been set, all other entity types in the FROM clause must be"
         text_ = f"{driving} relationships to the initial object.  The driving object is {root.name}"
         raise refuse("MALFORMED_QUERY", text, path.position, text_)
-    if is_grouped(query):
+    if query.grouped:
         return GroupCompiler(scope, query, today).compile()
     return RecordCompiler(scope, query, today).compile()
 
 
 #: How many fields ROLLUP and CUBE take, on Salesforce.
 MOST_SUBTOTALS = 3
-
-
-def is_grouped(query: Query) -> bool:
-    """Return whether a query asks for groups rather than records."""
-    return bool(query.group) or any(
-        isinstance(item, SelectField) and _has_aggregate(item.expression) for item in query.select
-    )
-
-
-def _has_aggregate(expression: Expression | None) -> bool:
-    return isinstance(expression, FunctionCall) and (
-        expression.name in AGGREGATES or _has_aggregate(expression.argument)
-    )
 
 
 @dataclass
@@ -151,7 +135,8 @@ class GroupCompiler:
         if operand.sql not in keys:
             # A period of a date has one value where the date itself is a key.
             column, column_type = operand.column
-            if column in keys and column_type == "date" and _is_period(expression):
+            is_period = isinstance(expression, FunctionCall) and expression.name in DATE_FUNCTIONS
+            if column in keys and column_type == "date" and is_period:
                 return replace(operand, sql="NULL") if column in self._over else operand
             raise self.scope.refuse(operand.position, f"{what} must be grouped or aggregated: {operand.name}")
         # In a subtotal the keys that are summed over are null.
@@ -164,8 +149,12 @@ class GroupCompiler:
 
     def _grouped(self, where: Sql) -> QueryPlan:
         entries = self._entries()
+        ordered = [self.operand(key.expression, "Ordered field") for key in self.query.order]
+        keys = [
+            order_sql(self.scope, replace(operand, sql=f"s{at}"), self.query.order[at])
+            for at, operand in enumerate(ordered)
+        ]
         arms = [self._arm(over, where) for over in self._subtotals()]
-        keys = [order_sql(replace(self._order(key), sql=f"s{at}"), key) for at, key in enumerate(self.query.order)]
         # Groups in the order of their keys: answers must be repeatable.
         keys += [f"g{at} COLLATE NOCASE" for at in range(len(self._groups))] or ["1"]
         # SQLite knows neither ROLLUP nor CUBE: each of their subtotals is an arm of a union.
@@ -213,15 +202,10 @@ class GroupCompiler:
             entries[key] = operand
         return list(entries.items())
 
-    def _order(self, key: Order) -> Operand:
-        operand = self.operand(key.expression, "Ordered field")
-        check_sortable(self.scope, operand)
-        return operand
-
     def _arm(self, over: frozenset[str], where: Sql) -> tuple[str, tuple[Any, ...]]:
         self._over = over
         columns = [f"{operand.sql} AS c{at}" for at, (_, operand) in enumerate(self._entries())]
-        columns += [f"{self._order(key).sql} AS s{at}" for at, key in enumerate(self.query.order)]
+        columns += [f"{self.operand(key.expression).sql} AS s{at}" for at, key in enumerate(self.query.order)]
         columns += [f"{'NULL' if g.sql in over else g.sql} AS g{at}" for at, g in enumerate(self._groups)]
         columns.append(f"{len(over)} AS subtotal")
         parameters = where.parameters
@@ -236,7 +220,3 @@ class GroupCompiler:
         # Back to nothing: the next arm begins with its own.
         self._over = frozenset()
         return f"SELECT {', '.join(columns)} FROM {self.scope.from_sql} WHERE {where.text}{grouped}{having}", parameters
-
-
-def _is_period(expression: Expression) -> bool:
-    return isinstance(expression, FunctionCall) and expression.name in DATE_FUNCTIONS

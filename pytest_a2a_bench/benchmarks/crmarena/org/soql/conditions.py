@@ -18,7 +18,6 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, TEXT_TYPES, is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
-    Comparison,
     Condition,
     Expression,
     Junction,
@@ -164,7 +163,7 @@ NEVER = Sql("0")
 
 def stored_moment(moment: datetime) -> str:
     """Return a moment, in UTC, as the tables hold it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}+0000"
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "+0000"
 
 
 def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: date) -> Sql:

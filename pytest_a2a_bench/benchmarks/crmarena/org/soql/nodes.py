@@ -149,6 +149,18 @@ class Query:
     limit_position: int = 0
     offset: int | None = None
 
+    @property
+    def grouped(self) -> bool:
+        """Whether it asks for groups rather than records."""
+        selected = (item.expression for item in self.select if isinstance(item, SelectField))
+        return bool(self.group) or any(map(_has_aggregate, selected))
+
+
+def _has_aggregate(expression: Expression | None) -> bool:
+    return isinstance(expression, FunctionCall) and (
+        expression.name in AGGREGATES or _has_aggregate(expression.argument)
+    )
+
 
 SelectItem = SelectField | SelectAll | SelectByType | Query
 

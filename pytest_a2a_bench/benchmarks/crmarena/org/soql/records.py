@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from itertools import count
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import TEXT_TYPES, Field, FieldType
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import Sql, compile_where, join
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
-    AGGREGATES,
     FunctionCall,
     Order,
     Path,
@@ -40,33 +40,24 @@ _URL = "/services/data/v62.0/sobjects/{}/{}"
 SqlRow = Sequence[Any]
 #: Child envelopes: by child subquery, then by the parent's id.
 ChildSets = Sequence[Mapping[str, Any]]
-
-
-def attributes(sobject: str, record_id: str) -> dict[str, str]:
-    """Return a record's ``attributes``."""
-    return {"type": sobject, "url": _URL.format(sobject, record_id)}
-
-
-def envelope(records: Sequence[Any]) -> dict[str, Any] | None:
-    """Return what holds the children of a record: nothing where there are none."""
-    # Salesforce has null, not an empty envelope, where a record has no children.
-    return {"totalSize": len(records), "done": True, "records": list(records)} if records else None
+#: Makes a value of a record from a row and the children of all rows.
+Maker = Callable[[SqlRow, ChildSets], Any]
 
 
 @dataclass(slots=True)
 class RecordShape:
     """How one record is made from a row.
 
-    :param sobject: name of its object, or the column that has the name.
+    :param sobject: the column of its object's name.
     :param record_id: the column of its id.
     :param entries: key and maker of each value, in the order of the query.
     :param by_type: for TYPEOF: the entries that a record of each object has instead.
     """
 
-    sobject: str | int
+    sobject: int
     record_id: int
-    entries: dict[str, Callable[[SqlRow, ChildSets], Any]] = field(default_factory=dict)
-    by_type: dict[str, dict[str, Callable[[SqlRow, ChildSets], Any]]] = field(default_factory=dict)
+    entries: dict[str, Maker] = field(default_factory=dict)
+    by_type: dict[str, dict[str, Maker]] = field(default_factory=dict)
 
     def build(self, row: SqlRow, children: ChildSets) -> dict[str, Any] | None:
         """Return the record, or None where a parent is missing."""
@@ -74,14 +65,14 @@ class RecordShape:
         # A missing parent is null as a whole.
         if record_id is None:
             return None
-        sobject = self.sobject if isinstance(self.sobject, str) else str(row[self.sobject])
-        record: dict[str, Any] = {"attributes": attributes(sobject, record_id)}
+        sobject = str(row[self.sobject])
+        record: dict[str, Any] = {"attributes": {"type": sobject, "url": _URL.format(sobject, record_id)}}
         for key, make in self.by_type.get(sobject, self.entries).items():
             record[key] = make(row, children)
         return record
 
 
-def value_maker(column: int, field_type: FieldType, *, formatted: bool = False) -> Callable[[SqlRow, ChildSets], Any]:
+def value_maker(column: int, field_type: FieldType, *, formatted: bool = False) -> Maker:
     """Return what reads a value from a row and gives it its JSON type."""
     if formatted:
         return lambda row, _: format_value(row[column], field_type)
@@ -89,11 +80,6 @@ def value_maker(column: int, field_type: FieldType, *, formatted: bool = False) 
         return lambda row, _: None if row[column] is None else bool(row[column])
     # SQLite has Python's own types already.
     return lambda row, _: row[column]
-
-
-def child_maker(number: int, record_id: int) -> Callable[[SqlRow, ChildSets], Any]:
-    """Return what finds the children of a row's record."""
-    return lambda row, children: children[number].get(row[record_id])
 
 
 def format_value(value: Any, field_type: FieldType) -> Any:
@@ -105,16 +91,13 @@ def format_value(value: Any, field_type: FieldType) -> Any:
     if isinstance(value, int | float):
         # 15 digits: more are the noise of doubles.
         return f"{value:,.15g}" if value == int(value) else f"{value:,}"
-    if field_type == "date":
-        # By hand: strftime has no portable way to leave out leading zeros.
-        day = datetime.strptime(value[:10], "%Y-%m-%d")
-        return f"{day.month}/{day.day}/{day.year}"
-    if field_type == "datetime":
-        moment = datetime.strptime(value[:19], "%Y-%m-%dT%H:%M:%S")
-        hour = moment.hour % 12 or 12
-        half = "AM" if moment.hour < 12 else "PM"
-        return f"{moment.month}/{moment.day}/{moment.year}, {hour}:{moment.minute:02d} {half}"
-    return value
+    if field_type not in ("date", "datetime"):
+        return value
+    # By hand: strftime has no portable way to leave out leading zeros.
+    moment = datetime.fromisoformat(value[:19])
+    day = f"{moment.month}/{moment.day}/{moment.year}"
+    half = "AM" if moment.hour < 12 else "PM"
+    return day if field_type == "date" else f"{day}, {moment.hour % 12 or 12}:{moment.minute:02d} {half}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +114,19 @@ class QueryPlan:
 
     sql: str
     parameters: tuple[Any, ...]
-    build: Callable[[SqlRow, ChildSets], Any]
+    build: Maker
     record_id: int | None = None
     children: tuple[QueryPlan, ...] = ()
     counting: bool = False
 
 
-def order_sql(operand: Operand, key: Order) -> str:
-    """Return a key of ORDER BY: Salesforce puts nulls first in either direction by default."""
+def order_sql(scope: Scope, operand: Operand, key: Order) -> str:
+    """Return a key of ORDER BY: Salesforce puts nulls first in either direction by default.
+
+    :raises OrgError: INVALID_FIELD for long texts.
+    """
+    if operand.type in ("longtext", "multipicklist"):
+        raise cannot_be("sorted", scope, operand)
     collation = " COLLATE NOCASE" if operand.type in TEXT_TYPES else ""
     direction = "DESC" if key.descending else "ASC"
     return f"{operand.sql}{collation} {direction} NULLS {'LAST' if key.nulls_last else 'FIRST'}"
@@ -149,15 +137,6 @@ def limit_sql(query: Query) -> str:
     if query.limit is None and not query.offset:
         return ""
     return f" LIMIT {-1 if query.limit is None else query.limit} OFFSET {query.offset or 0}"
-
-
-def check_sortable(scope: Scope, operand: Operand) -> None:
-    """Refuse what Salesforce cannot sort by.
-
-    :raises OrgError: INVALID_FIELD for long texts.
-    """
-    if operand.type in ("longtext", "multipicklist"):
-        raise cannot_be("sorted", scope, operand)
 
 
 @dataclass
@@ -179,7 +158,7 @@ class RecordCompiler:
     _children: list[QueryPlan] = field(default_factory=list)
     _shapes: dict[tuple[str, ...], RecordShape] = field(default_factory=dict)
     _selected: set[str] = field(default_factory=set)
-    _unnamed_so_far: int = 0
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def compile(self) -> QueryPlan:
         """Return the plan of the query.
@@ -187,11 +166,11 @@ class RecordCompiler:
         :raises OrgError: for whatever Salesforce would refuse.
         """
         # Every record has its id in attributes, selected or not.
-        root = RecordShape(self.scope.root.name, self._column(f"{self.scope.root_table}.{quote('Id')}"))
+        root = self._shape_of(Target(((self.scope.root_table, self.scope.root),)))
         for item in self.query.select:
             self._select(root, item)
         where = self._where()
-        order = [order_sql(self._order_operand(key), key) for key in self.query.order]
+        order = [self._order(key) for key in self.query.order]
         # Without ORDER BY Salesforce promises no order; that of the table makes answers repeatable, and paging
         # consistent.
         order.append(f"{self.scope.root_table}.rowid")
@@ -216,12 +195,11 @@ class RecordCompiler:
             parts.append(self.search)
         return join("AND", parts)
 
-    def _order_operand(self, key: Order) -> Operand:
+    def _order(self, key: Order) -> str:
         operand = compile_expression(self.scope, key.expression)
         if operand.aggregate:
             raise self.scope.refuse(operand.position, f"Ordered field must be grouped or aggregated: {operand.name}")
-        check_sortable(self.scope, operand)
-        return operand
+        return order_sql(self.scope, operand, key)
 
     def _root_sql(self, where: Sql, order: list[str]) -> str:
         sql = f"SELECT {', '.join(self._columns)} FROM {self.scope.from_sql} WHERE {where.text}"
@@ -239,6 +217,12 @@ class RecordCompiler:
         last = "" if self.query.limit is None else f" AND place <= {first + self.query.limit}"
         return f"SELECT {names}, parent FROM ({inner}) WHERE place > {first}{last} ORDER BY place"
 
+    def _shape_of(self, target: Target) -> RecordShape:
+        return RecordShape(self._column(target.type_sql), self._column(target.id_sql))
+
+    def _maker(self, operand: Operand) -> Maker:
+        return value_maker(self._column(operand.sql), operand.type, formatted=operand.formatted)
+
     def _select(self, root: RecordShape, item: SelectItem) -> None:
         if isinstance(item, Query):
             self._select_children(root, item)
@@ -252,7 +236,8 @@ class RecordCompiler:
     def _select_field(self, root: RecordShape, item: SelectField) -> None:
         operand = compile_expression(self.scope, item.expression)
         if is_distance(item.expression):
-            root.entries[item.alias or self._unnamed()] = value_maker(self._column(operand.sql), operand.type)
+            # As aggregates without an alias: expr0, expr1 ...
+            root.entries[item.alias or f"expr{next(self._numbers)}"] = self._maker(operand)
             return
         if not operand.plain:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
@@ -262,13 +247,7 @@ class RecordCompiler:
         shape = self._shape(root, operand.parents)
         key = item.alias or operand.name
         self._check_new(operand, item)
-        maker = value_maker(self._column(operand.sql), operand.type, formatted=operand.formatted)
-        shape.entries[key] = maker
-
-    def _unnamed(self) -> str:
-        # As aggregates without an alias: expr0, expr1 ...
-        self._unnamed_so_far += 1
-        return f"expr{self._unnamed_so_far - 1}"
+        shape.entries[key] = self._maker(operand)
 
     def _check_new(self, operand: Operand, item: SelectField) -> None:
         name = ".".join([*(relationship for relationship, _ in operand.parents), operand.name])
@@ -285,15 +264,10 @@ class RecordCompiler:
             # One shape for each way through the parents: Account.Owner twice is one object.
             key = tuple(name for name, _ in parents[: at + 1])
             if key not in self._shapes:
-                self._shapes[key] = self._target_shape(target)
+                self._shapes[key] = self._shape_of(target)
                 shape.entries[relationship] = self._shapes[key].build
             shape = self._shapes[key]
         return shape
-
-    def _target_shape(self, target: Target) -> RecordShape:
-        if len(target.tables) == 1:
-            return RecordShape(target.tables[0][1].name, self._column(target.id_sql))
-        return RecordShape(self._column(target.type_sql), self._column(target.id_sql))
 
     def _select_all(self, root: RecordShape, item: SelectAll) -> None:
         if item.which != "STANDARD" and (self.query.limit is None or self.query.limit > MOST_WITH_FIELDS):
@@ -318,16 +292,15 @@ class RecordCompiler:
         if inner.offset is not None and self.query.limit != 1:
             raise self.scope.refuse(inner.position, "OFFSET in a subquery needs LIMIT 1 in the query that it is in")
         relationship = self.scope.children(inner.source.names[-1], inner.source.positions[-1])
-        if any(_is_aggregate(each) for each in inner.select) or inner.group:
-            raise self.scope.refuse(
-                inner.position, "Only root queries support aggregate expressions", "MALFORMED_QUERY"
-            )
+        if inner.grouped:
+            raise self.scope.refuse(inner.position, "Only root queries support aggregate expressions")
         scope = Scope(self.scope.schema, self.scope.text, relationship.child, inner.alias, "t", dict(inner.aliases))
         compiler = RecordCompiler(scope, inner, self.today, relationship.field, self.depth + 1)
         if relationship.name in root.entries:
             text = f"duplicate field selected: {relationship.name}"
             raise self.scope.refuse(inner.position, text, "INVALID_FIELD")
-        root.entries[relationship.name] = child_maker(len(self._children), root.record_id)
+        number, parent = len(self._children), root.record_id
+        root.entries[relationship.name] = lambda row, children: children[number].get(row[parent])
         self._children.append(compiler.compile())
 
     def _select_by_type(self, root: RecordShape, item: SelectByType) -> None:
@@ -338,30 +311,10 @@ class RecordCompiler:
             raise self.scope.refuse(item.relationship.position, text)
         shape = self._shape(root, ((str(relationship.relationship), target),))
         for named, paths in item.branches:
-            branch = next(((t, s) for t, s in target.tables if s.name.lower() == named.text.lower()), None)
-            if branch is None:
-                find_object(self.scope.schema, self.scope.text, named)
-                continue
-            shape.by_type[branch[1].name] = self._branch(branch[0], branch[1].name, paths)
+            sobject = find_object(self.scope.schema, self.scope.text, named)
+            for table in (table for table, there in target.tables if there.name == sobject.name):
+                operands = [self.scope.column_of(table, sobject, path) for path in paths]
+                shape.by_type[sobject.name] = {operand.name: self._maker(operand) for operand in operands}
         for path in item.otherwise:
             full = Path(item.relationship.names + path.names, item.relationship.positions + path.positions)
             self._select_field(root, SelectField(full))
-
-    def _branch(
-        self, table: str, sobject: str, paths: tuple[Path, ...]
-    ) -> dict[str, Callable[[SqlRow, ChildSets], Any]]:
-        entries = {}
-        found = self.scope.schema.object(sobject)
-        assert found is not None
-        for path in paths:
-            operand = self.scope.column_of(table, found, path)
-            entries[operand.name] = value_maker(self._column(operand.sql), operand.type)
-        return entries
-
-
-def _is_aggregate(item: SelectItem) -> bool:
-    return (
-        isinstance(item, SelectField)
-        and isinstance(item.expression, FunctionCall)
-        and item.expression.name in AGGREGATES
-    )
