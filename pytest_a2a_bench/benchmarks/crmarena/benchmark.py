@@ -46,7 +46,6 @@ from pytest_a2a_bench.benchmarks.crmarena.score import (
     UNJUDGED,
     Scoring,
     asked,
-    make_judge,
     rescore,
     score,
     score_submitted,
@@ -54,9 +53,10 @@ from pytest_a2a_bench.benchmarks.crmarena.score import (
     unanswered,
     worth,
 )
-from pytest_a2a_bench.benchmarks.crmarena.suite import name_variant
+from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge
+from pytest_a2a_bench.benchmarks.crmarena.suite import NAME, SPLIT, name_variant
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.models import ModelUser
+from pytest_a2a_bench.benchmarks.models import ModelUser, reach_of
 from pytest_a2a_bench.benchmarks.noise import Written, without_newest
 from pytest_a2a_bench.benchmarks.participants import Colleagues
 from pytest_a2a_bench.config.settings import Settings
@@ -68,17 +68,17 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
     JudgeMissingError,
 )
-from pytest_a2a_bench.model import AgentSaid, Briefing, Reward, ToolCall, TrialResult, Usage
+from pytest_a2a_bench.model import AgentSaid, Briefing, Reward, ToolCall, Usage
 from pytest_a2a_bench.model.messages import Bounds
 
-SUITE_NAME = "crmarena"
-SPLIT = "base"
+_NAMED = ("org", "profile", "scoring", "aided", "drift", "rot", "max_turns")
+"""Options that a result's provenance states as they are."""
 
 
 class CrmArenaBenchmark:
     """CRMArena and CRMArena-Pro as a :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
 
-    name = SUITE_NAME
+    name = NAME
     prompt: Briefing = Briefing("")
     """The first message without the data, which have a version of their own: for fingerprints."""
 
@@ -92,12 +92,7 @@ class CrmArenaBenchmark:
         domain = open_domain(context.key.domain, context.settings)
         return _Trial(domain, asked(domain.task(context.key.task_id), context.settings), context).run()
 
-    def rescore(self, result: TrialResult, settings: Settings) -> Reward:
-        """Score a stored conversation again.
-
-        :raises A2ABenchError: if its data are not there any more, or the judge fails.
-        """
-        return rescore(result, settings)
+    rescore = staticmethod(rescore)
 
     def evaluator(self, domain: str, settings: Settings) -> str:
         """Return what results name as their benchmark."""
@@ -115,7 +110,7 @@ class _Trial:
         self.task = task
         self.context = context
         settings = context.settings
-        chosen = CrmOptions.of(settings)
+        self.chosen = chosen = CrmOptions.of(settings)
         self.texts = texts = texts_of(chosen)
         self.code = tools_of(chosen)
         # Before the first message: no conversation is paid for that cannot be scored.
@@ -123,7 +118,11 @@ class _Trial:
         if is_refusal and task.asked_twin is None and not settings.judge_llm:
             raise JudgeMissingError(UNJUDGED)
         # Only where one is named: without it answers are read by rules.
-        self.judge = make_judge(settings, context.checkpoint, texts=texts) if settings.judge_llm else None
+        self.judge = (
+            Judge(settings.judge_llm, reach_of(settings), context.checkpoint, texts=texts)
+            if settings.judge_llm
+            else None
+        )
         self.user = make_user(task, settings, context, texts) if task.interactive else None
         briefing = brief(task, domain.org.schema, domain=domain.name, aided=chosen.aided, max_turns=chosen.max_turns)
         self.colleagues: Colleagues | None = None
@@ -176,7 +175,7 @@ class _Trial:
 
     def _official_briefing(self, briefing: Briefing, texts: OfficialTexts, *, as_text: bool) -> Briefing:
         """Return the prompt and the tools of one of upstream's agents."""
-        chosen = CrmOptions.of(self.context.settings)
+        chosen = self.chosen
         policy = texts.system_prompt(
             self.task,
             self.domain.org.schema,
@@ -230,14 +229,19 @@ class _Trial:
                 self.conversation.note(finding)
 
     def _evaluate(self, note: str) -> Reward:
-        task, episode, chosen = self.task, self.episode, CrmOptions.of(self.context.settings)
+        task, episode, chosen = self.task, self.episode, self.chosen
         if episode.ended not in ANSWERED:
             return unanswered(task, str(episode.ended), episode.transcript, note)
         if self.code is not None:
             return score_submitted(task, episode.transcript, chosen.threshold)
-        scoring = cast("Scoring", chosen.scoring)
-        threshold = chosen.threshold
-        return score(task, episode.answer, episode.transcript, scoring=scoring, judge=self.judge, threshold=threshold)
+        return score(
+            task,
+            episode.answer,
+            episode.transcript,
+            scoring=cast("Scoring", chosen.scoring),
+            judge=self.judge,
+            threshold=chosen.threshold,
+        )
 
     def _outcome(self, duration: float, reward: Reward | None, error: A2ABenchError | None) -> Outcome:
         user_usage = self.user.usage if isinstance(self.user, ModelUser) else Usage()
@@ -264,8 +268,7 @@ class _Trial:
         ``extractor`` and ``judge`` are what read the answer and what recognised a refusal: ``rules``, a model's name
         (for the extractor also ``literal``: the answer was the gold, letter by letter); None where nothing was to do.
         """
-        settings, source = self.context.settings, self.domain.provenance
-        chosen = CrmOptions.of(settings)
+        settings, source, chosen = self.context.settings, self.domain.provenance, self.chosen
         used = reward.info if reward is not None else {}
         user = self.user.kind if self.user is not None else "none"
         colleagues, asked_counts = self._colleagues()
@@ -275,23 +278,17 @@ class _Trial:
             "interactive": self.task.interactive,
             "metric": self.task.metric,
             "source": dataclasses.asdict(source),
-            "org": chosen.org,
-            "profile": chosen.profile,
+            **{name: getattr(chosen, name) for name in _NAMED},
             **self._code(),
-            "scoring": chosen.scoring,
             "threshold": chosen.threshold if self.task.metric == "fuzzy_match" else None,
             "extractor": _name_model(used.get("extractor"), settings),
             "judge": _name_model(used.get("judge"), settings),
             "judge_llm": settings.judge_llm,
-            "aided": chosen.aided,
-            "drift": chosen.drift,
-            "rot": chosen.rot,
             **self._shortcut(reward),
             "variant": name_variant(chosen.drift, chosen.rot) or None,
             "user": user,
             "user_llm": settings.user_llm if user == "llm" else None,
             **({"user_agent": self.context.parties.seat("user").further.agent} if user == "a2a" else {}),
-            "max_turns": chosen.max_turns,
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
             **({"twins": True} if self.task.asked_twin is not None else {}),
             **({"prose_answers": True} if self.episode.prose_answers else {}),
@@ -320,10 +317,13 @@ class _Trial:
         """Return which code of upstream's was followed, and by which prompt."""
         if self.texts is None:
             return {}
-        chosen = CrmOptions.of(self.context.settings)
         files = {**self.texts.files, **(self.code.files if self.code is not None else {})}
         official = {"files": files, "published": self.texts.is_published}
-        return {"official": official, "strategy": chosen.strategy, "privacy_prompt": chosen.privacy_prompt}
+        return {
+            "official": official,
+            "strategy": self.chosen.strategy,
+            "privacy_prompt": self.chosen.privacy_prompt,
+        }
 
     def _colleagues(self) -> tuple[dict[str, Any], dict[str, int]]:
         """Return which colleagues the agent could ask, without whom results are of another kind, and the counts."""
