@@ -108,7 +108,20 @@ class _ProseDialect:
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read back what this format's ``encode_request`` wrote, or what the format's own programs did."""
-        return read_request(parts, self._user_marker, self._separator)
+        briefing: Briefing | None = None
+        events: list[Event] = []
+        for part in (part for part in parts if part.kind == "text"):
+            marked = read_marks(part)
+            found, end = find_briefing(marked.head if marked else part.text, self._separator)
+            briefing = found or briefing
+            if marked is not None:
+                events += marked.events
+            elif found is None:
+                events += _read_words(part.text)
+            # Without marks the words of a first message are the user's.
+            elif words := part.text[end:].partition(self._user_marker)[2]:
+                events.append(UserSaid(words))
+        return DecodedRequest(briefing, tuple(events))
 
     def reminder(self) -> tuple[Part, ...]:
         """Return the format of an answer."""
@@ -150,14 +163,9 @@ def _head(briefing: Briefing) -> str:
 def _pieces(events: Sequence[Event]) -> list[Piece]:
     if any(isinstance(e, AgentSaid) for e in events):
         return [Piece(*labelled(e), e) for e in events]
-    if len(events) == 1:
-        return [_bare(events[0])]
-    return [_named(e) for e in events]
-
-
-def _bare(event: Event) -> Piece:
-    body = event.content if isinstance(event, ToolReturned) else labelled(event)[1]
-    return Piece("", body, event) if body else _named(event)
+    named = [_named(e) for e in events]
+    # Alone, a tool's words are bare; it has its name where there are none.
+    return [named[0]._replace(label="")] if len(named) == 1 and named[0].body else named
 
 
 def _named(event: Event) -> Piece:
@@ -236,34 +244,14 @@ def _read_tools(text: str, start: int) -> tuple[tuple[ToolSpec, ...] | None, int
     return (tools_from_json(value), end) if isinstance(value, list) else (None, start)
 
 
-def read_request(parts: Sequence[Part], user_marker: str, separator: str) -> DecodedRequest:
-    """Read a request; without marks the words of a first message are the user's."""
-    briefing: Briefing | None = None
-    events: list[Event] = []
-    for part in parts:
-        if part.kind != "text":
-            continue
-        marked = read_marks(part)
-        found, end = find_briefing(marked.head if marked else part.text, separator)
-        briefing = found or briefing
-        if marked is not None:
-            events += marked.events
-        elif found is None:
-            events += read_words(part.text)
-        elif (at := part.text.find(user_marker, end)) >= 0 and part.text[at + len(user_marker) :]:
-            events.append(UserSaid(part.text[at + len(user_marker) :]))
-    return DecodedRequest(briefing, tuple(events))
-
-
-def read_words(text: str) -> list[Event]:
+def _read_words(text: str) -> list[Event]:
     """Read a later message by the labels that some senders write; bare text is the user's."""
-    for label in ("user: ", "User message: "):
+    for label in ("user: ", SIERRA_USER_MARKER):
         if text.startswith(label):
-            return [UserSaid(text[len(label) :])]
+            return [UserSaid(text.removeprefix(label))]
     if text.startswith("tool: "):
-        return [ToolReturned("", "", text[len("tool: ") :])]
-    results = _named_results(text)
-    return results or ([UserSaid(text)] if text else [])
+        return [ToolReturned("", "", text.removeprefix("tool: "))]
+    return _named_results(text) or ([UserSaid(text)] if text else [])
 
 
 def _named_results(text: str) -> list[Event]:

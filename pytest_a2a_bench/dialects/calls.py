@@ -11,7 +11,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from pytest_a2a_bench.dialects.serialization import BROKEN, Block, Span, around, leave, parse_json, starting_at
+from pytest_a2a_bench.dialects.serialization import (
+    BROKEN,
+    Block,
+    Span,
+    around,
+    parse_json,
+    search_outside,
+    starting_at,
+)
 from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, is_deeper
 
@@ -336,11 +344,8 @@ def find_foreign(text: str, known: Collection[str], blocks: Sequence[Block], fen
     forms = _Forms(text, known, readable)
     found: list[Foreign] = []
     position = 0
-    while opener := _OPENER.search(text, position):
-        # A marker inside a JSON value is part of a string there.
-        position = leave(opener.start(), readable)
-        if position > opener.start():
-            continue
+    # A marker inside a JSON value is part of a string there.
+    while opener := search_outside(_OPENER, text, position, readable):
         if len(found) == _MAX_CALLS:
             found.append(Foreign(opener.start(), len(text), None))
             break
@@ -514,13 +519,10 @@ def _find_python(
     read: list[tuple[int, int, ToolCall | None]] = []
     given_up: list[Foreign] = []
     budget, position = _PASSES * len(text) + 10_000, 0
-    while known and (opener := _PYTHON_OPEN.search(text, position)):
+    while known and (opener := search_outside(_PYTHON_OPEN, text, position, blocks)):
         if budget < 0 or len(read) == _MAX_CALLS:
             given_up.append(Foreign(opener.start(), len(text), None))
             break
-        position = leave(opener.start(), blocks)
-        if position > opener.start():
-            continue
         position = opener.end()
         if opener[1] in known:
             arguments, end = _read_python_arguments(text, position, blocks)

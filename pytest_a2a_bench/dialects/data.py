@@ -7,6 +7,7 @@ Request ``{"policy", "tools", "messages": [...]}`` with OpenAI-like messages; re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
@@ -68,11 +69,17 @@ class DataDialect:
             if part.kind == "text":
                 events.append(UserSaid(part.text))
             elif part.kind == "data" and isinstance(part.data, Mapping):
-                briefing = _read_briefing(part.data) or briefing
-                messages = part.data.get("messages")
+                policy, messages = part.data.get("policy"), part.data.get("messages")
+                if isinstance(policy, str):
+                    briefing = Briefing(policy, tools_from_json(part.data.get("tools")))
                 read = [_read(m) for m in messages] if isinstance(messages, list) else []
                 events += [e for e in read if e is not None]
-        return DecodedRequest(briefing, tuple(_restore(e, briefing) for e in events))
+        tools = briefing.tools if briefing is not None else ()
+        restored = (
+            replace(e, calls=tuple(restore_call(c, tools) for c in e.calls)) if isinstance(e, AgentSaid) else e
+            for e in events
+        )
+        return DecodedRequest(briefing, tuple(restored))
 
     def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
         """Write one data part."""
@@ -109,20 +116,9 @@ def _read(message: Any) -> Event | None:
         case "user":
             return UserSaid(text or "")
         case "tool":
-            call_id, name = message.get("tool_call_id"), message.get("name")
-            return ToolReturned(str(call_id or ""), str(name or ""), text or "", message.get("error") is True)
+            call_id, name = (str(message.get(key) or "") for key in ("tool_call_id", "name"))
+            return ToolReturned(call_id, name, text or "", message.get("error") is True)
         case "assistant":
             said: dict[str, Any] = {} if text is None else {"message": text}
             return said_from_json({**said, "tool_calls": message.get("tool_calls") or []})
     return None
-
-
-def _read_briefing(body: Mapping[str, Any]) -> Briefing | None:
-    policy = body.get("policy")
-    return Briefing(policy, tools_from_json(body.get("tools"))) if isinstance(policy, str) else None
-
-
-def _restore(event: Event, briefing: Briefing | None) -> Event:
-    if briefing is None or not isinstance(event, AgentSaid):
-        return event
-    return AgentSaid(event.text, tuple(restore_call(c, briefing.tools) for c in event.calls))

@@ -18,7 +18,7 @@ from pytest_a2a_bench.dialects.serialization import (
     Span,
     around,
     find_blocks,
-    leave,
+    search_outside,
     starting_at,
 )
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, CpuAllowance
@@ -72,10 +72,7 @@ def find_thoughts(text: str, blocks: Sequence[Block] = ()) -> list[Thought]:
     labels = True
     # Where the text begins that a closing tag without an opening one ends.
     free = 0
-    while mark := _MARK.search(text, position):
-        position = leave(mark.start(), blocks)
-        if position > mark.start():
-            continue
+    while mark := search_outside(_MARK, text, position, blocks):
         position = mark.end()
         if mark["open"]:
             opened = opened if depth else mark.start()
@@ -179,10 +176,7 @@ def find_fences(text: str, blocks: Sequence[Block]) -> list[Span]:
     fences: list[Span] = []
     opened: re.Match[str] | None = None
     position = 0
-    while mark := _FENCE.search(text, position):
-        position = leave(mark.start(), blocks)
-        if position > mark.start():
-            continue
+    while mark := search_outside(_FENCE, text, position, blocks):
         position = mark.end()
         if opened is None:
             opened = mark
@@ -361,31 +355,13 @@ def _find_tags(text: str, blocks: Sequence[Block]) -> list[_Tag]:
     """Find tagged spans; a tag inside a readable block is part of a string there."""
     tags: list[_Tag] = []
     position = 0
-    for _ in range(_MAX_TAGS):
-        opener = _TAG.search(text, position)
-        if opener is None:
-            break
-        position = leave(opener.start(), blocks)
-        if position > opener.start():
-            continue
-        closer = f"</{opener[1]}>"
+    while len(tags) < _MAX_TAGS and (opener := search_outside(_TAG, text, position, blocks)):
         position = opener.end()
-        end = _find_outside(text, closer, position, blocks)
-        if end >= 0:
-            position = end + len(closer)
+        closer = search_outside(re.compile(f"</{re.escape(opener[1])}>"), text, position, blocks)
+        if closer is not None:
+            position = closer.end()
             tags.append(_Tag(opener.start(), position, opener[1].lower()))
     return tags
-
-
-def _find_outside(text: str, wanted: str, position: int, blocks: Sequence[Block]) -> int:
-    for _ in range(_MAX_TAGS):
-        at = text.find(wanted, position)
-        if at < 0:
-            break
-        position = leave(at, blocks)
-        if position == at:
-            return at
-    return -1
 
 
 def _looks_like_call(text: str, block: Block, known: Collection[str]) -> bool:

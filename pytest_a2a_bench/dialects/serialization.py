@@ -114,27 +114,16 @@ def _indented(text: str, indent: int) -> str:
 
 def tools_from_json(value: Any) -> tuple[ToolSpec, ...]:
     """Read a list of tools; what is no tool is left out."""
-    return tuple(_tool(v) for v in value if _name_of(v)) if isinstance(value, list) else ()
+    return tuple(tool for v in value if (tool := _tool(v))) if isinstance(value, list) else ()
 
 
-def _function(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        return {}
-    function = value.get("function", value)
-    return function if isinstance(function, Mapping) else {}
-
-
-def _name_of(value: Any) -> str:
-    name = _function(value).get("name")
-    return name if isinstance(name, str) else ""
-
-
-def _tool(value: Any) -> ToolSpec:
-    function = _function(value)
-    description = function.get("description")
-    parameters = function.get("parameters")
+def _tool(value: Any) -> ToolSpec | None:
+    function = value.get("function", value) if isinstance(value, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(name := function.get("name"), str) or not name:
+        return None
+    description, parameters = function.get("description"), function.get("parameters")
     return ToolSpec(
-        _name_of(value),
+        name,
         description if isinstance(description, str) else "",
         whole_numbers(parameters) if isinstance(parameters, Mapping) else {},
     )
@@ -199,7 +188,15 @@ def read_said(text: str) -> AgentSaid | None:
 
 # --- events in the metadata of a text part ---
 
-_KEY = "a2a_bench"
+OWN_KEY = "a2a_bench"
+"""The key of our metadata of a part."""
+
+
+def own_metadata(part: Part, of: str) -> list[Any]:
+    """Return a list in our metadata of a part; an empty one where there is none."""
+    own = (part.metadata or {}).get(OWN_KEY)
+    found = own.get(of) if isinstance(own, Mapping) else None
+    return list(found) if isinstance(found, list) else []
 
 
 class Piece(NamedTuple):
@@ -218,7 +215,7 @@ def join_pieces(head: str, pieces: Sequence[Piece], separator: str = "\n") -> Pa
         text += (separator if index else "") + piece.label
         marks.append({"start": len(text), "length": len(piece.body), **_describe(piece.event)})
         text += piece.body
-    return Part("text", text=text, metadata={_KEY: {"events": marks}} if marks else None)
+    return Part("text", text=text, metadata={OWN_KEY: {"events": marks}} if marks else None)
 
 
 def _describe(event: Event) -> dict[str, Any]:
@@ -240,12 +237,9 @@ class Marked(NamedTuple):
 
 def read_marks(part: Part) -> Marked | None:
     """Read a part by its marks, or return None if there are none, or wrong ones."""
-    own = (part.metadata or {}).get(_KEY)
-    marks = own.get("events") if isinstance(own, Mapping) else None
-    if not isinstance(marks, list) or not marks:
-        return None
+    marks = own_metadata(part, "events")
     events = [_read_mark(part.text, m) for m in marks]
-    if None in events:
+    if not marks or None in events:
         return None
     return Marked(part.text[: int(marks[0]["start"])], tuple(e for e in events if e is not None))
 
@@ -352,6 +346,15 @@ def leave(position: int, spans: Sequence[tuple[Any, ...]]) -> int:
     """Return the end of the span that a position is in, or the position itself if it is in none."""
     found = around(position, spans)
     return position if found is None else int(found[1])
+
+
+def search_outside(pattern: re.Pattern[str], text: str, position: int, spans: Sequence[T]) -> re.Match[str] | None:
+    """Return the next match that begins outside of some sorted, disjoint spans."""
+    while found := pattern.search(text, position):
+        position = leave(found.start(), spans)
+        if position == found.start():
+            return found
+    return None
 
 
 def find_blocks(text: str, depth: int = DEFAULT_BOUNDS.depth, allowance: CpuAllowance | None = None) -> Iterator[Block]:

@@ -22,7 +22,9 @@ from typing import Any
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.dialects.reading import Rules, read_reply
 from pytest_a2a_bench.dialects.serialization import (
+    OWN_KEY,
     call_to_json,
+    own_metadata,
     read_said,
     show_said,
     tool_to_json,
@@ -43,7 +45,6 @@ _LABEL = re.compile(
 )
 _TOOL_LABEL = re.compile(r'Tool Result \(("(?:[^"\\]|\\.)*+"|[^()"\n]*)\):(?: |$)')
 _PLAIN_NAME = re.compile(r"[\w.:/+=@ -]*", re.ASCII)
-_KEY = "a2a_bench"
 
 _HOW_TO_CALL = """\
 How to answer: to call a tool, answer with JSON only,
@@ -96,12 +97,11 @@ class ToolCallDialect:
         # The ids of calls are ours where the agent gave none, so that they are no part of the words.
         results = [{"id": e.call_id, "error": e.error} for e in events if isinstance(e, ToolReturned)]
         calls = [c.id for e in events if isinstance(e, AgentSaid) for c in e.calls]
-        own: dict[str, Any] = {"results": results} if results else {}
-        if any(calls):
-            own["calls"] = calls
+        own: dict[str, Any] = {"results": results, "calls": calls if any(calls) else []}
+        own = {name: value for name, value in own.items() if value}
         if self._lists and briefing is not None and not briefing.access:
             own["tools"] = [tool_to_json(t) for t in briefing.tools]
-        whole = Part("text", text="\n\n".join(sections), metadata={_KEY: own} if own else None)
+        whole = Part("text", text="\n\n".join(sections), metadata={OWN_KEY: own} if own else None)
         return (whole, Part.of_data(_servers(briefing.access))) if briefing and briefing.access else (whole,)
 
     def decode_reply(
@@ -116,10 +116,10 @@ class ToolCallDialect:
         events: list[Event] = []
         for part in parts:
             if part.kind == "text":
-                found, said = _read_text(part.text, _own(part, "results"), _own(part, "calls"))
-                if found and "tools" in _metadata(part):
+                found, said = _read_text(part.text, own_metadata(part, "results"), own_metadata(part, "calls"))
+                if found and not found.tools and found.policy.startswith(_SYSTEM):
                     policy = found.policy.removeprefix(_SYSTEM).removesuffix(_SYSTEM_END)
-                    found = replace(found, policy=policy, tools=tools_from_json(_own(part, "tools")))
+                    found = replace(found, policy=policy, tools=tools_from_json(own_metadata(part, "tools")))
                 briefing = found or briefing
                 events += said
         return DecodedRequest(briefing, tuple(events))
@@ -174,12 +174,12 @@ def _unescape(text: str) -> str:
 
 def _servers(access: ToolAccess) -> dict[str, Any]:
     """Write where the tools are, in the form that clients of MCP are configured with."""
-    return {"mcpServers": {_KEY: {"type": "http", "url": access.url, "headers": access.headers}}}
+    return {"mcpServers": {OWN_KEY: {"type": "http", "url": access.url, "headers": access.headers}}}
 
 
 def _read_access(section: str) -> ToolAccess | None:
     try:
-        server = json.loads(section[len(_SERVER) :].partition("\n" + _SERVER_END)[0])["mcpServers"][_KEY]
+        server = json.loads(section[len(_SERVER) :].partition("\n" + _SERVER_END)[0])["mcpServers"][OWN_KEY]
         scheme, _, token = server["headers"]["Authorization"].partition(" ")
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None
@@ -214,12 +214,12 @@ def _section(event: Event) -> str:
 def _escape_tail(text: str) -> str:
     """Escape all lines but the first, which has a label before it."""
     first, newline, rest = text.partition("\n")
-    return first + newline + (_escape(rest) if newline else "")
+    return first + newline + _escape(rest)
 
 
 def _unescape_tail(text: str) -> str:
     first, newline, rest = text.partition("\n")
-    return first + newline + (_unescape(rest) if newline else "")
+    return first + newline + _unescape(rest)
 
 
 def _read_text(text: str, results: list[Any], calls: list[Any]) -> tuple[Briefing | None, list[Event]]:
@@ -278,13 +278,3 @@ def _read_section(section: str, results: list[Any], calls: list[Any]) -> Event |
             return AgentSaid(_unescape_tail(said))
         return AgentSaid(read.text, tuple(replace(c, id=str(calls.pop(0)) if calls else "") for c in read.calls))
     return UserSaid(_unescape(section)) if not section.startswith((_CLOSE, _SERVER_END)) else None
-
-
-def _own(part: Part, of: str) -> list[Any]:
-    found = _metadata(part).get(of)
-    return list(found) if isinstance(found, list) else []
-
-
-def _metadata(part: Part) -> Mapping[str, Any]:
-    own = (part.metadata or {}).get(_KEY)
-    return own if isinstance(own, Mapping) else {}

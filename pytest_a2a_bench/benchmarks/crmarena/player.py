@@ -5,15 +5,12 @@ The oracle reads the gold from the data itself: nothing sends it one.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from functools import lru_cache
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, RESPOND, is_about_org
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_domain, open_source
-from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, OrgSchema, is_record_id
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.noise import Written
 from pytest_a2a_bench.benchmarks.registry import Gold, Player, Step
 from pytest_a2a_bench.config.settings import Settings
@@ -48,10 +45,10 @@ def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
     :raises ConfigurationError: if the tasks cannot be read.
     """
     # The oracle needs tasks only, no rows.
-    tasks = _load(domain, dataclasses.replace(CrmOptions.of(settings), org="salesforce"))
-    if task_id not in tasks:
+    tasks = open_source(domain, settings, needs_rows=False).tasks()
+    task = next((task for task in tasks if task.task_id == task_id), None)
+    if task is None:
         raise LookupError(f"there is no task {task_id!r} in crmarena/{domain}")
-    task = tasks[task_id]
     if task.metric == "privacy_rejection":
         # Whether the twin was asked for is not known here; it may be said anyway.
         return Gold(answer=respond(f"{REFUSAL} Your other question: {task.twin.answer}." if task.twin else REFUSAL))
@@ -80,12 +77,6 @@ def _ways(schema: OrgSchema) -> Iterator[tuple[str, str, str]]:
     dates = {o: next((f", {f.name}" for f in o.fields if f.type in {"date", "datetime"}), "") for o in schema.objects}
     for sobject, date in sorted(dates.items(), key=lambda each: not each[1]):
         yield from ((sobject.name, field.name, date) for field in sobject.fields if field.type in ID_TYPES)
-
-
-@lru_cache(maxsize=16)
-def _load(domain: str, chosen: CrmOptions) -> dict[str, CrmTask]:
-    options = {PREFIX + name: value for name, value in dataclasses.asdict(chosen).items()}
-    return {task.task_id: task for task in open_source(domain, Settings(benchmark_options=options)).tasks()}
 
 
 PLAYER = Player(

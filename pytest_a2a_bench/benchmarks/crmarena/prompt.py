@@ -13,13 +13,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from pytest_a2a_bench.benchmarks.base import Seat
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import RESPOND, TOOLS, asking_tool
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.models import BEGIN, STOP
 from pytest_a2a_bench.benchmarks.participants import blamed, trouble
@@ -72,7 +71,7 @@ def render_policy(task: CrmTask, schema: OrgSchema, *, aided: bool = False, max_
         _EXTERNAL if task.kind.external else _INTERNAL,
         # replace and not format: the text has braces of SOSL in it.
         _HOW_TO_WORK.replace("{turns}", str(max_turns)) + "\n" + (_ANSWER_OR_ASK if task.interactive else _ANSWER_ONCE),
-        render_schema(schema),
+        _render_schema(schema),
     ]
     if task.required.strip():
         sections.append(f"# What you need to know for this task\n{_dedent(task.required)}")
@@ -82,17 +81,13 @@ def render_policy(task: CrmTask, schema: OrgSchema, *, aided: bool = False, max_
     return "\n\n".join(sections)
 
 
-def render_schema(schema: OrgSchema) -> str:
+def _render_schema(schema: OrgSchema) -> str:
     """Write the objects of the org, each with its fields and what they mean."""
-    names = ", ".join(sobject.name for sobject in schema.objects)
-    return "\n".join([f"# The org's objects\n{names}", "", "# Their fields", *_objects(schema.objects)])
-
-
-def _objects(objects: Iterable[SObject]) -> Iterable[str]:
-    for sobject in objects:
-        yield sobject.name
-        for field in sobject.fields:
-            yield f"  - {field.name}: {field.description}" if field.description else f"  - {field.name}"
+    lines = ["# The org's objects", ", ".join(sobject.name for sobject in schema.objects), "", "# Their fields"]
+    for sobject in schema.objects:
+        fields = (f"  - {f.name}: {f.description}" if f.description else f"  - {f.name}" for f in sobject.fields)
+        lines += [sobject.name, *fields]
+    return "\n".join(lines)
 
 
 def _dedent(text: str) -> str:
@@ -108,12 +103,17 @@ def brief(
 
     :param domain: for dialects that name the org (``crm_entropic``).
     """
-    return Briefing(
-        render_policy(task, schema, aided=aided, max_turns=max_turns),
-        TOOLS,
-        facts(task, domain, aided=aided),
-        speaking_tool=RESPOND,
-    )
+    # The task's details as fields, for the dialect that sends them as such. The gold is not among them.
+    facts = {
+        "task_id": task.task_id,
+        "task_category": task.category,
+        "persona": task.persona,
+        "required_context": task.required,
+        "optional_context": task.optional if aided else "",
+        "org_type": domain,
+    }
+    policy = render_policy(task, schema, aided=aided, max_turns=max_turns)
+    return Briefing(policy, TOOLS, facts, speaking_tool=RESPOND)
 
 
 def with_colleagues(briefing: Briefing, names: Sequence[str], questions: int) -> Briefing:
@@ -126,18 +126,6 @@ def with_colleagues(briefing: Briefing, names: Sequence[str], questions: int) ->
     note = (_COLLEAGUE if len(names) == 1 else _COLLEAGUES).format(name=" and ".join(names), count=count)
     tools = (*briefing.tools, asking_tool(names, questions))
     return dataclasses.replace(briefing, policy=f"{briefing.policy}\n\n{note}", tools=tools)
-
-
-def facts(task: CrmTask, domain: str, *, aided: bool) -> dict[str, Any]:
-    """Return the task's details as fields, for the dialect that sends them as such. The gold is not among them."""
-    return {
-        "task_id": task.task_id,
-        "task_category": task.category,
-        "persona": task.persona,
-        "required_context": task.required,
-        "optional_context": task.optional if aided else "",
-        "org_type": domain,
-    }
 
 
 _MAX_PIECES = 3

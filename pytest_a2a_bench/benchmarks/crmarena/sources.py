@@ -96,7 +96,10 @@ class PublishedSource:
         self._where = where
         self._lock = threading.Lock()
         self._tasks: tuple[CrmTask, ...] | None = None
-        root = None if where.hub and where.directory is None else _check_directory(where.directory)
+        root = where.directory.resolve() if where.directory is not None else None
+        if root is not None and not root.is_dir():
+            what = "is a file" if root.exists() else "does not exist"
+            raise ConfigurationError(f"--a2a-crm-data: {root} {what}; it must be a directory with CRMArena's files")
         if root is None and needs_rows:
             raise ConfigurationError(
                 f"the hub has the tasks and the schema of {domain!r}, but no rows of its org; download "
@@ -179,13 +182,6 @@ class PublishedSource:
 def org_of(domain: str) -> str:
     """Return the name of a domain's org: interactive domains share one with the plain ones."""
     return domain.removesuffix(INTERACTIVE)
-
-
-def _check_directory(root: Path | None) -> Path:
-    if root is None or not root.is_dir():
-        what = "is a file" if root is not None and root.exists() else "does not exist"
-        raise ConfigurationError(f"--a2a-crm-data: {root} {what}; it must be a directory with CRMArena's files")
-    return root.resolve()
 
 
 def _stems(kind: Literal["tasks", "schema"], domain: str) -> tuple[str, ...]:

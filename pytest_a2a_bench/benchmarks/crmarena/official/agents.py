@@ -100,7 +100,7 @@ def _take(functions: str, lists: str, texts: str, files: tuple[tuple[str, str], 
         {name: found[name] for name in infos},
         tuple(_spec(infos[name]) for name in fixed),
         tuple(_spec(info) for info in infos.values()),
-        str(_run_one(texts, "fc_prompt_builder")([infos[name] for name in fixed])),
+        str(_run(texts, _TEXTS, {}, "fc_prompt_builder")["fc_prompt_builder"]([infos[name] for name in fixed])),
         dict(files),
     )
 
@@ -110,23 +110,19 @@ def _run_functions(text: str) -> dict[str, Callable[..., Any]]:
         from dateutil.relativedelta import relativedelta
     except ImportError as error:
         raise MissingExtraError("python-dateutil", "crmarena", str(error)) from error
-    tree = ast.parse(text)
-    # Definitions and descriptions; not the imports, which would reach for Salesforce's client.
-    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)]
     # Messages of Python's own name the module of a function.
-    space: dict[str, Any] = {"__name__": _MODULE, "datetime": datetime, "defaultdict": defaultdict}
-    space["relativedelta"] = relativedelta
-    exec(compile(tree, _FUNCTIONS, "exec"), space)
-    return {name: found for name, found in space.items() if hasattr(found, "__info__")}
+    imported = {"__name__": _MODULE, "datetime": datetime, "defaultdict": defaultdict, "relativedelta": relativedelta}
+    found = _run(text, _FUNCTIONS, imported)
+    return {name: each for name, each in found.items() if hasattr(each, "__info__")}
 
 
-def _run_one(text: str, name: str) -> Callable[..., Any]:
+def _run(text: str, file: str, space: dict[str, Any], only: str | None = None) -> dict[str, Any]:
+    """Run a module's functions and constants, or one function; not its imports, which would reach for Salesforce."""
     tree = ast.parse(text)
-    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    space: dict[str, Any] = {}
-    exec(compile(tree, _TEXTS, "exec"), space)
-    found: Callable[..., Any] = space[name]
-    return found
+    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)]
+    tree.body = [node for node in tree.body if only is None or getattr(node, "name", None) == only]
+    exec(compile(tree, file, "exec"), space)
+    return space
 
 
 def _lists(tree: ast.Module) -> Iterator[list[str]]:
@@ -211,12 +207,6 @@ def tools_of(chosen: CrmOptions) -> OfficialTools | None:
     """
     has_tools = chosen.official and chosen.strategy in TOOL_STRATEGIES
     return read_tools(chosen.checkout) if has_tools else None
-
-
-MAX_TURNS = 20
-"""Replies of the agent; in an interactive conversation the count starts anew after each that speaks to the user."""
-MAX_USER_TURNS = 10
-"""Answers after which the next action is the last. So the user speaks eleven times, the opening words among them."""
 
 
 @dataclass(slots=True)

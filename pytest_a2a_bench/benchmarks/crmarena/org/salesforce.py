@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import threading
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.benchmarks.crmarena.org import Language, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import ROW_LIMIT
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, standard_schema
@@ -99,19 +99,12 @@ def read_credentials(environ: Mapping[str, str]) -> Credentials:
 
 def _check_url(url: str) -> None:
     parts = urlsplit(url)
-    if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and _is_this_machine(parts.hostname))):
+    if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))):
         return
     raise ConfigurationError(
         f"{INSTANCE_URL} is {url!r}; expected https://... (http:// only for a server on this machine), "
         "such as https://mydomain.my.salesforce.com"
     )
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None) -> SalesforceOrg:

@@ -46,11 +46,9 @@ def parse_query(text: str) -> Query:
 
     :raises OrgError: MALFORMED_QUERY, with the place.
     """
-    if len(text) > LONGEST_QUERY:
-        raise OrgError("MALFORMED_QUERY", f"SOQL statements cannot be longer than {LONGEST_QUERY} characters.")
     if not text.strip():
         raise OrgError("MALFORMED_QUERY", "SOQL statements cannot be empty or null")
-    query: Query = _parse(text, "query", "MALFORMED_QUERY")
+    query: Query = _parse(text, "query", "MALFORMED_QUERY", "SOQL")
     return query
 
 
@@ -61,13 +59,13 @@ def parse_find(text: str) -> tuple[str, str, tuple[Query, ...], int | None]:
 
     :raises OrgError: MALFORMED_SEARCH.
     """
-    if len(text) > LONGEST_QUERY:
-        raise OrgError("MALFORMED_SEARCH", f"SOSL statements cannot be longer than {LONGEST_QUERY} characters.")
-    found: tuple[str, str, tuple[Query, ...], int | None] = _parse(text, "find", "MALFORMED_SEARCH")
+    found: tuple[str, str, tuple[Query, ...], int | None] = _parse(text, "find", "MALFORMED_SEARCH", "SOSL")
     return found
 
 
-def _parse(text: str, start: str, code: str) -> Any:
+def _parse(text: str, start: str, code: str, language: str) -> Any:
+    if len(text) > LONGEST_QUERY:
+        raise OrgError(code, f"{language} statements cannot be longer than {LONGEST_QUERY} characters.")
     _check_depth(text, code)
     try:
         return _parser().parse(text, start)
