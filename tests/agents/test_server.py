@@ -25,8 +25,8 @@ from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
-    CardError,
     ConfigurationError,
+    ProtocolError,
     TrialCancelledError,
 )
 from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
@@ -212,7 +212,7 @@ class TestCard:
             check_play(converse(connect(agent.url)))
             old = httpx.post(agent.url, json=rpc("message/send", {})).json()
             rest = httpx.post(f"{agent.url}rest/v1/message:send", json={})
-            with pytest.raises(CardError):
+            with pytest.raises(ProtocolError, match="Method not found"):  # the setting overrides the card
                 connect(agent.url, protocol="0.3").session(TAG).send([])
 
         assert {i["protocolVersion"] for i in card["supportedInterfaces"]} == {"1.0"}

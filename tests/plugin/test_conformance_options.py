@@ -134,9 +134,8 @@ def test_collecting_shows_what_a_profile_runs(bench: Bench) -> None:
     for profile in ("safe", "standard", "full"):
         lines = bench(*run, profile).outlines
         found[profile] = {line.partition("[")[2] for line in lines if line.startswith("a2a/protocol")}
-    assert found["safe"] < found["standard"] < found["full"]
+    assert found["safe"] < found["standard"] <= found["full"]
     assert "VAL-001-JSONRPC]" in found["standard"] - found["safe"]
-    assert found["full"] - found["standard"] == {"SEND-016-JSONRPC]"}
 
 
 def test_a_profile_vouches_for_no_more_than_it_judged(bench: Bench) -> None:

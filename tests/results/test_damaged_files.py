@@ -31,7 +31,7 @@ COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     "rescore": lambda root: ["gate", "--rescore", f"{root}/run"],
 }
 READ_BY = {
-    "trial": ("promote", "promote over", "report", "merge", "compare", "export", "rescore"),
+    "trial": ("promote", "promote over", "merge", "compare", "export", "rescore"),  # the page leaves it out with a note
     "run": ("promote", "merge", "compare", "export", "rescore"),
     "verdict": ("report",),
     "baseline": ("promote over", "report --baseline", "compare file"),
