@@ -355,7 +355,11 @@ def _find_tags(text: str, blocks: Sequence[Block]) -> list[_Tag]:
     """Find tagged spans; a tag inside a readable block is part of a string there."""
     tags: list[_Tag] = []
     position = 0
-    while len(tags) < _MAX_TAGS and (opener := search_outside(_TAG, text, position, blocks)):
+    # Each opening tag counts: one that nothing closes is looked for to the end of the text.
+    for _ in range(_MAX_TAGS):
+        opener = search_outside(_TAG, text, position, blocks)
+        if opener is None:
+            break
         position = opener.end()
         closer = search_outside(re.compile(f"</{re.escape(opener[1])}>"), text, position, blocks)
         if closer is not None:

@@ -258,6 +258,12 @@ def cpu_seconds(text: str) -> float:
         gc.enable()
 
 
+def test_opening_tags_that_nothing_closes_are_counted() -> None:
+    """Each is looked for to the end of the text, so that more of them would take quadratic time."""
+    shapes = [scan_text("<tool_call>" * n + f"<json>{CALL}</json>", KNOWN).readings[0].shape for n in (99, 100)]
+    assert shapes == ["tagged", "bare"]
+
+
 def test_a_search_that_is_given_up_says_so() -> None:
     blocks = list(find_blocks("{x}" * 5_000))
     assert blocks[-1].exhausted

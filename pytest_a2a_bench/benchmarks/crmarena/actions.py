@@ -13,7 +13,7 @@ from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import read_calls
 from pytest_a2a_bench.dialects.reading import cut_parts, too_deep, too_slow
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
-from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks, parse_json
+from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
@@ -374,7 +374,11 @@ def _read_call(call: ToolCall) -> Action:
 def unwrap(answer: str) -> str:
     """Return what an answer that is ``{"answer": [...]}`` and nothing else says, joined; another answer as it is."""
     text = strip_fence(answer)
-    value = parse_json(text) if text.startswith("{") else None
+    try:
+        # Strictly: what is nearly JSON stays the agent's words.
+        value = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        value = None
     inside = answer_text(value["answer"]) if isinstance(value, dict) and set(value) == {"answer"} else None
     return (inside or "").strip() or answer.strip()
 

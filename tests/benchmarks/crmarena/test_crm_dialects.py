@@ -251,6 +251,8 @@ def test_only_the_two_actions_are_actions() -> None:
     assert isinstance(read_action(AgentSaid(calls=(ToolCall("respond", {}),))), BadFormat)
     assert read_action(AgentSaid(calls=(ToolCall("fly"), execute(f"```sql\n{SOQL}\n```")))) == Execute(SOQL)
     assert read_action(AgentSaid(calls=(ToolCall("respond", {"answer": None}, "c"),))) == Respond("None")
+    nearly = "{'answer': ['Budget']}"
+    assert read_action(AgentSaid(calls=(ToolCall("respond", {"answer": nearly}),))) == Respond(nearly)
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).map(str.strip).filter(bool)

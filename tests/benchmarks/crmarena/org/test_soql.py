@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 import pytest
@@ -27,6 +28,8 @@ from soql_cases import FOUND, GIVEN, REFUSED
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +217,10 @@ def test_what_is_too_large_to_read_was_accepted() -> None:
         raise OrgError("OPERATION_TOO_LARGE", "more than 10 records")
 
     assert list(differences([CorpusEntry("a", "ok", "SELECT Id FROM Account")], run)) == []
+
+
+def test_a_long_chain_of_equalities_is_one_list() -> None:
+    """As thousands of comparisons a row it would take the whole time of a query."""
+    chain = " OR ".join(f"{'Name' if n % 2 else 'name'} = 'x{n}'" for n in range(60))
+    plan = compile_soql(f"SELECT Id FROM Account WHERE {chain} OR Industry = null", standard_schema(), date(2024, 1, 1))
+    assert (plan.sql.count(" OR "), len(plan.parameters)) == (1, 1)
