@@ -88,7 +88,8 @@ def judge_agent(namespace: Namespace) -> Report:
     results = [r for r in subject.card_results() if _is_wanted(namespace, r.requirement, r.binding)]
     results += _protocol(namespace, subject if pair is None else pair.judged, config)
     if pair is not None:
-        results = _compared(namespace, pair) + pair.attribute(results)
+        chosen = [p for p in pair.plan() if _is_wanted(namespace, p.requirement, p.binding)]
+        results = pair.attribute(results, pair.compare(chosen), waivers)
     if not results:
         raise ConfigurationError(_nothing_left(namespace, subject))
     return subject.report(
@@ -114,10 +115,6 @@ def _meet(namespace: Namespace, config: ClientConfig, jwks: Any) -> Pair:
         webhook=_place(namespace),
         profile=namespace.profile,
     )
-
-
-def _compared(namespace: Namespace, pair: Pair) -> list[CheckResult]:
-    return pair.compare(p for p in pair.plan() if _is_wanted(namespace, p.requirement, p.binding))
 
 
 def _planned(namespace: Namespace, subject: Subject) -> list[Planned]:

@@ -208,7 +208,7 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
                 _name(every, first, _KINDS[kind].words.format(key[-1][-1]))
                 for number in numbers:
                     if number != first:
-                        _explain(every, first, number)
+                        explain(every, first, number)
     _fold_differences(every, stands_alone)
     by_name = {result.name: result for result in every}
     shown = [_concluded(result, by_name, stands_alone) for result in every]
@@ -269,7 +269,7 @@ def _name(every: list[CheckResult], number: int, words: str) -> None:
         every[number] = replace(every[number], findings=(replace(head, found=f"{words}: {head.found}"), *rest))
 
 
-def _explain(every: list[CheckResult], first: int, number: int) -> None:
+def explain(every: list[CheckResult], first: int, number: int) -> None:
     """Fold one result beneath another, which becomes as bad: a MUST must not hide behind a SHOULD."""
     cause, result = every[first], every[number]
     worst = min(cause.outcome, result.outcome, key=FOUND.index)
@@ -294,7 +294,7 @@ def _fold_differences(every: list[CheckResult], stands_alone: Alone) -> None:
             place = places[every[place].cause]
         # No MUST disappears behind a SHOULD.
         if (every[place].requirement.level, result.requirement.level) not in _LOWER:
-            _explain(every, place, places[result.name])
+            explain(every, place, places[result.name])
 
 
 def _concluded(result: CheckResult, by_name: Mapping[str, CheckResult], stands_alone: Alone) -> CheckResult:

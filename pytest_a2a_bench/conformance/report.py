@@ -7,7 +7,7 @@ import datetime
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_a2a_bench.conformance.finding import (
@@ -331,17 +331,21 @@ def compliance(rows: Iterable[CheckRow], planned: Iterable[Planned] = (), profil
     :param profile: of the checks that were made.
     """
     by_version: dict[str, list[CheckRow]] = {}
+    broken = set[str]()
     for row in rows:
-        if row.group == GATEWAY:  # no rule of the protocol
+        if row.group == GATEWAY:
+            # No rule of the protocol, but what breaks it explains what the protocol's checks found.
+            broken |= {row.version} if row.status == "failed" else set()
             continue
         # A verdict of its own: what others' tests say must neither hide nor worsen what ours do.
         version = f"{row.version} by ACTS" if row.group == ACTS else row.version
         by_version.setdefault(version, []).append(row)
     every = list(planned)
-    return [
+    levels = [
         _compliance(version, by_version[version], [p for p in every if p.requirement.version == version], profile)
         for version in sorted(by_version, reverse=True)
     ]
+    return [replace(one, verdict="not conformant") if one.version in broken else one for one in levels]
 
 
 def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], profile: str) -> Compliance:

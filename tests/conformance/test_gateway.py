@@ -182,6 +182,17 @@ def test_the_command_names_what_the_gateway_breaks(tmp_path: Path, capsys: pytes
         assert "no gateway stands before builtin:oracle" in capsys.readouterr().err
 
 
+def test_what_follows_from_the_gateway_is_listed_beneath_it(capsys: pytest.CaptureFixture[str]) -> None:
+    groups = ("--group", "gateway", "--group", "get-task", "--binding", "JSONRPC")
+    with served(fault_named("version lost")) as (gateway, direct):
+        assert run(gateway, "--direct", direct, *groups) == 1
+    out = capsys.readouterr().out
+    assert "FAILED GW-006 [JSONRPC] MUST" in out
+    assert "    GET-002 [JSONRPC] GetTask of an unknown task: not the error: error VersionNotSupportedError" in out
+    assert "failed: GET-" not in out
+    assert "A2A 1.0: not conformant" in out
+
+
 def test_what_the_agent_does_without_the_gateway_is_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     with served(TRANSPARENT) as (gateway, direct):
         assert run(direct, "--group", "validation", "--group", "send") == 1

@@ -30,11 +30,13 @@ from pytest_a2a_bench.conformance.finding import (
 from pytest_a2a_bench.conformance.gateway.cards import compare_cards, interfaces, is_at, moved
 from pytest_a2a_bench.conformance.gateway.compare import Difference, Seen, Sides, compare_step, kind_of, origin_text
 from pytest_a2a_bench.conformance.gateway.probes import HELD, STEPS, Asking, Step, hold
+from pytest_a2a_bench.conformance.grouping import explain
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.target import Target, targets_of
+from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError, ConfigurationError
@@ -127,10 +129,24 @@ class Pair:
         changed = f"breaks {broken}" if broken else "changed nothing"
         return f"the gateway {changed} in {sum(self.counted)} exchanges; without it: {redact_url(self.direct.endpoint)}"
 
-    def attribute(self, results: Sequence[CheckResult], left: list[str] | None = None) -> list[CheckResult]:
-        """Ask the agent itself what was found through the gateway, and skip what it does without it, too."""
+    def attribute(
+        self, results: Sequence[CheckResult], compared: Sequence[CheckResult], waivers: Sequence[Waiver] = ()
+    ) -> list[CheckResult]:
+        """Return all results: what the agent does without the gateway, too, is skipped; all else is the gateway's.
+
+        It is listed beneath the first requirement that the gateway breaks on the same interface, if that is not waived.
+
+        :param compared: results of the requirements of the gateway.
+        """
         direct = [direct for direct, _ in self.targets]
-        return self.without_own_card(loop.run(leave_out_own(results, direct, left)))
+        every = [*compared, *self.without_own_card(loop.run(leave_out_own(results, direct)))]
+        for cause, result in enumerate(compared):
+            if result.outcome == "failed" and waiver_of(result, waivers) is None:
+                place = result.binding, result.requirement.version
+                for number, one in enumerate(every[len(compared) :], len(compared)):
+                    if one.outcome in FOUND and (one.binding, one.requirement.version) == place:
+                        explain(every, cause, number)
+        return every
 
     def without_own_card(self, results: Iterable[CheckResult]) -> list[CheckResult]:
         """Skip what is wrong with the agent's card without the gateway, too."""
