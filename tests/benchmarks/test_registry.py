@@ -1,0 +1,26 @@
+"""The registry imports a benchmark in a trial's thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_a2a_bench.benchmarks import registry
+
+MODULE = """\
+import sys
+
+sys.tries = getattr(sys, "tries", 0) + 1
+if sys.tries < 3:
+    raise SystemError("AST constructor recursion depth mismatch")
+BENCHMARK = sys.tries
+"""
+
+
+def test_a_benchmark_is_imported_again_where_another_thread_parses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parsed_at_once.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert registry._import("parsed_at_once").BENCHMARK == 3
