@@ -477,9 +477,6 @@ def remarks_of(result: TrialResult) -> tuple[str, ...]:
     return tuple(suite.remarks(result)) if suite is not None else ()
 
 
-_TRIES = 10
-
-
 def get_benchmark(name: str) -> Benchmark:
     """Return what runs a suite's trials.
 
@@ -488,18 +485,10 @@ def get_benchmark(name: str) -> Benchmark:
     module = _load(name).benchmark
     if not module:
         raise ConfigurationError(f"the suite {name!r} names no benchmark module, so its trials cannot be run")
-    return cast("Benchmark", _import(module).BENCHMARK)
+    from pytest_a2a_bench.dialects.serialization import despite_parsers  # in runs with trials only
 
-
-def _import(module: str) -> Any:
-    """Import a module in a trial's thread.
-
-    pytest parses our modules, and CPython 3.11 raises SystemError where another thread parses at the same time.
-    """
-    for _ in range(_TRIES - 1):
-        with contextlib.suppress(SystemError):
-            return importlib.import_module(module)
-    return importlib.import_module(module)
+    # In a trial's thread, where pytest's assertion rewriting parses the module.
+    return cast("Benchmark", despite_parsers(lambda: importlib.import_module(module)).BENCHMARK)
 
 
 def register_players(modules: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from pytest_a2a_bench.a2a.network import read_bind_address
+from pytest_a2a_bench.cli._protocol import check_output, write_report
 from pytest_a2a_bench.cli._served import terminable
 from pytest_a2a_bench.conformance.clients.agent import CARDS, SITUATIONS
 from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
@@ -22,6 +23,8 @@ def run(namespace: Namespace) -> int:
     """Serve the agent that judges its client until Ctrl-C, SIGTERM or enough requests, and print the report."""
     if namespace.count < 0:
         raise ConfigurationError(f"--count is {namespace.count}; give a whole number, 0 for no end")
+    if namespace.output:
+        check_output(Path(namespace.output))
     waivers = read_waivers(namespace.waivers, requirement_ids()) if namespace.waivers else ()
     place = read_bind_address(namespace.client, None, "the agent", any_port=True)
     try:
@@ -37,11 +40,11 @@ def run(namespace: Namespace) -> int:
         what = "a client read the card and made no request" if report.judgements else "no client came"
         print(f"a2a-bench: {what}", file=sys.stderr)
         return 2
-    text = KNOWN.hide(render(report, namespace.format))
+    text = render(report, namespace.format)
     if namespace.output:
-        Path(namespace.output).write_text(text, encoding="utf-8")
+        write_report(Path(namespace.output), text)
     else:
-        sys.stdout.write(text)
+        sys.stdout.write(KNOWN.hide(text))
     return 0 if report.is_clean else 1
 
 

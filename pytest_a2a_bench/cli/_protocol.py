@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -41,7 +42,7 @@ def run(namespace: Namespace) -> int:
         report = judge_agent(namespace)
     text = of_command(namespace.options).words(render(report, namespace.format))
     if namespace.output:
-        _write(Path(namespace.output), text)
+        write_report(Path(namespace.output), text)
         sys.stdout.write(of_command(namespace.options).words("\n".join(summary_lines(report)) + "\n"))
     else:
         sys.stdout.write(text)
@@ -70,7 +71,7 @@ def _accept(namespace: Namespace, report: Report) -> list[Judgement]:
     path = Path(namespace.waivers)
     before = path.read_text(encoding="utf-8").rstrip("\n") + "\n\n" if path.exists() else ""
     if new or not path.exists():
-        _write(path, (before if before.strip() else "") + to_toml(new, namespace.accept), "--waivers")
+        write_report(path, (before if before.strip() else "") + to_toml(new, namespace.accept), "--waivers")
     print(
         f"a2a-bench: {path}: {count(len(new), 'waiver')} added; a run with it fails for anything else", file=sys.stderr
     )
@@ -176,7 +177,7 @@ def _check_arguments(namespace: Namespace) -> None:
         lambda: _check_accepting(namespace),
         lambda: _waivers(namespace),
         lambda: _scenarios(namespace),
-        lambda: _check_output(Path(namespace.output)) if namespace.output else None,
+        lambda: check_output(Path(namespace.output)) if namespace.output else None,
         lambda: read_config(namespace, namespace.url),
     )
 
@@ -200,7 +201,7 @@ def _check_accepting(namespace: Namespace) -> None:
         raise ConfigurationError(
             "--accept: say in a line why these defects are accepted, such as 'a2a-js 1.3, reported'"
         )
-    _check_output(Path(namespace.waivers), "--waivers")
+    check_output(Path(namespace.waivers), "--waivers")
 
 
 def _waivers(namespace: Namespace) -> tuple[Waiver, ...]:
@@ -230,8 +231,11 @@ def _check_groups(names: list[str], with_acts: bool) -> None:
         )
 
 
-def _check_output(path: Path, option: str = "-o") -> None:
-    """Check before the run that its report can be written."""
+def check_output(path: Path, option: str = "-o") -> None:
+    """Check before a run that its report can be written.
+
+    :raises ConfigurationError: if it cannot.
+    """
     # The nearest directory that exists, since the missing ones below it are made.
     above = next((folder for folder in path.absolute().parents if folder.exists()), path)
     if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
@@ -246,9 +250,20 @@ def _scenarios(namespace: Namespace) -> Scenarios:
     return load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
 
 
-def _write(path: Path, text: str, option: str = "-o") -> None:
-    try:
+def write_report(path: Path, text: str, option: str = "-o") -> None:
+    """Write a file as :func:`write` does, with the directories that it needs."""
+    with contextlib.suppress(OSError):  # then the file cannot be written either
         path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, text, option)
+
+
+def write(path: Path, text: str, option: str = "-o") -> None:
+    """Write a report without secrets.
+
+    :param option: that named the file.
+    :raises ConfigurationError: if it cannot be written.
+    """
+    try:
         path.write_text(KNOWN.hide(text), encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{option} {path}: cannot be written: {error}") from error
+        raise ConfigurationError(f"{option} {path}: cannot be written: {error.strerror or error}") from error

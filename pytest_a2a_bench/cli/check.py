@@ -33,7 +33,7 @@ from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
-from pytest_a2a_bench.redact import KNOWN, redact_url
+from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports.conformance import FORMATS, render
 from pytest_a2a_bench.text import one_line, sanitise
 
@@ -220,7 +220,7 @@ def _judge(namespace: Namespace) -> int:
     )
     text = of_command(namespace.options).words(render(report, namespace.format))
     if namespace.output:
-        _write(namespace.output, text)
+        _protocol.write(Path(namespace.output), text)
     else:
         sys.stdout.write(text)
     if any(j.status == "failed" for j in report.judgements):
@@ -238,13 +238,6 @@ def _read(path: str, rules: Mapping[str, Any]) -> tuple[Subject, str]:
         return Subject(path, None, tuple(check_card(None, http=http, version=rules["version"])), verified), ""
     findings = check_card(document.raw, duplicates=document.duplicates, **rules)
     return Subject(path, document.raw, tuple(findings), verified), document.text
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(KNOWN.hide(text), encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"-o {path}: cannot be written: {error.strerror or error}") from error
 
 
 def _check_arguments(namespace: Namespace) -> None:

@@ -172,16 +172,20 @@ def run(namespace: Namespace) -> int:
         if output == _STANDARD_OUTPUT:
             print(json.dumps(data, indent=2))
             return 0
-        try:
-            write_atomically(Path(output), dump_json(data))
-        except OSError as exc:
-            raise StoreError(f"{output} cannot be written: {exc}") from exc
+        _save(output, dump_json(data))
         for line in lines:
             print(line)
         print(f"written to {output}")
     if found.others:
         print(f"left out: {found.others} trial files that are not of the last run")
     return 0
+
+
+def _save(path: str, text: str) -> None:
+    try:
+        write_atomically(Path(path), text)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error}") from error
 
 
 def _write_vectors(output: str | None) -> int:
@@ -225,7 +229,7 @@ def _write_metrics(namespace: Namespace, written: Sequence[Path]) -> int:
     if namespace.output in (None, _STANDARD_OUTPUT):
         sys.stdout.write(text)
         return 0
-    write_atomically(Path(namespace.output), text)
+    _save(namespace.output, text)
     print(f"{len(records)} conversations written to {namespace.output}")
     return 0
 

@@ -101,19 +101,8 @@ SCRIPT = Door(_argument)
 """Scripts that use tau2 as a library: settings are keyword arguments."""
 
 _MEMBERS = (
-    *(
-        "seed",
-        "split",
-        "max_steps",
-        "max_errors",
-        "concurrency",
-        "timeout",
-        "dialect",
-        "tools",
-        "tag_trials",
-        "history",
-    ),
-    *("protocol", "transport", "streaming", "user_retry", "retrieval", "strict", "wait", "redeliver"),
+    *("seed", "split", "max_steps", "max_errors", "concurrency", "timeout", "dialect", "tools", "tag_trials"),
+    *("history", "protocol", "transport", "streaming", "user_retry", "retrieval", "strict", "wait", "redeliver"),
 )
 IN_REQUEST: Mapping[str, str] = {
     **{name.replace("_", "-"): name for name in _MEMBERS},

@@ -15,7 +15,10 @@ CheckOutcome = Literal["passed", "failed", "warned", "skipped", "error", "inconc
 FOUND: Sequence[CheckOutcome] = ("failed", "error", "warned")
 """Outcomes of checks that found something, the worst first."""
 
-BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
+TRANSPORTS: Mapping[str, str] = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
+"""Binding of an interface -> its name in settings, ``transport``."""
+BINDINGS = tuple(TRANSPORTS)
+BINDING_OF: Mapping[str, str] = {transport: binding for binding, transport in TRANSPORTS.items()}
 AS_VALID = "a result, as the request is valid"
 """What was expected in place of an internal error that a check met on its way."""
 VERSIONS = ("1.0", "0.3")

@@ -240,15 +240,12 @@ def explained(results: Sequence[CheckResult], causes: Mapping[tuple[str, str], S
                 continue
             rules = {n: every[n].requirement for n in here}
             first = min(here, key=lambda n: (rules[n].level != "MUST", rules[n].group != cause.group))
-            one, rest = every[first], [every[n] for n in here if n != first]
-            rule = one.requirement
+            rule = rules[first]
             finding = Finding(rule.id, "error", cause.found, cause.expected, rule.spec, exchanges=cause.exchanges)
-            lines = tuple(map(line_of, rest))
-            every[first] = replace(one, outcome="failed", findings=(finding,), reason="", explains=lines)
-            reason = f"explained by {rule.id} [{one.binding}]"
+            every[first] = replace(every[first], outcome="failed", findings=(finding,), reason="", explains=())
             for n in here:
                 if n != first:
-                    every[n] = replace(every[n], outcome="explained", reason=reason, cause=one.name)
+                    explain(every, first, n)
     return every
 
 

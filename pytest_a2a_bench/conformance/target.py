@@ -11,11 +11,10 @@ from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.network import USUAL, BindAddress, Network
+from pytest_a2a_bench.conformance.finding import BINDING_OF
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 
 Breadth = Literal["safe", "standard", "full"]
-
-_BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class Target:
 def declared(card: Mapping[str, Any], endpoint: str = "") -> tuple[tuple[str, str], ...]:
     """Return (binding, version) of every interface that a card declares and that can be judged, once each."""
     interfaces = parse_card(card, endpoint).interfaces
-    found = ((_BINDINGS.get(i.transport, ""), i.version) for i in interfaces)
+    found = ((BINDING_OF.get(i.transport, ""), i.version) for i in interfaces)
     return tuple(dict.fromkeys((b, v) for b, v in found if b and v in ("1.0", "0.3")))
 
 
@@ -127,7 +126,7 @@ def targets_of(
     parsed = parse_card(card, endpoint)
     found: dict[tuple[str, str], Target] = {}
     for interface in parsed.interfaces:
-        binding = _BINDINGS.get(interface.transport)
+        binding = BINDING_OF.get(interface.transport)
         if binding is None or interface.version not in ("1.0", "0.3"):
             continue
         auth = _auth(config, parsed, interface.url)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import bisect
+import contextlib
 import json
 import math
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
@@ -476,17 +477,21 @@ def _without_surrogates(value: Any) -> Any:
 
 _LOCK = threading.Lock()
 _TRIES = 10
+_Parsed = TypeVar("_Parsed")
+
+
+def despite_parsers(parse: Callable[[], _Parsed]) -> _Parsed:
+    """Return the result of a function that parses Python, which is called again where a thread of other code parses."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(SystemError):
+            return parse()
+    return parse()
 
 
 def parse_python(text: str, mode: str = "exec") -> Any:
     """Return what :func:`ast.parse` returns, and raise what it raises."""
     with _LOCK:
-        for _ in range(_TRIES - 1):
-            try:
-                return ast.parse(text, mode=mode)
-            except SystemError:  # a thread of other code
-                continue
-        return ast.parse(text, mode=mode)
+        return despite_parsers(lambda: ast.parse(text, mode=mode))
 
 
 def read_literal(text: str) -> Any:

@@ -155,6 +155,14 @@ def test_waivers_are_for_clients_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads((tmp_path / "report.json").read_text())["counts"]["waived"] == 1
 
 
+def test_a_report_that_cannot_be_written_is_said_before_a_client_comes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main.main(["check", "--client", "127.0.0.1:0", "--count", "1", "-o", str(tmp_path / "file" / "report")]) == 2
+    assert f"-o {tmp_path / 'file' / 'report'}: cannot be written" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command_and_nobody_came(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "pytest_a2a_bench.cli", "check", "--client", "127.0.0.1:0"]

@@ -42,14 +42,13 @@ from pytest_a2a_bench.conformance.acts.loader import Case
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at
 from pytest_a2a_bench.conformance.card.fetch import find_card
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.finding import Exchange
+from pytest_a2a_bench.conformance.finding import BINDING_OF, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, SENDING, STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, UNSET, NoAnswer, ReplyError, WireReply
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.redact import KNOWN, in_environment
 
-TRANSPORTS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 STREAM_SECONDS = 30.0
 """Time limit of a stream without one of its own."""
 
@@ -129,7 +128,7 @@ def _check_card(case: Case, ctx: Context) -> None:
     ):
         if missing := [str(one) for one in listed if one not in members]:
             ctx.skip(f"the card has no {name} {', '.join(missing)}")
-    bindings = {TRANSPORTS[name] for name in wanted.transport}
+    bindings = {BINDING_OF[name] for name in wanted.transport}
     if bindings and not bindings & {binding for binding, _ in target.interfaces}:
         ctx.skip(f"the card declares none of {', '.join(sorted(bindings))}")
 

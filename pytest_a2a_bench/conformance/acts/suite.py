@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.acts.document import AskingStep, OperationStep, RawStep, Step, Test
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
-from pytest_a2a_bench.conformance.acts.steps import TRANSPORTS, run_case
+from pytest_a2a_bench.conformance.acts.steps import run_case
 from pytest_a2a_bench.conformance.catalogue import ADDED, UNDECLARED, Added, load_requirements
-from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, Level, Planned, Requirement
+from pytest_a2a_bench.conformance.finding import ACTS, BINDING_OF, BINDINGS, Level, Planned, Requirement
 from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -68,7 +68,7 @@ def load_acts(path: str | Path, behaviors: str | Path | None = None) -> ActsSuit
 
 def _requirement(case: Case) -> Requirement:
     test = case.test
-    bindings = [TRANSPORTS[name] for name in test.transport]
+    bindings = [BINDING_OF[name] for name in test.transport]
     return Requirement(
         id=test.id,
         group=ACTS,

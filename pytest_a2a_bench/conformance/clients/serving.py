@@ -36,7 +36,7 @@ from pytest_a2a_bench.conformance.clients.spelling import (
     with_odd,
     write_http,
 )
-from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Exchange
+from pytest_a2a_bench.conformance.finding import BINDING_OF, BINDINGS, TRANSPORTS, VERSIONS, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import ERRORS
@@ -45,7 +45,6 @@ from pytest_a2a_bench.conformance.wire.webhook import Delivery, read_request
 CARD_PATH = "/.well-known/agent-card.json"
 _READ_SECONDS = 30.0
 _NOTIFY_SECONDS = 10.0
-_SEGMENTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
 _OLD_METHODS = {op.rpc03: name for name, op in OPERATIONS.items() if op.rpc03}
 
 
@@ -230,8 +229,8 @@ class ClientServer:
         base = "/".join([self.url, *options, *(["moved"] if moved else []), "at"])
         found = []
         for version, binding in itertools.product(versions, bindings):
-            url = grpc_url if binding == "GRPC" else f"{base}/{version}/{_SEGMENTS[binding]}"
-            dead = [f"{self._dead_url}/{version}/{_SEGMENTS[binding]}"] if "dead-interface" in options else []
+            url = grpc_url if binding == "GRPC" else f"{base}/{version}/{TRANSPORTS[binding]}"
+            dead = [f"{self._dead_url}/{version}/{TRANSPORTS[binding]}"] if "dead-interface" in options else []
             tenant = {"tenant": TENANT} if "tenant" in options and version == "1.0" else {}
             about = {"protocolBinding": binding, "protocolVersion": version, **tenant}
             found += [{"url": each, **about} for each in (*dead, url) if url]
@@ -273,7 +272,7 @@ class ClientServer:
         at = segments.index("at") if "at" in segments else 0
         options, rest = tuple(segments[:at]), segments[at + 1 :] if at or segments[:1] == ["at"] else []
         version = rest[0] if rest and rest[0] in VERSIONS else ""
-        binding = {v: k for k, v in _SEGMENTS.items()}.get(rest[1] if version and len(rest) > 1 else "", "")
+        binding = BINDING_OF.get(rest[1] if version and len(rest) > 1 else "", "")
         exchange = Exchange(
             binding or "JSONRPC",
             "",

@@ -97,9 +97,9 @@ def spell_http(call: Call, answer: Answer, id: Any) -> HttpAnswer:
     if answer.error:
         row = ERRORS[answer.error]
         details = [{"@type": f"type.googleapis.com/{ERROR_INFO}", "reason": row.reason, "domain": "a2a-protocol.org"}]
-        told = {"code": row.code, "message": answer.message or row.name, **({"data": details} if row.reason else {})}
+        problem = {"code": row.code, "message": answer.message or row.name, **({"data": details} if row.reason else {})}
         if rpc:
-            return HttpAnswer(200, {"Content-Type": media}, (write(told, "error"),))
+            return HttpAnswer(200, {"Content-Type": media}, (write(problem, "error"),))
         status = {"code": row.http, "status": row.grpc, "message": answer.message, "details": details}
         return HttpAnswer(row.http, {"Content-Type": media}, (json.dumps({"error": status}).encode(),))
     if answer.events is None:

@@ -19,7 +19,7 @@ from pytest_a2a_bench.text import one_line
 _NAME = "the card"
 # Compared by themselves.
 _APART = ("url", "supportedInterfaces", "additionalInterfaces", "signatures")
-_SECURITY = ("securitySchemes", "securityRequirements", "security")
+SECURITY = ("securitySchemes", "securityRequirements", "security")
 _SERVED = ("content-type", "cache-control", "vary", "access-control-allow-origin")
 
 
@@ -68,7 +68,7 @@ def compare_cards(
     facts = [_facts(each, served, sides) for each, served in own if isinstance(each, Mapping)]
     for key, want, value in differences(facts, _facts(other, got, sides)):
         # What it wants of its clients is the gateway's own to add, and so are caching and interfaces.
-        if want is not NOTHING or (key.startswith("/") and key.split("/")[1] not in _SECURITY):
+        if want is not NOTHING or (key.startswith("/") and key.split("/")[1] not in SECURITY):
             rule = "GW-003" if key.startswith(("/", "the interface")) else "GW-002"
             found = f"{key} is {one_line(str(value), 80)!r} through the gateway, {one_line(str(want), 80)!r} without it"
             pointer = key if key.startswith("/") else ""

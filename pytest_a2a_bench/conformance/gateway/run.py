@@ -21,13 +21,14 @@ from pytest_a2a_bench.conformance.finding import (
     FOUND,
     GATEWAY,
     OWN,
+    TRANSPORTS,
     CheckResult,
     Finding,
     Planned,
     Requirement,
     outcome_of,
 )
-from pytest_a2a_bench.conformance.gateway.cards import compare_cards, interfaces, is_at, moved
+from pytest_a2a_bench.conformance.gateway.cards import SECURITY, compare_cards, interfaces, is_at, moved
 from pytest_a2a_bench.conformance.gateway.compare import Difference, Seen, Sides, compare_step, kind_of, origin_text
 from pytest_a2a_bench.conformance.gateway.probes import HELD, STEPS, Asking, Step, hold
 from pytest_a2a_bench.conformance.grouping import explain
@@ -49,8 +50,6 @@ _SAID = frozenset({"GW-008", "GW-009", "GW-019"})
 _NOT_ASKED = "the agent itself cannot be asked without the gateway"
 # What a gateway may do now and then, on which no agent has an influence.
 _UNSTEADY = frozenset({"GW-005", "GW-014", "GW-016", "GW-017", "GW-020"})
-_SECURITY = ("securitySchemes", "securityRequirements", "security")
-_TRANSPORTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
 # Where a status says which limit of nginx it is.
 _NGINX_LINES: Mapping[int | None, str] = {
     413: "client_max_body_size 20m;",
@@ -250,16 +249,16 @@ class Compared:
             self.skipped[step.name] = f"{_NOT_ASKED}: {replies[0].describe()}"
         while True:
             every = [{(d.rule, d.exchange): d for d in compare_step(without, t, self.sides)} for t in with_it]
-            steady = [one for key, one in every[0].items() if all(key in found for found in every)]
-            most = _MOST if any(one.rule in _SAID for one in steady) else _MORE
+            steady = {key: one for key, one in every[0].items() if all(key in found for found in every)}
+            most = _MOST if any(one.rule in _SAID for one in steady.values()) else _MORE
             if not any(every) or len(every) > most:
                 break
             without.append(await run(direct))
             with_it.append(await run(through))
-        self.found += steady
-        others = {key: one for found in every for key, one in found.items() if one not in steady}
+        self.found += steady.values()
+        others = {key: one for found in every for key, one in found.items() if key not in steady}
         for key, one in others.items():
-            if one.rule in _UNSTEADY and not all(key in found for found in every):
+            if one.rule in _UNSTEADY:
                 words = f"{one.found} (in {sum(key in found for found in every)} of {len(every)} exchanges)"
                 self.found.append(one._replace(found=words, severity="warning"))
 
@@ -295,7 +294,7 @@ def meet(
         fetch_card(each.endpoint, config=each, timeout=timeout)[:2] for each in (direct_config, direct_config, config)
     )
     given = {key[:2]: interface.url for key, interface in interfaces(gateway.card, config.endpoint).items()}
-    security = {k: v for k, v in gateway.card.items() if k in _SECURITY} if isinstance(gateway.card, Mapping) else {}
+    security = {k: v for k, v in gateway.card.items() if k in SECURITY} if isinstance(gateway.card, Mapping) else {}
     more = {"timeout": timeout, "breadth": "full" if profile == "full" else "standard", **more}
 
     def first(
@@ -317,7 +316,7 @@ def meet(
     pairs, missing, answers = [], {}, dict[str, str]()
     for target in direct.targets(direct_config, more.get("scenarios") or Scenarios(), timeout):
         url = target.url
-        shown = given.get((_TRANSPORTS[target.binding], target.version), url)
+        shown = given.get((TRANSPORTS[target.binding], target.version), url)
         if target.binding == "GRPC":
             own, urls = [url], [shown] if shown != url else []
         else:

@@ -87,11 +87,11 @@ def policy(script: str, style: str = "", *more: str) -> str:
 
 
 def _body(contents: Contents, keep: Callable[[str], str] | None) -> Markup:
-    found: list[tuple[str, str, Markup]] = [("verdict", "Verdict", sections.verdict(contents))]
+    reasons = clusters(contents.trials)
+    found: list[tuple[str, str, Markup]] = [("verdict", "Verdict", sections.verdict(contents, reasons))]
     if contents.comparison is not None:
         compared = sections.against_baseline(contents.comparison, contents.baseline_name)
         found.append(("baseline", "Baseline", compared))
-    reasons = clusters(contents.trials)
     if reasons:
         found.append(("why", "Why", sections.reasons(reasons)))
     past = sections.over_time(contents.history)

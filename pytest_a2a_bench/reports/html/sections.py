@@ -13,7 +13,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.contents import Contents, cautions, check_name, provenance
-from pytest_a2a_bench.reports.diagnosis import Cluster, clusters
+from pytest_a2a_bench.reports.diagnosis import Cluster
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import el, points, rate, scroller, seconds, table
 from pytest_a2a_bench.reports.summary import silence
@@ -52,15 +52,16 @@ def conditions(contents: Contents) -> Markup:
     return el("section", folded if notes else None, el("dl", facts, class_="facts"), aria_label="Conditions")
 
 
-def verdict(contents: Contents) -> Markup:
-    """Return the verdict, its gates and the headline numbers."""
+def verdict(contents: Contents, causes: Sequence[Cluster] = ()) -> Markup:
+    """Return the verdict, its gates, the headline numbers, and what to do first about the commonest cause."""
     found = contents.verdict
     parts: list[Markup] = []
-    asked: list[StoredGate] = []
+    title = "Result"
     if found is not None:
         asked = [gate for gate in found.gates if gate.may_fail]
         # Of a run of which nothing was asked there is no verdict.
         if asked or found.verdict != "pass":
+            title = "Verdict"
             parts.append(_banner(found))
         if asked:
             parts.append(el("ul", [_gate(gate) for gate in asked], class_="gates"))
@@ -70,22 +71,16 @@ def verdict(contents: Contents) -> Markup:
         own = [r for r in contents.trials if r.key.agent == name]
         parts += [el("h3", name)] if name is not None else []
         parts += [_headline(own)] if own else []
-    parts += _next(contents)
+    parts += _next(contents, causes)
     if not parts:
         parts.append(el("p", "No conversation took place.", class_="note"))
-    return el(
-        "section",
-        el("h2", "Verdict" if found and (asked or found.verdict != "pass") else "Result"),
-        parts,
-        id="verdict",
-    )
+    return el("section", el("h2", title), parts, id="verdict")
 
 
-def _next(contents: Contents) -> list[Markup]:
+def _next(contents: Contents, found: Sequence[Cluster]) -> list[Markup]:
     """Return what is worth doing first: about an agent that called no tool, or the commonest cause of failures."""
     if silent := silence(contents.trials):
         return [el("p", el("strong", "Next: "), silent, ".", class_="next")]
-    found = clusters(contents.trials)
     if not found:
         return []
     many = f"{len(found[0].trials):,} of {sum(len(c.trials) for c in found):,} that did not pass"

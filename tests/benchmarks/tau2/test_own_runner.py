@@ -334,3 +334,10 @@ def test_what_cannot_be_is_said_in_one_line(
     shown = capsys.readouterr().err
     assert told in shown
     assert shown.count("\n") == 1
+
+
+def test_requests_that_cannot_be_written_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out_metrics.json").write_text("[]")
+    target = tmp_path / "out_metrics.json" / "below"
+    assert main(["export", "metrics", str(tmp_path), "-o", str(target)]) == 2
+    assert f"{target} cannot be written" in capsys.readouterr().err
