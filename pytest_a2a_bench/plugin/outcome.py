@@ -217,7 +217,7 @@ def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.Te
         setattr(report, MISSED, True)
     elif not run.settings.traceback:
         # "assert False" of a line that everybody knows: what matters is in the sections below.
-        shim.hide_traceback(report)
+        shim.hide_traceback(report, trial_text.headline(result))
 
 
 def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:

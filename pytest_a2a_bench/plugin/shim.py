@@ -116,11 +116,16 @@ class SuiteModule(pytest.Module):
         return not self.wanted or any(is_below(node.nodeid, w) or is_below(w, node.nodeid) for w in self.wanted)
 
 
-def hide_traceback(report: pytest.TestReport) -> None:
-    """Leave out of a failure's text where it was raised; its message and its sections stay."""
+def hide_traceback(report: pytest.TestReport, message: str) -> None:
+    """Leave out of a failure's text where it was raised, and give it another message; its sections stay.
+
+    On a CI system pytest's short summary shows the message whole, with every line of the assertion that failed.
+    """
     if isinstance(report.longrepr, ExceptionChainRepr):
         for traceback, _, _ in report.longrepr.chain:
             traceback.reprentries = []
+        if report.longrepr.reprcrash is not None:
+            report.longrepr.reprcrash.message = message
 
 
 def is_below(nodeid: str, ancestor: str) -> bool:

