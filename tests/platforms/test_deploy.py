@@ -116,10 +116,10 @@ class TestImage:
         lines = [line for line in text.splitlines() if line and not line.startswith("#")]
         return [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
 
-    def test_it_is_for_amd64_and_nobody_in_it_is_root(self) -> None:
+    def test_it_is_for_both_architectures_and_nobody_in_it_is_root(self) -> None:
         found = self.instructions()
         assert found[0][0] == "FROM"
-        assert "--platform=linux/amd64 python:3." in found[0][1]
+        assert found[0][1].startswith("python:3.")  # no platform is named: the build says which
         users = [value for name, value in found if name == "USER"]
         assert users == ["10001:10001"]
         assert [name for name, _ in found].index("USER") > max(i for i, (name, _) in enumerate(found) if name == "RUN")
@@ -153,7 +153,7 @@ class TestCompose:
         for name, service in services.items():
             assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
             assert service["security_opt"] == ["no-new-privileges:true"]
-            assert (service["image"], service["platform"]) == ("a2a-bench", "linux/amd64")
+            assert service["image"] == "${REGISTRY:-localhost}/a2a-bench:${TAG:-latest}"
             parsed(arguments_of(stub, ENTRYPOINT, *service["command"], **service.get("environment", {})))
         # Without tokens, it is for this machine alone.
         assert all(port.startswith("127.0.0.1:") for port in services["assessor"]["ports"])
@@ -190,7 +190,6 @@ class TestKubernetes:
         assert secured["allowPrivilegeEscalation"] is False
         assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
         assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
-        assert pod["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
         volumes = {volume["name"] for volume in pod["volumes"]}
         assert {mount["name"] for mount in container["volumeMounts"]} == volumes
         claim = next(v["persistentVolumeClaim"]["claimName"] for v in pod["volumes"] if "persistentVolumeClaim" in v)
