@@ -13,7 +13,6 @@ from acts_agent import BEHAVIORS, acts_agent
 from faulty_server import serve_faulty
 from full_agent import Features, full_agent
 from in_thread import served_in_thread
-from judged import SCRIPTED
 from raw_agent import MESSAGE, Request, event, raw_agent, response, rpc, scripted, stream_head
 
 from pytest_a2a_bench.cli import main
@@ -223,8 +222,6 @@ def url() -> Iterator[str]:
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     (tmp_path / "known.yaml").write_text(BEHAVIORS)
-    prompts = "\n".join(f"{key} = {json.dumps(prompt)}" for key, prompt in SCRIPTED.items())
-    (tmp_path / "prompts.toml").write_text(prompts)
     return tmp_path
 
 
@@ -259,8 +256,7 @@ def test_what_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -
     tests = DONE.replace("tck-complete-task]", "tck-nobody]") + CLIENT + GUARDED + NOTHING_TO_SAY + BY_HAND
     found = judged(url, files, tests, "--binding", "JSONRPC")
     assert {name.split()[0]: r["reason"] for name, r in found.items() if r["status"] == "skipped"} == {
-        "MINE-DONE": "the agent is not said to know the behavior tck-nobody: say that the agent knows it "
-        "(setting acts-behaviors)",
+        "MINE-DONE": "the agent is not said to know the behavior tck-nobody (setting acts-behaviors)",
         "MINE-CLIENT": "it is about how a client reads answers, and not about an agent",
         "MINE-GUARDED": "the card demands no credentials",
         "MINE-VARIABLE": "nothing gives {{nobodyKnows}} a value; give it in the environment, under that name",
@@ -276,7 +272,7 @@ def test_a_variable_comes_from_the_environment(url: str, files: Path, monkeypatc
 
 def test_what_is_wrong_is_told_with_its_step_and_its_place(files: Path) -> None:
     with served_in_thread(lambda: serve_faulty("get-unknown", transport="jsonrpc")) as bad:
-        found = judged(bad, files, UNKNOWN + DONE)
+        found = judged(bad, files, UNKNOWN + DONE, "--set", f"acts-behaviors={files}/known.yaml")
     wrong = found["MINE-UNKNOWN JSONRPC"]
     (finding,) = wrong["findings"]
     assert wrong["status"] == "failed"
@@ -303,39 +299,9 @@ def test_the_code_of_an_error_is_looked_at(url: str, files: Path) -> None:
 
 def test_an_agent_that_lacks_a_capability_is_not_blamed(files: Path) -> None:
     with full_agent(Features(streaming=False, push=False)) as narrow:
-        found = judged(narrow, files, STREAMED, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
+        known = f"acts-behaviors={files}/known.yaml"
+        found = judged(narrow, files, STREAMED, "--set", known, "--binding", "JSONRPC")
     assert found["MINE-STREAMED JSONRPC"]["reason"] == "the card does not declare capabilities.streaming"
-
-
-def test_scenarios_say_it_where_no_prefix_is_known(files: Path) -> None:
-    with full_agent() as agent:
-        found = judged(
-            agent, files, DONE + ASKED + STREAMED, "--scenarios", files / "prompts.toml", "--binding", "HTTP+JSON"
-        )
-        assert set(statuses(found).values()) == {"passed"}
-        # A prompt that does something else than the prefix would blame the agent for what nobody asked of it.
-        (files / "prompts.toml").write_text('task = "echo a message"\n')
-        found = judged(agent, files, DONE, "--scenarios", files / "prompts.toml", "--binding", "GRPC")
-    assert found["MINE-DONE GRPC"]["reason"] == (
-        "the prompt of the scenario 'task' was answered with a message, which is not what tck-complete-task asks for"
-    )
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ("{task: {artifacts: {count_gte: 9}}}", "failed"),
-        ("{task: {artifacts: [{}, {}, {artifactId: {type: string}}]}}", "skipped"),
-        # What else is wrong is no matter of the prompt.
-        ("{task: {contextId: {starts_with: zzz}, artifacts: [{}, {}, {artifactId: {type: string}}]}}", "failed"),
-        ("{task: {artifacts: [{nobodyHasThis: {type: string}}]}}", "failed"),
-    ],
-)
-def test_a_missing_artifact_excuses_nothing_else(files: Path, body: str, status: str) -> None:
-    tests = DONE.replace("{task: {status: {state: TASK_STATE_COMPLETED}}}", body)
-    with full_agent() as agent:
-        found = judged(agent, files, tests, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
-    assert statuses(found) == {"MINE-DONE JSONRPC": status}
 
 
 def test_waivers_and_ids_know_them(url: str, files: Path) -> None:
@@ -352,9 +318,6 @@ def test_a_verdict_of_their_own(url: str, files: Path, capsys: pytest.CaptureFix
 @pytest.mark.slow
 def test_what_is_repeated_is_asked_until_it_holds(url: str, files: Path) -> None:
     assert set(statuses(judged(url, files, SLOW, "--set", f"acts-behaviors={files}/known.yaml")).values()) == {"passed"}
-    with full_agent() as agent:
-        found = judged(agent, files, SLOW, "--scenarios", files / "prompts.toml", "--binding", "JSONRPC")
-    assert found["MINE-SLOW JSONRPC"]["status"] == "passed"
 
 
 def _breaking(request: Request) -> list[bytes]:

@@ -21,7 +21,6 @@ from pytest_a2a_bench.conformance.acts.assertions import (
     stream_mismatches,
     view,
 )
-from pytest_a2a_bench.conformance.acts.behaviors import Prompts
 from pytest_a2a_bench.conformance.acts.document import (
     CARD,
     ERROR_TYPES,
@@ -94,10 +93,10 @@ async def run_case(case: Case, behaviors: frozenset[str], ctx: Context) -> None:
     _check_card(case, ctx)
     for step in case.test.steps:
         _check_capability(step, ctx)
-    prompts = Prompts(case, behaviors, ctx.target.scenarios)
-    if prompts.obstacle:
-        ctx.skip(prompts.obstacle)
-    await _Run(case, ctx, prompts).run()
+    for name in case.test.requires_behaviors:
+        if name not in behaviors:
+            ctx.skip(f"the agent is not said to know the behavior {name} (setting acts-behaviors)")
+    await _Run(case, ctx).run()
 
 
 # --- whether it applies -----------------------------------------------------------------------------------------------
@@ -248,9 +247,9 @@ def _or_missing(value: Any) -> Any:
 
 
 class _Run:
-    def __init__(self, case: Case, ctx: Context, prompts: Prompts) -> None:
-        self._case, self._ctx, self._prompts = case, ctx, prompts
-        self._scope = Scope(case.variables, self._given, self._environment, prompts.texts)
+    def __init__(self, case: Case, ctx: Context) -> None:
+        self._case, self._ctx = case, ctx
+        self._scope = Scope(case.variables, self._given, self._environment)
 
     async def run(self) -> None:
         try:
@@ -286,7 +285,6 @@ class _Run:
             answer, gave_up = await self._until(step.repeat, step, answer)
             if gave_up is not None:
                 return answer, [gave_up]
-        self._prompts.check(step, answer.reply, self._ctx, is_stream=answer.events is not None)
         wrong = self._wrong(step, answer) or self._capture(step, answer)
         return answer, wrong or [m for assertion in step.assertions for m in self._named(assertion)]
 
@@ -342,7 +340,6 @@ class _Run:
         return named_mismatches(self._scope.fill_form(assertion), self._scope.source(assertion.source))
 
     def _report(self, where: str, found: list[Mismatch], replies: list[WireReply], step: Step | None = None) -> None:
-        self._prompts.check_artifacts(found, self._ctx)
         why = _doubt(self._case.test.id, step, replies[-1]) if step is not None and replies else ""
         # A test that contradicts the specification gives a warning.
         record = self._ctx.warn if why else self._ctx.fail

@@ -112,7 +112,6 @@ class Scope:
     """The values of references in one test: captures first, then the file's variables, then ``given``.
 
     :param variables: of the file.
-    :param texts: texts of the test that are replaced as a whole, such as by a scenario's prompt.
     :param given: returns the value of any other name; None where there is none.
     :param environment: returns the value of ``{{env.NAME}}``.
     """
@@ -122,9 +121,8 @@ class Scope:
         variables: Mapping[str, str],
         given: Callable[[str], str | None],
         environment: Callable[[str], str | None],
-        texts: Mapping[str, str] | None = None,
     ) -> None:
-        self._variables, self._given, self._environment, self._texts = variables, given, environment, texts or {}
+        self._variables, self._given, self._environment = variables, given, environment
         self._steps: dict[str, dict[str, Any]] = {}
 
     def add(self, step: str, name: str, value: Any) -> None:
@@ -137,11 +135,9 @@ class Scope:
         :raises Unresolved: if a reference has no value.
         """
         if isinstance(value, str):
-            text = self._texts.get(value, value)
-            whole = _REFERENCE.fullmatch(text)
-            if whole is not None:
+            if whole := _REFERENCE.fullmatch(value):
                 return self._resolve(whole.group(1), depth)
-            return _REFERENCE.sub(lambda match: _written(self._resolve(match.group(1), depth)), text)
+            return _REFERENCE.sub(lambda match: _written(self._resolve(match.group(1), depth)), value)
         if isinstance(value, Mapping):
             return {name: self.fill(inner, depth) for name, inner in value.items()}
         if isinstance(value, list):
