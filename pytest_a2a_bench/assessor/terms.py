@@ -319,5 +319,5 @@ def _part_of(whole: Sequence[TrialKey], request: Request) -> tuple[TrialKey, ...
     """Return the trials of the shard that is asked for: the part that ``--a2a-shard`` would run."""
     if request.num_shards == 1:
         return tuple(whole)
-    mine = manifest.members([str(key) for key in whole], {}, Shard(request.shard_index + 1, request.num_shards))
+    mine = manifest.members(map(str, whole), Shard(request.shard_index + 1, request.num_shards))
     return tuple(key for key in whole if str(key) in mine)

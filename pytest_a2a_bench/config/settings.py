@@ -175,7 +175,7 @@ class Settings:
     shard: Annotated[
         str | None,
         text(values.read_shard),
-        About("Run part I of N of the trials; auto reads the CI system's variables", "I/N|auto"),
+        About("Run part I of N of the trials", "I/N"),
     ] = None
     missed: Annotated[bool, About("Run only the trials that failed in the last run")] = False
     dialect: Annotated[
@@ -195,12 +195,6 @@ class Settings:
     max_steps: Annotated[Count, About("Number of steps after which a conversation is ended", "N")] = 200
     max_errors: Annotated[Count, About("Number of tool errors after which a conversation is ended", "N")] = 10
     tag_trials: Annotated[bool, About("Send the task's name to the agent in message metadata")] = False
-    durations: Annotated[
-        str | None,
-        _TEXT,
-        _FILE,
-        About("Results directory, or JSON of keys and seconds, by which shards are balanced", "PATH"),
-    ] = None
 
     # a2a: users and judges
     user: Annotated[
@@ -433,7 +427,6 @@ class Settings:
             **{f"--a2a-set colleague={name}": url for name, url in self.colleague.items()},
             "--a2a-results": self.results,
             "--a2a-baseline": self.baseline,
-            "durations": self.durations,
             "--a2a-direct": self.direct,
             "webhook-url": self.webhook_url,
             "mcp-url": self.mcp_url,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -358,19 +356,8 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     names = {item: str(item.stash[TRIAL].key.of_any_agent) for item in items if TRIAL in item.stash}
     # The user's own tests have no part of the division.
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
-    each = list(dict.fromkeys(names.values()))
-    mine = manifest.members(each, _durations(items, run), shard_of(run.settings.shard, {}))
+    mine = manifest.members(names.values(), shard_of(run.settings.shard))
     return [item for item in items if item not in names or names[item] in mine]
-
-
-def _durations(items: Sequence[pytest.Item], run: BenchRun) -> Mapping[str, float]:
-    """Return what is known of earlier durations: of trials that stay together, their sum."""
-    found = dict(run.plan.durations)
-    for item in items:
-        key = item.stash[TRIAL].key if TRIAL in item.stash else None
-        if key is not None and key.agent is not None and str(key) in found:
-            found[str(key.of_any_agent)] = found.get(str(key.of_any_agent), 0.0) + found[str(key)]
-    return found
 
 
 def trials_elsewhere(run: BenchRun) -> int:
@@ -406,7 +393,6 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         whole=run.collected.whole,
         keys=tuple(nodeids.values()),
         shard=run.settings.shard,
-        durations=_hash(run.plan.durations) if run.plan.durations and run.settings.shard is not None else None,
         settings=settings,
         nodeids=nodeids,
         order=run.plan.order,
@@ -424,7 +410,3 @@ def categories_of(session: pytest.Session) -> dict[str, str]:
     """Return what the tasks of this process's items are about, as far as they have a category."""
     trials = [item.stash[TRIAL] for item in session.items if TRIAL in item.stash]
     return {trial.key.task_key: trial.task.category for trial in trials if trial.task.category}
-
-
-def _hash(durations: Mapping[str, float]) -> str:
-    return hashlib.sha256(json.dumps(durations, sort_keys=True).encode()).hexdigest()[:16]

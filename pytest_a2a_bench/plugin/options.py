@@ -58,7 +58,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="KIND=RATE,...",
         help="Run each trial once more with noise: a share of calls by kind, such as tool-error=0.1,wrong=0.02",
     )
-    add("--a2a-shard", metavar="I/N|auto", help="Run part I of N of the trials; auto reads the CI system's variables")
+    add("--a2a-shard", metavar="I/N", help="Run part I of N of the trials")
     add("--a2a-missed", action="store_const", const="on", help="Run only the trials that failed in the last run")
     add(
         "--a2a-dialect",

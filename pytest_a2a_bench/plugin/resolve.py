@@ -26,10 +26,8 @@ from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.language_models import named
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.state import BenchRun
-from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.terms import BLAMELESS
-from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.text import did_you_mean
 from pytest_a2a_bench.tracing import is_installed
 
@@ -343,23 +341,22 @@ def runtime_env(settings: Settings) -> dict[str, Any]:
 
 
 def read_files(run: BenchRun, directory: Path) -> None:
-    """Read baseline, quarantine, the last run's misses and durations into the run; problems go into its plan.
+    """Read baseline, quarantine, the last run's misses into the run; problems go into its plan.
 
     :param directory: what relative names are relative to.
     """
     found = files.read(run.settings, directory, run.plan.results)
     run.services.baseline = found.baseline
-    durations, wrong = read_durations(run.settings)
+    wrong: tuple[str, ...] = ()
     run.services.variables, unread = read_variables(run.settings)
     if run.settings.endpoint_source == "cli" and not run.settings.replay:
         # One that environment or table name matters once an item uses it, and is looked at then.
         given = {**run.services.variables, **os.environ}
         each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
-        wrong = (*wrong, *dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
+        wrong = tuple(dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
     run.decide(
         quarantine=found.quarantine,
         missed=found.missed,
-        durations=durations,
         problems=(*run.plan.problems, *found.problems, *wrong, *unread),
     )
 
@@ -375,33 +372,3 @@ def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]
         return read_env_file(Path(settings.env_file)), ()
     except ConfigurationError as error:
         return {}, (f"--a2a-set env-file={error}",)
-
-
-def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Read how long trials took, to balance shards and begin with the longest: once, for all processes.
-
-    :return: the durations, and what is wrong with them.
-    """
-    if settings.durations is None:
-        return {}, ()
-    try:
-        found = durations_in(remote.located(settings.durations))
-    except A2ABenchError as error:
-        return {}, (f"--a2a-set durations={error}",)
-    return found, ()
-
-
-def durations_in(path: Path) -> dict[str, float]:
-    """Return the seconds of each trial by key: from a results directory, or from a JSON object.
-
-    :raises ConfigurationError: if there are none.
-    """
-    if path.is_dir():
-        found = {str(r.key): r.duration for r in Store(path).read_all() if r.status == "evaluated"}
-        if not found:
-            raise ConfigurationError(f"{path}: no evaluated trial is in {path}; expected a results directory")
-        return found
-    try:
-        return manifest.DURATIONS.read(path)
-    except FileNotFoundError:
-        raise ConfigurationError(f"{path}: no such file or directory") from None

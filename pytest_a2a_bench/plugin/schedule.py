@@ -6,9 +6,8 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import os
-import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +34,6 @@ from pytest_a2a_bench.trials.stopping import Breaker, Limits, Opened, Stopping
 from pytest_a2a_bench.trials.trial import Client, TrialObserver
 
 _TICK = 0.5
-_WINDOW = 500
 
 
 class _Reported(NamedTuple):
@@ -158,35 +156,14 @@ def may_run_ahead(item: pytest.Item) -> bool:
     return not any(mark.kwargs.get("run") is False for mark in item.iter_markers("xfail"))
 
 
-def order_ahead(items: Iterable[pytest.Item], seconds: Mapping[str, float]) -> list[TrialKey]:
-    """Return the trials that may start before their items, in the items' order, the longest of some hundred first.
-
-    So a long one is not left alone at the end. Not the longest of all: results wait in memory until their items come.
-
-    :param seconds: how long trials took before, by key; one that is not known counts as the median of those that are.
-    """
-    keys = [item.stash[TRIAL].key for item in items if may_run_ahead(item)]
-    known = [seconds[name] for name in map(str, keys) if name in seconds]
-    if not known:
-        return keys
-    usual = statistics.median(known)
-    ordered: list[TrialKey] = []
-    for start in range(0, len(keys), _WINDOW):
-        ordered += sorted(keys[start : start + _WINDOW], key=lambda key: -seconds.get(str(key), usual))
-    return ordered
-
-
 def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
     """Return the trials that this process may start at once, in order; none with one conversation at a time."""
     if run.concurrency == 1:
         return []
-    # A drawn order is what an early verdict counts on: the longest may not go first there.
-    durations = {} if run.plan.order else run.plan.durations
-    if run.worker is None:
-        return order_ahead(session.items, durations)
-
-    mine = run.worker.indices(len(session.items)) or run.services.certain()
-    return order_ahead((session.items[i] for i in mine), durations)
+    items = session.items
+    if run.worker is not None:
+        items = [items[i] for i in run.worker.indices(len(items)) or run.services.certain()]
+    return [item.stash[TRIAL].key for item in items if may_run_ahead(item)]
 
 
 def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKey]:

@@ -126,7 +126,6 @@ class Plan:
     :param agents: all of them by name, where they have names.
     :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
     :param subject: the agent's card and what is wrong with it; None until it was fetched.
-    :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
@@ -144,7 +143,6 @@ class Plan:
     agents: Mapping[str, Endpoint] = field(default_factory=dict)
     endpoint_problem: str | None = None
     subject: Subject | None = None
-    durations: Mapping[str, float] = field(default_factory=dict)
     quarantine: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
     named: bool = False

@@ -10,9 +10,8 @@ import dataclasses
 import functools
 import hashlib
 import json
-import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -21,9 +20,8 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.config.values import Shard
-from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.model.keys import KeyText, Seconds, digest
+from pytest_a2a_bench.model.keys import KeyText, digest
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
 
@@ -40,7 +38,6 @@ class Manifest:
     :param whole: keys of all selected trials, before they were divided among shards.
     :param keys: keys of this run's part of them.
     :param shard: ``I/N``, or None for the whole.
-    :param durations: hash of the durations that the parts were balanced by.
     :param merged: run ids of the runs that were joined.
     :param order: what the order of the trials was drawn from, where gates may be decided early.
     :param categories: of tasks that have one: a trial that has no result counts in its category's rates.
@@ -53,7 +50,6 @@ class Manifest:
     whole: tuple[KeyText, ...]
     keys: tuple[KeyText, ...]
     shard: str | None = None
-    durations: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     merged: tuple[str, ...] = ()
     nodeids: Mapping[str, KeyText] = field(default_factory=dict)
@@ -194,7 +190,6 @@ WITHOUT_EFFECT = frozenset(
         "colleague_auth_env",
         "concurrency",
         "conformance_profile",
-        "durations",
         "endpoint",  # is in the agent's identity
         "acts_source",
         "endpoint_source",
@@ -300,34 +295,8 @@ def where(endpoint: str) -> str:
 # --- the parts of a run ---
 
 
-def members(names: Sequence[str], seconds: Mapping[str, float], shard: Shard) -> set[str]:
-    """Return the names that belong to a part.
-
-    The longest goes first to the part that has the least to do. A name whose duration is not known counts as the
-    median of those that are. The order of ``names`` makes no difference.
-
-    :param seconds: how long each took before.
-    """
-    known = [seconds[name] for name in names if name in seconds]
-    # Something that does not move: without any durations all names are equal.
-    usual = statistics.median(known) if known else 1.0
-    load = [0.0] * shard.total
-    mine: set[str] = set()
-    # Among equals a hash decides: neighbours in a list are often alike, and one part should not get all of them.
-    for name in sorted(set(names), key=lambda n: (-seconds.get(n, usual), hashlib.sha256(n.encode()).hexdigest())):
-        # By number among equal loads, so that every machine makes the same parts.
-        part = min(range(shard.total), key=lambda i: (load[i], i))
-        load[part] += seconds.get(name, usual)
-        if part == shard.index - 1:
-            mine.add(name)
-    return mine
-
-
-DURATIONS: StoredForm[dict[str, float]] = StoredForm(
-    dict[str, Seconds],
-    ": cannot be read as JSON durations",
-    "expected an object of trial keys and seconds, or name a results directory",
-    ConfigurationError,
-    version=0,
-)
-"""A file that says how many seconds each trial took, by its key."""
+def members(names: Iterable[str], shard: Shard) -> set[str]:
+    """Return the names that belong to a part; their order makes no difference."""
+    # A hash decides: neighbours in a list are often alike, and one part should not get all of them.
+    ordered = sorted(set(names), key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    return set(ordered[shard.index - 1 :: shard.total])

@@ -115,11 +115,9 @@ def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
         if _place(first.manifest.endpoint) != _place(other.manifest.endpoint):
             here, there = first.manifest.endpoint, other.manifest.endpoint
             yield f"endpoint differs: {here!r} in {first.name}, {there!r} in {other.name}"
-        for name in ("agent", "durations"):
-            # Shards that were cut by other durations are no parts of one whole.
-            here, there = getattr(first.manifest, name), getattr(other.manifest, name)
-            if here != there:
-                yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
+        if first.manifest.agent != other.manifest.agent:
+            here, there = first.manifest.agent, other.manifest.agent
+            yield f"agent differs: {here!r} in {first.name}, {there!r} in {other.name}"
         for name, (here, there) in _different_settings(first.manifest.settings, other.manifest.settings, alike):
             yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
         if unlike := sorted(every ^ set(other.manifest.whole)):

@@ -131,7 +131,6 @@ def test_shards_merge_without_a_disk_in_common(
     assert "is not empty" in capsys.readouterr().err
     later = desk.popen(
         f"--a2a-baseline={whole}",
-        f"--a2a-set=durations={whole}",
         "--a2a-shard=1/1",
         "--a2a-set=inconclusive=pass",
         f"--a2a-results={bucket}/later",

@@ -517,7 +517,6 @@ DAMAGES = {
     [
         ("--a2a-baseline=b.json", "b.json"),
         ("--a2a-missed", "a2a-results/verdict.json"),
-        ("--a2a-set=durations=d.json", "d.json"),
         ("--a2a-replay=tapes", "tapes/agent.json"),
     ],
 )

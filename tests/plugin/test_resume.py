@@ -181,7 +181,7 @@ def test_merged_shards_are_the_whole(
     monkeypatch.setenv("DESK_TASKS", TASKS)
     desk("--a2a-results=whole").assert_outcomes(passed=11, failed=6)
     for i in (1, 2, 3):
-        desk(*workers, f"--a2a-shard={i}/3", "--a2a-set=durations=whole", f"--a2a-results=part{i}")
+        desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
     assert sorted(log_of(pytester)) == sorted(TASKS.split() * 2)
 
     assert main(["merge", "part1", "part2", "part3", "-o", "merged"]) == 0
@@ -261,13 +261,6 @@ def test_a_shard_leaves_the_users_other_tests_alone(
     ("arguments", "told"),
     [
         (["--a2a-shard=3/2"], "--a2a-shard: '3/2' is not a part: I counts from 1 to N"),
-        (["--a2a-set=durations=nowhere"], "--a2a-set durations=*nowhere: no such file or directory"),
-        (["--a2a-shard=1/2", "--a2a-set=durations=nowhere"], "--a2a-set durations=*nowhere: no such file or directory"),
-        (
-            ["--a2a-shard=1/2", "--a2a-set=durations=conftest.py"],
-            "--a2a-set durations=*conftest.py: cannot be read as JSON*",
-        ),
-        (["--a2a-shard=1/2", "--a2a-set=durations=."], "--a2a-set durations=*: no evaluated trial is in *"),
     ],
 )
 def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], told: str) -> None:

@@ -70,21 +70,6 @@ def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(
     assert peak(pytester.path / "log.txt") >= expected
 
 
-def test_what_took_longest_begins_first(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c meet-2-d meet-2-e")
-    took = {
-        "desk/front/ok-a#0": 1.0,
-        "desk/front/ok-b#0": 1.0,
-        "desk/front/meet-2-d#0": 9.0,
-        "desk/front/meet-2-e#0": 8.0,
-    }
-    (pytester.path / "took.json").write_text(json.dumps(took))
-    desk("--a2a-concurrency=2", "--a2a-set=durations=took.json").assert_outcomes(passed=5)
-    assert set(log_of(pytester)[:2]) == {"meet-2-d", "meet-2-e"}
-
-
 def test_items_that_may_be_skipped_start_nothing(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
