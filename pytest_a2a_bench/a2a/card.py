@@ -5,6 +5,7 @@ Judging a card is the conformance suite's work; here every readable card will do
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import urllib.parse
@@ -77,6 +78,11 @@ class AgentCard:
     security_schemes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     security: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Name and version."""
+        return " ".join(filter(None, (self.name, self.version)))
 
 
 def card_urls(endpoint: str) -> tuple[str, ...]:
@@ -203,14 +209,15 @@ def parse_card(raw: Any, base_url: str) -> AgentCard:
 
 
 def choose_interface(
-    card: AgentCard, protocol: str = "auto", transport: str = "auto", *, grpc: bool = True, gone: str = ""
+    card: AgentCard, protocol: str = "auto", transport: str = "auto", *, grpc: bool | None = None, gone: str = ""
 ) -> Interface:
     """Choose the interface to speak over: the first of the card that fits (A2A 1.0.1 §8.3.2).
 
-    :param grpc: whether grpcio is installed; without it gRPC is only chosen where it was asked for.
+    :param grpc: whether grpcio is installed (None: looked up); without it gRPC is only chosen where it was asked for.
     :param gone: the URL of one that does not answer.
     :raises CardError: if the card offers nothing that fits; the message lists what it offers.
     """
+    grpc = importlib.util.find_spec("grpc") is not None if grpc is None else grpc
     versions = ("1.0", "0.3") if protocol == "auto" else (protocol,)
     transports: tuple[str, ...] = ("jsonrpc", "rest", "grpc") if transport == "auto" else (transport,)
     if transport == "auto" and not grpc:

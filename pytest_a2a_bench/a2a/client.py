@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib.util
 import time
 import uuid
 import weakref
@@ -280,8 +279,7 @@ class AgentConnection:
             return note
 
     def _choose(self, card: AgentCard, gone: str = "") -> Interface:
-        has_grpc = importlib.util.find_spec("grpc") is not None
-        return choose_interface(card, self.config.protocol, self.config.transport, grpc=has_grpc, gone=gone)
+        return choose_interface(card, self.config.protocol, self.config.transport, gone=gone)
 
     def _make_wire(self, card: AgentCard, gone: str = "") -> Wire:
         config = self.config

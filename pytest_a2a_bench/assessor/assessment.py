@@ -6,36 +6,40 @@ It runs in a thread of its own, and other threads may stop it. Its directory has
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import contextlib
 import dataclasses
-import importlib.util
-import itertools
 import logging
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.assessor.protocol import judge_protocol
 from pytest_a2a_bench.assessor.terms import Plan, Terms
 from pytest_a2a_bench.benchmarks import models
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, without_query
+from pytest_a2a_bench.conformance.engine import run_checks
+from pytest_a2a_bench.conformance.report import Report
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.messages import add_known
+from pytest_a2a_bench.redact import dump_json, redact_url
 from pytest_a2a_bench.results.gates.files import JudgedAgent, StoredVerdict, write_verdict
 from pytest_a2a_bench.results.gates.judge import judge
 from pytest_a2a_bench.results.gates.terms import Thresholds, Trials, find_missed
 from pytest_a2a_bench.results.manifest import Manifest
-from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.results.store import Store, StoreError, save
 from pytest_a2a_bench.trials import stopping
 from pytest_a2a_bench.trials.observers import asked_for
 from pytest_a2a_bench.trials.pool import Pool
@@ -43,12 +47,12 @@ from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Breaker, Limits, Stopping
 from pytest_a2a_bench.trials.trial import Client, TrialObserver
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Report
-
 log = logging.getLogger(__name__)
 
-_LOOK = 0.2
+PROTOCOL_FILE = "conformance.json"
+"""The file of a protocol's report, as ``a2a-bench check --format json`` writes it."""
+
+_ANSWER_SECONDS = 10.0
 _WAIT = 10.0
 """Seconds in which an agent that was just started has to answer."""
 
@@ -150,8 +154,9 @@ class Assessment:
         self._observers = observers
         self._stop = Stop()
         self._pool: Pool | None = None
-        self._agent = ""
         self._deadline = math.inf
+        self._lock = threading.Lock()
+        self._overspent: str | None = None
 
     def stop(self) -> None:
         """Begin no trial any more and abort those in flight. Does not wait; callable from any thread."""
@@ -218,64 +223,65 @@ class Assessment:
         for player, problem in models.model_problems(target):
             raise AssessmentFailed(f"{_IMPOSSIBLE}: the {player}: {problem}")
         with AgentConnection(self._config(target)) as connection:
-            agent, interface = _read_card(connection, self._stop)
-            self._agent = f"{agent}, {interface}"
+            with self._stop.ends_waiting():
+                card = connection.wait_until_ready(max(_WAIT, connection.config.wait))
+            chosen = choose_interface(card, target.protocol, target.transport)
+            agent, interface = card.title, f"A2A {chosen.version} {chosen.transport}"
             log.info("assessment begun", extra={"assessment": self.name, "agent": agent, "interface": interface})
-            self._write_manifest(self._agent)
+            self._write_manifest(f"{agent}, {interface}")
             self._forget_interrupted(store)
             limits = Limits(target.trial_timeout, target.run_timeout, self._deadline)
             halting = Stopping(
                 Breaker(target.breaker), limits, self._directory, self.name, lambda: _probe(connection.config)
             )
-            client = Client(connection, identity=self._agent)
+            client = Client(connection, identity=f"{agent}, {interface}")
             # Results name a built-in agent by its name, not by the port that it happened to get.
             settings = dataclasses.replace(target, endpoint=self.plan.settings.endpoint)
             observers = (halting, *self._observers, *asked_for(settings))
             runner = Runner(settings, client, store, self.name, observers, limits)
-            results = self._wait_for(runner, target.concurrency)
+            results = self._run_all(runner, target.concurrency)
             self._raise_if_stopped()
             self._write_verdict(results, agent, interface)
             self._require_results(results, halting)
         return Concluded(self.plan, agent, interface, tuple(results))
 
-    def _wait_for(self, runner: Runner, concurrency: int) -> list[TrialResult]:
+    def _run_all(self, runner: Runner, concurrency: int) -> list[TrialResult]:
         """Run the trials and return the results that there are, in the order of the plan."""
         pool = self._pool = Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
         try:
             if self._stop.is_set():  # stopped before there was a pool
                 pool.cancel_all()
-            futures: list[concurrent.futures.Future[TrialResult]] = []
-            waiting: set[concurrent.futures.Future[TrialResult]] = set()
-            keys = iter(self.plan.keys)
-            while True:
-                # No trial begins before the cost of those that have ended is counted.
-                free = 0 if self._stop.is_set() else concurrency - len(waiting)
-                begun = [pool.submit(key) for key in itertools.islice(keys, free)]
-                futures += begun
-                waiting |= set(begun)
-                if not waiting:
-                    break
-                concurrent.futures.wait(waiting, _LOOK, concurrent.futures.FIRST_COMPLETED)
-                # Asked themselves: to wait() a future that was cancelled in the queue is never done.
-                done = {future for future in waiting if future.done()}
-                waiting -= done
-                for future in done:
-                    if not future.cancelled():
-                        self._note(future.result())
-                        self.progress = self.progress.after(future.result())
-                most = self._terms.cost
-                if (
-                    most is not None
-                    and (self.progress.cost or 0.0) > most
-                    and (waiting or len(futures) < len(self.plan.keys))
-                ):
-                    pool.cancel_all()
-                    raise AssessmentFailed(
-                        f"stopped after {self.progress.text}: it cost more than the ${most:g} that this assessor allows"
-                    )
-            return [future.result() for future in futures if not future.cancelled()]
+            futures = []
+            for key in self.plan.keys:
+                futures.append(pool.submit(key))
+                # Called in the trial's thread, so that its cost is counted before that begins another one.
+                futures[-1].add_done_callback(self._take)
+            results = []
+            for future in futures:
+                with contextlib.suppress(concurrent.futures.CancelledError):
+                    results.append(future.result())
         finally:
             pool.close()
+        if self._overspent is not None:
+            raise AssessmentFailed(
+                f"stopped after {self._overspent}: it cost more than the ${self._terms.cost:g} that this assessor "
+                "allows"
+            )
+        return results
+
+    def _take(self, future: concurrent.futures.Future[TrialResult]) -> None:
+        """Count a trial that has ended, and stop the others if they would cost too much."""
+        if future.cancelled() or future.exception() is not None:
+            return
+        self._note(future.result())
+        with self._lock:
+            self.progress = self.progress.after(future.result())
+            is_over = self._terms.cost is not None and (self.progress.cost or 0.0) > self._terms.cost
+            if not is_over or self._overspent is not None or self.progress.done == self.progress.total:
+                return
+            self._overspent = self.progress.text
+        if self._pool is not None:
+            self._pool.cancel_all()
 
     def _require_results(self, results: list[TrialResult], halting: Stopping) -> None:
         """Raise unless there is something to score: a run that was broken off is an error, and no low score."""
@@ -328,28 +334,46 @@ class Assessment:
     # -- the protocol --
 
     def _judge(self, target: Settings) -> Concluded:
-        def note(total: int, done: int, passed: int, errors: int) -> None:
-            self.progress = Progress("checks", total, done, passed, errors)
+        began = time.monotonic()
+        timeout = min(_ANSWER_SECONDS, target.timeout)
+        with self._stop.ends_waiting():
+            subject = look_at(self._config(target), timeout=timeout)
+            if subject.problem:
+                raise CardError(f"the protocol cannot be judged: {subject.problem}")
+            planned, results = subject.plan(), list(subject.card_results())
+            total = len(results) + len(planned)
 
-        report = judge_protocol(self._config(target), target, self._directory, note, self._stop, self._deadline)
+            def count() -> None:
+                passed = sum(r.outcome in ("passed", "warned") for r in results)
+                errors = sum(r.outcome == "error" for r in results)
+                self.progress = Progress("checks", total, len(results), passed, errors)
+
+            async def run() -> None:
+                targets = subject.targets(self._config(target), Scenarios(), timeout)
+                running = run_checks(targets, planned=planned, concurrency=target.concurrency)
+                async with asyncio.timeout(self._deadline - time.monotonic()), contextlib.aclosing(running):
+                    async for result in running:
+                        results.append(result)
+                        count()
+
+            count()
+            try:
+                loop.run(run())
+            except TimeoutError as error:
+                raise InfrastructureError(f"it took too long ({len(results)} of {total} checks)") from error
+        order = {p.name: number for number, p in enumerate(planned)}
+        report = subject.report(
+            redact_url(self._config(target).endpoint),
+            sorted(results, key=lambda r: order.get(r.name, -1)),
+            strict=target.strict,
+            seconds=time.monotonic() - began,
+            planned=tuple(subject.planned),
+            profile="standard",
+        )
+        if not report.could_run:
+            raise InfrastructureError("no check of the protocol could be made; is the agent still there?")
+        save(self._directory / PROTOCOL_FILE, dump_json(report.to_json()))
         return Concluded(self.plan, report.agent, ", ".join(report.interfaces), report=report)
-
-
-def _read_card(connection: AgentConnection, stop: Stop) -> tuple[str, str]:
-    """Return name and interface from the agent's card; wait for an agent that just starts."""
-    deadline = time.monotonic() + max(_WAIT, connection.config.wait)
-    while True:
-        try:
-            with stop.ends_waiting():
-                card = connection.wait_until_ready(0.0)
-            break
-        except A2ABenchError:
-            if time.monotonic() > deadline or stop.wait(_LOOK):
-                raise
-    has_grpc = importlib.util.find_spec("grpc") is not None
-    chosen = choose_interface(card, connection.config.protocol, connection.config.transport, grpc=has_grpc)
-    agent = " ".join(word for word in (card.name, card.version) if word)
-    return agent, f"A2A {chosen.version} {chosen.transport}"
 
 
 def _probe(config: ClientConfig) -> str:

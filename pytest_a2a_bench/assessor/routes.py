@@ -19,9 +19,9 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.assessor.assessment import PROTOCOL_FILE
 from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import CONTENT_TYPE, Monitor
-from pytest_a2a_bench.assessor.protocol import NAME as PROTOCOL_FILE
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.conformance.report import REPORT
 from pytest_a2a_bench.errors import ConfigurationError

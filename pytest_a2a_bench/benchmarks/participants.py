@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib.util
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -104,9 +103,9 @@ def _connect(config: ClientConfig) -> AgentConnection:
 def describe(card: AgentCard) -> str:
     """Return an agent's name, version and interface."""
     with contextlib.suppress(A2ABenchError):
-        chosen = choose_interface(card, "auto", "auto", grpc=importlib.util.find_spec("grpc") is not None)
-        return " ".join(filter(None, (card.name, card.version, f"(A2A {chosen.version} {chosen.transport})")))
-    return " ".join(filter(None, (card.name, card.version)))
+        chosen = choose_interface(card)
+        return f"{card.title} (A2A {chosen.version} {chosen.transport})".strip()
+    return card.title
 
 
 # --- errors ---

@@ -6,7 +6,6 @@ import dataclasses
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 
 from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
@@ -52,12 +51,10 @@ def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -
     connection = AgentConnection(config)
     try:
         card = connection.wait_until_ready()
-        name = " ".join(word for word in (card.name, card.version) if word)
         skills = card.raw.get("skills")
         skills = skills if isinstance(skills, list) else []
-        yield "agent", one_line(f"{name}, {count(len(skills), 'skill')}", 200)
-        grpc = find_spec("grpc") is not None
-        chosen = choose_interface(card, config.protocol, config.transport, grpc=grpc)
+        yield "agent", one_line(f"{card.title}, {count(len(skills), 'skill')}", 200)
+        chosen = choose_interface(card, config.protocol, config.transport)
         others = [str(i) for i in card.interfaces if i != chosen]
         yield "interface", one_line(f"{chosen}" + (f"; also {', '.join(others)}" if others else ""), 400)
         yield from ((CARD_ERROR, one_line(note, 400)) for note in card.notes)

@@ -150,12 +150,10 @@ def _describe(run: BenchRun, name: str | None = None) -> Endpoint:
 
 
 def _endpoint(run: BenchRun, card: AgentCard, name: str | None = None) -> Endpoint:
-    has_grpc = importlib.util.find_spec("grpc") is not None
-    chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
-    agent = " ".join(word for word in (card.name, card.version) if word)
+    chosen = choose_interface(card, run.settings.protocol, run.settings.transport)
     replayed = ", replayed" if run.settings.replay else ""
     spoken = f"A2A {chosen.version} {chosen.transport}{replayed}"
-    return Endpoint(str(run.plan.target_of(name).endpoint), agent, spoken, card.url, chosen.url)
+    return Endpoint(str(run.plan.target_of(name).endpoint), card.title, spoken, card.url, chosen.url)
 
 
 def _look(run: BenchRun) -> Endpoint:

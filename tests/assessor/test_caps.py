@@ -15,7 +15,7 @@ from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, rpc, stream_head
 
 from pytest_a2a_bench.a2a import client
-from pytest_a2a_bench.assessor import executor, protocol, queue
+from pytest_a2a_bench.assessor import assessment, executor, queue
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
@@ -184,7 +184,7 @@ def test_a_cancellation_waits_for_no_card(
     tmp_path: Path, oracle_url: str, monkeypatch: pytest.MonkeyPatch, domain: str
 ) -> None:
     told = Told()
-    for module, name in ((client, "_CARD_SECONDS"), (protocol, "_TIMEOUT")):
+    for module, name in ((client, "_CARD_SECONDS"), (assessment, "_ANSWER_SECONDS")):
         monkeypatch.setattr(module, name, 300.0)
     terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
     with socket.create_server(("127.0.0.1", 0)) as silent, served(terms) as url:

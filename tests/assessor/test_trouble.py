@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 import uuid
 from pathlib import Path
@@ -19,17 +18,13 @@ from a2a.server.context import ServerCallContext
 from a2a.types import Task, TaskPushNotificationConfig, TaskStatusUpdateEvent
 from assessor_server import LOCAL, Caller, gen3, served
 
-from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.loop import Stop
-from pytest_a2a_bench.assessor import protocol, server, webhooks
+from pytest_a2a_bench.assessor import server, webhooks
 from pytest_a2a_bench.assessor.assessment import Assessment
 from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.server import ServerOptions
 from pytest_a2a_bench.assessor.store import Stores, open_stores
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import HarnessError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 
@@ -222,31 +217,3 @@ def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None
     asyncio.run(run())
     # Those of one task in their order.
     assert reached == ["/headers", "/body", "/good"] * 2
-
-
-def test_a_judged_protocol_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken:
-        def __init__(self, *_: Any) -> None:
-            pass
-
-        def start(self, planned: Any) -> None:
-            pass
-
-        def result(self, one: Any) -> None:
-            assert [t for t in threading.enumerate() if t.name == protocol._CLOSER]
-            raise HarnessError("x")
-
-        def close(self) -> None:
-            pass
-
-    subject = SimpleNamespace(problem="", plan=lambda: [object()], card_results=list, targets=lambda *_: None)
-    monkeypatch.setattr(protocol, "look_at", lambda *_, **__: subject)
-    monkeypatch.setattr(protocol, "Judge", Broken)
-    settings = Settings(endpoint="http://127.0.0.1:9/")
-    config = ClientConfig.from_settings(settings, {})
-    with pytest.raises(HarnessError):
-        protocol.judge_protocol(config, settings, tmp_path, lambda *_: None, Stop())
-    for thread in threading.enumerate():
-        if thread.name == protocol._CLOSER:
-            thread.join(60)
-            assert not thread.is_alive()
