@@ -285,7 +285,7 @@ def _suite_problems(suite: Suite, request: Request, settings: Settings, environ:
         yield f"the domain {request.domain} has no interactive tasks"
     if request.split is not None and request.split not in suite.splits(request.domain):
         yield f"split is {request.split!r}; {request.domain} has {', '.join(suite.splits(request.domain))}"
-    yield from suite.check_options(settings, False)
+    yield from suite.check_options(settings)
     yield from suite.preconditions([request.domain], settings, environ)
 
 

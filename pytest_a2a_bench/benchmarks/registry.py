@@ -68,7 +68,7 @@ class Suite:
     :param settings_prefix: precedes the names of the fields of ``settings``, such as ``crm_``.
     :param dialects: the dialects in which its trials can be run; None for all.
     :param why_no_dialect: says why a dialect is not among them; the end of a sentence.
-    :param check_options: says what is wrong with options that do not go together; given whether only a list is wanted.
+    :param check_options: says what is wrong with options that do not go together.
     :param preconditions: says what keeps all trials of some domains from running, before the first one is paid for.
     :param variant: says, from a result's ``provenance``, how the benchmark was changed for it; empty where it was not.
         Results that were changed in different ways are never averaged.
@@ -123,7 +123,7 @@ class Suite:
     settings_prefix: str = ""
     dialects: tuple[str, ...] | None = None
     why_no_dialect: str = ""
-    check_options: Callable[[Settings, bool], Iterable[str]] = _nothing
+    check_options: Callable[[Settings], Iterable[str]] = _nothing
     preconditions: Callable[[Sequence[str], Settings, Mapping[str, str]], Iterable[str]] = _nothing
     variant: Callable[[Mapping[str, Any]], str] = stored_variant
     asked_by: Callable[[Sequence[str], Settings], str] = lambda domains, settings: ""

@@ -77,8 +77,8 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add(
         "--a2a-crm-data",
-        metavar="DIR|hub[@REV][:DIR]",
-        help="CRMArena's tasks and data: a directory, or tasks of the Hugging Face hub with data in DIR",
+        metavar="DIR",
+        help="Directory with CRMArena's tasks and data",
     )
     add = parser.getgroup("a2a-users-and-judges", "a2a: users and judges").addoption
     add(

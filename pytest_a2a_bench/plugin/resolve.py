@@ -134,7 +134,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.ray is not None:
         problems += ray_problems(settings, config)
     for suite in registry.known():
-        problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
+        problems += suite.check_options(settings)
     if settings.noise and not settings.is_noise_pair and settings.agents:
         names = ", ".join(settings.agents)
         problems.append(f"--a2a-noise compares one agent with itself: give one endpoint without a name, not {names}")

@@ -250,7 +250,7 @@ def test_a_run_with_other_limits_or_another_history_is_another_measurement(tmp_p
 
 def test_data_is_told_by_what_it_is(tmp_path: Path) -> None:
     def of(name: str, revision: str) -> Baseline:
-        source = {"source": "hub", "name": "org", "revision": revision}
+        source = {"source": "directory", "name": "org", "files": {"rows.db": revision}}
         return load(stored(tmp_path / name, {"1": [1], "2": [0]}, source=source, drift=None, rot=0, aided=False))
 
     assert compare(of("a", "1"), of("b", "1")).differences == ()

@@ -64,7 +64,7 @@ def _read_parquet(path: Path) -> Iterator[TableRow]:
     try:
         import pyarrow.parquet
     except ImportError as exc:
-        raise MissingExtraError("pyarrow", "hub", f"{path.name} is a Parquet file") from exc
+        raise MissingExtraError("pyarrow", "parquet", f"{path.name} is a Parquet file") from exc
     try:
         rows = pyarrow.parquet.read_table(path).to_pylist()
     except Exception as exc:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import Field
 
@@ -24,9 +23,6 @@ ORGS = ("local", "salesforce")
 
 PREFIX = "crm_"
 
-# A revision holds no colon, so that what follows one is a directory.
-_HUB = re.compile(r"hub(?:@(?P<revision>[^:@\s]+))?(?::(?P<rows>.+))?", re.DOTALL)
-
 
 def split_official(text: str) -> tuple[str, str]:
     """Return the directory and the agent of ``DIR`` or ``DIR:AGENT``."""
@@ -39,42 +35,8 @@ def _locate_official(text: str, base: Path) -> str:
     return f"{base / Path(directory).expanduser()}:{agent}"
 
 
-class DataSpec(NamedTuple):
-    """The value of ``--a2a-crm-data``.
-
-    :param hub: whether tasks and schema come from the hub.
-    :param directory: the directory; for the hub the one that has the rows, or None.
-    """
-
-    hub: bool
-    directory: Path | None
-    revision: str | None = None
-
-
-def parse_data(given: str | None) -> DataSpec | None:
-    """Read ``DIR``, ``hub``, ``hub@REVISION``, and ``hub:DIR`` or ``hub@REVISION:DIR`` with the rows in DIR.
-
-    A directory that is really called ``hub`` is written ``./hub``.
-    """
-    if not given:
-        return None
-    hub = _HUB.fullmatch(given)
-    directory = given if hub is None else hub["rows"]
-    found = Path(directory).expanduser() if directory else None
-    return DataSpec(hub is not None, found, hub["revision"] if hub else None)
-
-
-def _read_data(text: str) -> str:
-    if re.match(r"hub[@:]", text) and not _HUB.fullmatch(text):
-        raise ValueError(f"{text!r} is no source on the hub; expected hub, hub@REVISION, hub:DIR or hub@REVISION:DIR")
-    return read_text(text)
-
-
-def _locate_data(source: str, base: Path) -> str:
-    where = parse_data(source)
-    if where is None or where.directory is None:
-        return source
-    return (f"{source.partition(':')[0]}:" if where.hub else "") + str(base / where.directory)
+def _locate_data(directory: str, base: Path) -> str:
+    return str(base / Path(directory).expanduser())
 
 
 # "none" can be said on a command line, to undo what a table says.
@@ -88,12 +50,9 @@ class CrmOptions:
 
     data: Annotated[
         str | None,
-        text(_read_data),
+        text(read_text),
         Located(_locate_data),
-        About(
-            "CRMArena's tasks and data: a directory, or tasks of the Hugging Face hub with data in DIR",
-            "DIR|hub[@REV][:DIR]",
-        ),
+        About("Directory with CRMArena's tasks and data", "DIR"),
     ] = None
     org: Annotated[
         str, *choice(*ORGS), About("Org that answers queries: the files of crm-data, or your Salesforce org")

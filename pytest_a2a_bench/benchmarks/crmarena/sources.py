@@ -1,4 +1,4 @@
-"""The sources of a domain's tasks and rows: this package (mini), a directory of the user's, or the Hugging Face hub.
+"""The sources of a domain's tasks and rows: this package (mini), or a directory of the user's.
 
 Collection asks here for domains and task ids, so nothing that opens an org is imported: :mod:`.domains` does that.
 """
@@ -8,21 +8,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import os
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
 from pytest_a2a_bench.benchmarks.crmarena.files import TableRow, read_schema_table, read_table, read_task_table
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, DataSpec, parse_data
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, read_published, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance, read_tasks
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.language_models import describe_failure
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.text import listed
 
 PUBLISHED = tuple(domain for domain in DOMAINS if domain not in MINI)
@@ -46,18 +44,6 @@ _ROWS = {
 }
 _SQLITE = b"SQLite format 3\0"
 _POINTER = b"version https://git-lfs"
-_HOME = "https://huggingface.co"
-
-
-class HubTable(NamedTuple):
-    """A table on the hub."""
-
-    dataset: str
-    config: str
-    split: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} {self.config}/{self.split}"
 
 
 class MiniSource:
@@ -85,35 +71,25 @@ class MiniSource:
 class PublishedSource:
     """A published domain's tasks, schema and rows; tasks are read once, by the thread that asks first.
 
-    The hub has tasks and schemas, but no rows: these are in the directory that is named beside it.
-
     :param needs_rows: whether the SQLite file must be there (it need not where a live org answers queries).
     :raises ConfigurationError: listing everything that is not there, and what is there instead.
     """
 
-    def __init__(self, domain: str, where: DataSpec, *, needs_rows: bool = True) -> None:
+    def __init__(self, domain: str, directory: Path, *, needs_rows: bool = True) -> None:
         self.domain = domain
-        self._where = where
         self._lock = threading.Lock()
         self._tasks: tuple[CrmTask, ...] | None = None
-        root = where.directory.resolve() if where.directory is not None else None
-        if root is not None and not root.is_dir():
+        self._root = root = directory.resolve()
+        if not root.is_dir():
             what = "is a file" if root.exists() else "does not exist"
             raise ConfigurationError(f"--a2a-crm-data: {root} {what}; it must be a directory with CRMArena's files")
-        if root is None and needs_rows:
-            raise ConfigurationError(
-                f"the hub has the tasks and the schema of {domain!r}, but no rows of its org; download "
-                f"{_ROWS[org_of(domain)][0]} from local_data/ of upstream's repository and pass "
-                "--a2a-crm-data hub:DIR, or let a live org answer: --a2a-set crm-org=salesforce"
-            )
-        self._root = root
-        self._rows = None if root is None else _find_rows(root, domain)
+        self._rows = _find_rows(root, domain)
         problems = _rows_problems(self._rows, domain) if needs_rows else []
-        if root is not None and not where.hub and not self._files("tasks"):
+        if not self._files("tasks"):
             stems = ", ".join(_stems("tasks", domain))
-            where_ = "there or in data/, tasks/, CRMArena(Pro)/"
-            problems.insert(0, f"the tasks: none of {stems} (.json, .jsonl or .parquet), {where_}")
-        if root is not None and problems:
+            where = "there or in data/, tasks/, CRMArena(Pro)/"
+            problems.insert(0, f"the tasks: none of {stems} (.json, .jsonl or .parquet), {where}")
+        if problems:
             listed = "".join(f"\n  {problem}" for problem in problems)
             raise ConfigurationError(
                 f"{root} does not have what the domain {domain!r} needs:{listed}\n"
@@ -121,13 +97,10 @@ class PublishedSource:
             )
 
     def _files(self, kind: Literal["tasks", "schema"]) -> tuple[Path, ...]:
-        return () if self._root is None or self._where.hub else _find_table(self._root, _stems(kind, self.domain))
+        return _find_table(self._root, _stems(kind, self.domain))
 
     def _table(self, kind: Literal["tasks", "schema"]) -> tuple[list[TableRow], str]:
         """Return the rows of a table, and its name for messages."""
-        if self._where.hub:
-            table = _hub_table(kind, self.domain)
-            return _load(table, self._where.revision), str(table)
         paths = self._files(kind)
         return read_table(paths), str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
 
@@ -144,29 +117,16 @@ class PublishedSource:
 
     @functools.cached_property
     def schema(self) -> OrgSchema:
-        """The published schema; where a directory has none, the tables' own with our descriptions."""
-        if self._where.hub or self._files("schema"):
-            return read_schema_table(*self._table("schema"))
-        return _schema_of_rows(self._rows)
+        """The published schema; where the directory has none, the tables' own with our descriptions."""
+        return read_schema_table(*self._table("schema")) if self._files("schema") else _schema_of_rows(self._rows)
 
     @functools.cached_property
     def provenance(self) -> Provenance:
-        """The blob ids of the files that are used, and the data set with its commit where it is on the hub.
-
-        Official where every file is upstream's, and the hub is Hugging Face's own.
-        """
+        """The blob ids of the files that are used; official where every file is upstream's."""
         paths = [*self._files("tasks"), *self._files("schema"), *([self._rows] if self._rows else [])]
         used = {path.name: blob_id(path) for path in paths}
         official = tuple(name for name, blob in used.items() if blob in OFFICIAL.values())
-        is_official = len(official) == len(used)
-        if not self._where.hub:
-            name = "" if self._root is None else self._root.name
-            return Provenance("directory", name, None, used, bool(used) and is_official, official)
-        tables = _hub_table("tasks", self.domain), _hub_table("schema", self.domain)
-        home = os.environ.get("HF_ENDPOINT", _HOME).rstrip("/") == _HOME
-        named = tuple(f"{table.config}/{table.split}" for table in tables) if home else ()
-        revision = _resolve(tables[0].dataset, self._where.revision)
-        return Provenance("hub", tables[0].dataset, revision, used, home and is_official, (*named, *official))
+        return Provenance("directory", self._root.name, used, len(official) == len(used), official)
 
     def rows_file(self) -> Path:
         """Return the SQLite file of the domain's org.
@@ -276,47 +236,6 @@ def blob_of(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
-def _hub_table(kind: Literal["tasks", "schema"], domain: str) -> HubTable:
-    if org_of(domain) == "original":
-        return HubTable("Salesforce/CRMArena", "CRMArena" if kind == "tasks" else "schema", "test")
-    if kind == "tasks":
-        return HubTable("Salesforce/CRMArenaPro", "CRMArenaPro", domain)
-    return HubTable("Salesforce/CRMArenaPro", f"{org_of(domain)}_schema", f"{org_of(domain)}_schema")
-
-
-def _load(table: HubTable, revision: str | None) -> list[TableRow]:
-    """Load a table, from the library's cache where it has it.
-
-    :raises MissingExtraError: without the extra ``hub``.
-    :raises ConfigurationError: if the hub cannot be reached or refuses.
-    """
-    try:
-        import datasets
-    except ImportError as exc:
-        raise MissingExtraError("datasets", "hub", "tasks from the hub need it") from exc
-    datasets.disable_progress_bars()
-    try:
-        loaded: Any = datasets.load_dataset(table.dataset, table.config, split=table.split, revision=revision)
-        return [TableRow(f"{table}[{index}]", dict(row)) for index, row in enumerate(loaded)]
-    except Exception as exc:
-        at = f" at revision {revision}" if revision else ""
-        raise ConfigurationError(
-            f"{table}{at} cannot be loaded from the hub: {describe_failure(exc)}; check the network, HF_ENDPOINT, "
-            "HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass --a2a-crm-data DIR"
-        ) from exc
-
-
-def _resolve(dataset: str, revision: str | None) -> str | None:
-    """Return the commit that a revision stands for; what was asked for where the hub cannot be asked now."""
-    try:
-        import huggingface_hub
-
-        sha = huggingface_hub.HfApi().dataset_info(dataset, revision=revision).sha
-    except Exception:  # the tables themselves may be in the cache
-        return revision
-    return sha or revision
-
-
 Source = MiniSource | PublishedSource
 """A domain's tasks, schema and rows; may be asked from several threads at once."""
 
@@ -332,10 +251,9 @@ def make_source(domain: str, settings: Settings, *, needs_rows: bool = True) -> 
     chosen = CrmOptions.of(settings)
     if domain not in PUBLISHED:
         raise ConfigurationError(f"CRMArena has no domain {domain!r}; there are: {', '.join(DOMAINS)}")
-    where = parse_data(chosen.data)
-    if where is None:
+    if chosen.data is None:
         raise ConfigurationError(f"the domain {domain!r} {why_absent(settings, domain)}")
-    return PublishedSource(domain, where, needs_rows=needs_rows and chosen.org == "local")
+    return PublishedSource(domain, Path(chosen.data), needs_rows=needs_rows and chosen.org == "local")
 
 
 def why_absent(settings: Settings, domain: str) -> str:
@@ -343,7 +261,7 @@ def why_absent(settings: Settings, domain: str) -> str:
     data = CrmOptions.of(settings).data
     if not data:
         return (
-            "is data of CRMArena's, which is not ours to ship; download it and pass --a2a-crm-data DIR (or hub); "
+            "is data of CRMArena's, which is not ours to ship; download it and pass --a2a-crm-data DIR; "
             f"without it there are: {', '.join(MINI)}"
         )
     try:
@@ -354,14 +272,9 @@ def why_absent(settings: Settings, domain: str) -> str:
 
 
 def available_domains(settings: Settings) -> tuple[str, ...]:
-    """Return the published domains for which ``--a2a-crm-data`` has tasks; the hub has all. Reads file names only."""
-    where = parse_data(CrmOptions.of(settings).data)
-    if where is not None and where.hub:
-        return PUBLISHED
-    root = where.directory if where is not None else None
-    if root is None or not root.is_dir():
-        return ()
-    return tuple(domain for domain in PUBLISHED if _find_table(root, _stems("tasks", domain)))
+    """Return the published domains for which ``--a2a-crm-data`` has tasks. Reads file names only."""
+    data = CrmOptions.of(settings).data
+    return tuple(domain for domain in PUBLISHED if data and _find_table(Path(data), _stems("tasks", domain)))
 
 
 def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:

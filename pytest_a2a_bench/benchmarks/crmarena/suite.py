@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, ORG_DIALECTS
-from pytest_a2a_bench.benchmarks.crmarena.options import AGENTS, PREFIX, TOOL_STRATEGIES, CrmOptions, parse_data
+from pytest_a2a_bench.benchmarks.crmarena.options import AGENTS, PREFIX, TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.config.settings import Settings
@@ -53,11 +53,8 @@ def _check_official(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
         yield "crm-official knows neither --a2a-tools mcp nor colleagues"
 
 
-def check_options(settings: Settings, listing: bool) -> Iterator[str]:
-    """Yield what does not go together.
-
-    :param listing: whether tasks are only to be listed, for which no rows are needed.
-    """
+def check_options(settings: Settings) -> Iterator[str]:
+    """Yield a line for each pair of options that do not go together."""
     if settings.colleague and settings.dialect in ORG_DIALECTS:
         yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for a colleague"
     own = settings.benchmark_options
@@ -66,19 +63,12 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     chosen = CrmOptions.of(settings)
     if chosen.official:
         yield from _check_official(settings, chosen)
-    where = parse_data(chosen.data)
-    if where is not None and where.directory is not None and not where.directory.is_dir():
-        yield f"--a2a-crm-data: {where.directory} is not a directory; it must be one with CRMArena's files"
-    # A listing needs no rows.
-    elif where is not None and where.directory is None and chosen.org == "local" and not listing:
-        yield (
-            f"--a2a-crm-data={chosen.data}: the hub has tasks but no rows of an org: pass {chosen.data}:DIR with "
-            "local_data/ of upstream's repository in DIR, or crm-org salesforce"
-        )
+    if chosen.data is not None and not Path(chosen.data).is_dir():
+        yield f"--a2a-crm-data: {chosen.data} is not a directory; it must be one with CRMArena's files"
     if chosen.org == "local":
         return
     if chosen.data is None:
-        yield (f"crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org")
+        yield (f"crm-org={chosen.org} has rows and no tasks: add --a2a-crm-data DIR with those of your org")
     if chosen.drift:
         yield f"crm-drift renames the columns of a local org only; leave out crm-org={chosen.org}"
 
@@ -196,7 +186,7 @@ def _name_tasks(data: str | None) -> str:
     settings = Settings(benchmark_options={"crm_data": data})
     mini = f"mini {len(_load_tasks(settings, 'mini'))}"
     if data is None:
-        return f"{mini}; A2A_CRM_DATA is not set (a directory, or hub)"
+        return f"{mini}; A2A_CRM_DATA is not set (a directory)"
     return f"tasks: {', '.join([*_available(settings)[len(MINI) :], mini])}; A2A_CRM_DATA is {data}"
 
 
@@ -334,7 +324,7 @@ SUITE = Suite(
     gold_options=("crm_data",),
     extras={
         "pytest-a2a-bench[crmarena]": ("scores of CRMArena's free texts", ("sacrebleu", "rouge_score")),
-        "pytest-a2a-bench[hub]": ("CRMArena from the Hugging Face hub", ("datasets", "huggingface_hub", "pyarrow")),
+        "pytest-a2a-bench[parquet]": ("CRMArena's tasks as Parquet files", ("pyarrow",)),
         "pytest-a2a-bench[salesforce]": ("CRMArena in a live org", ("simple_salesforce", "requests")),
     },
     examine=examine,

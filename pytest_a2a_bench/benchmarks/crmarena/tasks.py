@@ -152,17 +152,15 @@ class CrmTask:
 class Provenance:
     """Where a domain's tasks and rows came from; goes into every result.
 
-    :param source: ``mini``, ``directory`` or ``hub``.
-    :param name: the generator with its version and seed, the data set's name, or the directory's base name.
-    :param revision: the hub's commit, or None.
+    :param source: ``mini`` or ``directory``.
+    :param name: the mini org with its version, or the directory's base name.
     :param files: file name to git blob id, of the files that were read.
     :param official: whether every file is, byte for byte, one that upstream published.
-    :param official_files: names of the files that are; of a data set on the hub the names of its splits.
+    :param official_files: names of the files that are.
     """
 
     source: str
     name: str
-    revision: str | None = None
     files: Mapping[str, str] | None = None
     official: bool = False
     official_files: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ def _why_absent(settings: Settings, domain: str) -> str:
     return editions.why_absent(settings, domain)
 
 
-def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
+def _check_options(settings: Settings) -> Iterator[str]:
     # The installed data are looked for where a domain joins: a run without tau2 needs none.
     if settings.benchmark_options.get(DATA, INSTALLED) == INSTALLED:
         return

@@ -236,7 +236,7 @@ def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: P
 
 def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
     def problems(**options: Any) -> list[str]:
-        return list(check_options(crm_settings(**options), listing=False))
+        return list(check_options(crm_settings(**options)))
 
     assert "is not a directory" in problems(crm_official=str(tmp_path / "no"))[0]
     found = problems(crm_official=str(tmp_path), crm_scoring="fixed", crm_max_turns=3)
@@ -516,7 +516,7 @@ def test_a_trial_with_tools(
 
 def test_which_agents_go_with_which_options_and_domains(checkout_tools: Path) -> None:
     def problems(**options: Any) -> list[str]:
-        return list(check_options(crm_settings(**options), listing=False))
+        return list(check_options(crm_settings(**options)))
 
     assert "stand one of react, react+privacy, act" in problems(crm_official=f"{checkout_tools}:atc")[0]
     assert problems(crm_official=f"{checkout_tools}:tool_call", dialect="data") == []

@@ -58,8 +58,6 @@ def test_none_takes_back_a_drift_of_the_table(root: Path) -> None:
         ("cli", "data", "{root}/sub/data"),
         ("env", "data", "{root}/sub/data"),
         ("table", "data", "{root}/data"),
-        ("cli", "hub:data", "hub:{root}/sub/data"),
-        ("table", "hub@0f3a:data", "hub@0f3a:{root}/data"),
     ],
 )
 def test_where_the_data_is(root: Path, source: str, text: str, expected: str) -> None:
@@ -71,29 +69,16 @@ def test_where_the_data_is(root: Path, source: str, text: str, expected: str) ->
     assert CrmOptions.of(found.settings).data == expected.format(root=root)
 
 
-@pytest.mark.parametrize("source", ["hub", "hub@0f3a"])
-def test_the_hub_alone_does_for_a_live_org_and_for_a_list(root: Path, source: str) -> None:
-    for more in ({"a2a_crm_org": "salesforce"}, {"collectonly": True}):
-        found = resolved(root, {"a2a_crm_data": source, **more})
-        assert not found.problems
-        assert CrmOptions.of(found.settings).data == source
-    (problem,) = resolved(root, {"a2a_crm_data": source}).problems
-    assert problem.startswith(f"--a2a-crm-data={source}: the hub has tasks but no rows of an org: pass {source}:DIR")
-
-
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
         ({"a2a_crm_data": "nowhere"}, "nowhere is not a directory"),
-        ({"a2a_crm_data": "hub@"}, "'hub@' is no source on the hub"),
-        ({"a2a_crm_data": "hub:"}, "'hub:' is no source on the hub"),
-        ({"a2a_crm_data": "hub:nowhere"}, "nowhere is not a directory"),
         ({"a2a_crm_max_turns": "0"}, "--a2a-crm-max-turns: '0' is not a whole number of at least 1"),
         ({"a2a_crm_threshold": "0"}, "--a2a-crm-threshold: '0' is not a number above 0 and up to 1"),
         ({"a2a_crm_threshold": "nan"}, "'nan' is not a number above 0 and up to 1"),
         ({"a2a_crm_org": "cloud"}, "'cloud' is not one of local, salesforce"),
         ({"a2a_crm_org": "salesforce"}, "has rows and no tasks: add --a2a-crm-data"),
-        ({"a2a_crm_org": "salesforce", "a2a_crm_data": "hub", "a2a_crm_drift": "low"}, "of a local org only"),
+        ({"a2a_crm_org": "salesforce", "a2a_crm_data": "data", "a2a_crm_drift": "low"}, "of a local org only"),
     ],
 )
 def test_wrong_values(root: Path, values: dict[str, str], problem: str) -> None:

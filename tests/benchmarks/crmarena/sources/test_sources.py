@@ -15,7 +15,6 @@ from mini_org.org import build
 
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.benchmarks.crmarena.options import parse_data
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
@@ -105,7 +104,7 @@ def test_interactive_domains_share_rows_and_schema(root: Path) -> None:
 
 
 def test_parquet_shards_are_read(root: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'hub' is not installed")
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     (root / "b2b_tasks.json").unlink()
     folder = root / "CRMArenaPro"
@@ -237,24 +236,6 @@ def test_data_and_domains_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="gone does not exist"):
         opening.make_source("b2b", settings(tmp_path / "gone"))
     assert sources.available_domains(Settings()) == ()
-    assert sources.available_domains(crm_settings(crm_data="hub")) == sources.PUBLISHED
-
-
-@pytest.mark.parametrize(
-    ("text", "hub", "directory", "revision"),
-    [
-        ("data", False, "data", None),
-        ("./hub", False, "hub", None),
-        ("hubs", False, "hubs", None),
-        ("hub", True, None, None),
-        ("hub@v1.2", True, None, "v1.2"),
-        ("hub:/a/b", True, "/a/b", None),
-        ("hub@abc:/a:b", True, "/a:b", "abc"),
-    ],
-)
-def test_how_data_is_named(text: str, hub: bool, directory: str | None, revision: str | None) -> None:
-    assert parse_data(text) == (hub, Path(directory) if directory else None, revision)
-    assert parse_data(None) is None
 
 
 def test_the_mini_org_needs_nothing() -> None:
