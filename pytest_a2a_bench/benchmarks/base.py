@@ -209,7 +209,6 @@ class Outcome:
     :param user_facts: what else a model or an agent as the user did that no user does.
     :param blame: the party whose doing a miss was, where other agents took part; None for the agent under test.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
-    :param model_calls: what the models were asked that played the user or judged.
     """
 
     reward: Reward | None = None
@@ -223,7 +222,6 @@ class Outcome:
     user_usage: Usage = field(default_factory=Usage)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
-    model_calls: Mapping[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     user_fault: UserFault | None = None
     extra_turn: ExtraTurn | None = None

@@ -322,8 +322,6 @@ class TrialResult:
     :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
         costs is then of the conversation before it, whose fault is the last of ``user_retries``.
     :param reused_from: the run of the conversation, where another run reused its result.
-    :param model_calls: what the models were asked that played the user or judged, and what they answered, in a form of
-        the benchmark's own.
     :param parties: what other agents did in it; all numbers of the trial's own are the agent's under test alone.
     :param blame: the name of the party whose doing or trouble a miss or an error was; None for the agent under test,
         for nobody, and where there was no other.
@@ -360,7 +358,6 @@ class TrialResult:
     user_retries: tuple[UserFault, ...] = ()
     retry_error: str | None = None
     reused_from: str | None = None
-    model_calls: Mapping[str, Any] = field(default_factory=dict)
     parties: tuple[Party, ...] = ()
     blame: str | None = None
     path: str | None = None

@@ -34,8 +34,8 @@ def load_reported(
 
     A trial whose file another run overwrote is rebuilt from its report, which has all but the latencies.
 
-    :returns: the results, without ``simulation`` and ``model_calls``; the runs that overwrote files, None for a file
-        that is gone or cannot be read.
+    :returns: the results, without ``simulation``; the runs that overwrote files, None for a file that is gone or cannot
+        be read.
     """
     store = Store(directory)
     results: list[TrialResult] = []
@@ -51,7 +51,7 @@ def load_reported(
             result = None
         if result is not None and result.run_id == run_id:
             # The simulation of its benchmark is most of its size, and no report shows it.
-            results.append(dataclasses.replace(result, simulation=None, model_calls={}))
+            results.append(dataclasses.replace(result, simulation=None))
         else:
             lost[result.run_id if result is not None else None] += 1
             results.append(_from_report(key, reported[key]))

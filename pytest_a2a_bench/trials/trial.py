@@ -391,7 +391,6 @@ def make_result(trial: Trial, outcome: Outcome, *, run_id: str, data: Mapping[st
             **other_data,
         },
         simulation=outcome.simulation,
-        model_calls=outcome.model_calls,
         fingerprint=mark,
         held_again=abandoned.reasons,
         user_fault=outcome.user_fault,

@@ -48,6 +48,9 @@ def status(code: int, **headers: str) -> Step:
     return {"status": code, "headers": {name.replace("_", "-"): value for name, value in headers.items()}}
 
 
+READY = say("ready")
+
+
 def judge(met: bool = True) -> Script:
     """A judge of tau2's that says the same of each assertion."""
 
@@ -70,6 +73,7 @@ class FakeLLM(HttpServer):
         self.greets = greets
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.answers: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._script = script if callable(script) else None
         self._steps = iter(() if callable(script) else script)
@@ -79,9 +83,14 @@ class FakeLLM(HttpServer):
     def api_base(self) -> str:
         return f"{self.url}/v1"
 
+    @property
+    def exchanges(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Requests and their answers; for one client after another."""
+        return list(zip(self.requests, self.answers, strict=True))
+
     def next_step(self, request: dict[str, Any], headers: dict[str, str]) -> Step:
         if self.greets and [one["content"] for one in request["messages"][-1:]] == [GREETING]:
-            return say("ready")
+            return READY
         with self._lock:
             self.requests.append(request)
             self.headers.append(headers)
@@ -127,6 +136,8 @@ def _handler(llm: FakeLLM) -> type[Handler]:
                 "error": {"message": step.get("message", f"scripted {code}"), "type": "scripted", "code": str(code)}
             }
             data = completion(request, step) if code == 200 else error
+            if step != READY:
+                llm.answers.append(data)
             self.answer(code, json.dumps(data).encode(), headers=step.get("headers"))
 
     return Completions

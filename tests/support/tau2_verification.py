@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -18,7 +18,6 @@ from typing import Any, Literal, Self
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both, differences
-from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import to_plain
@@ -28,6 +27,13 @@ SCRIPT = Path(__file__).with_name("tau2_stock.py")
 
 _OF_THE_MOMENT = frozenset({"timestamp", "generation_time_seconds"})
 """Members of a message that say when, and never what."""
+
+_OF_THE_WAY = frozenset({"api_base", "api_key", "num_retries", "caching"})
+"""Arguments of LiteLLM's that are in no request."""
+
+Calls = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+"""Requests to a model, each with its answer (``FakeLLM``)."""
+Asked = Mapping[str, Calls]
 
 _OF_THE_BILL = frozenset({"cost", "raw_data"})
 """Members of a message of the user's model that LiteLLM reckons, or takes from headers; they are of no request."""
@@ -84,18 +90,21 @@ class Tau2Verifier:
         self._process.kill()
         self._process.communicate()
 
-    def verify(self, result: TrialResult) -> Verification:
-        """Verify a finished trial."""
-        by = self._edition.benchmark(result.key.domain)
-        if reason := _why_not(result, by):
+    def verify(self, result: TrialResult, asked: Asked | None = None) -> Verification:
+        """Verify a finished trial.
+
+        :param asked: ``user`` and ``judge`` -> the requests to its model and their answers, where a model played it.
+        """
+        by, asked = self._edition.benchmark(result.key.domain), asked or {}
+        if reason := _why_not(result, by, asked):
             return Verification("not_verifiable", reason, by=by)
-        played = self.replay(make_job(result, self.settings))
+        played = self.replay(make_job(result, self.settings, asked))
         if result.status == "evaluator_error" and played["raised"]:
-            found = tuple(_conversation(result, played))
+            found = tuple(_conversation(result, played, asked))
             if not found:
                 return Verification("not_verifiable", f"stock evaluator raises {played['raised']}", by=by)
         else:
-            found = tuple(compare(result, played))
+            found = tuple(compare(result, played, asked))
         return Verification("differs" if found else "verified", differences=found, by=by)
 
     def replay(self, job: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,29 +125,20 @@ class Tau2Verifier:
         return found
 
 
-def _why_not(result: TrialResult, installed: str) -> str:
-    told = result.provenance
+def _why_not(result: TrialResult, installed: str, asked: Asked) -> str:
+    stated = result.provenance
     if result.simulation is None:
         return "its file has no conversation in tau2's form"
-    if told.get("benchmark") != installed:
-        return f"it was evaluated with {told.get('benchmark')}, and {installed} is installed"
-    # Older results, and those that were judged again, have no record of what the model was asked.
-    if told.get("user") == "llm" and "user" not in result.model_calls:
-        return "what the user's model was asked was not recorded"
-    if told.get("judge") and _has_ended_well(result) and _lacks_judge(result):
-        return "what the judge's model was asked was not recorded"
-    return ""
+    if stated.get("benchmark") != installed:
+        return f"it was evaluated with {stated.get('benchmark')}, and {installed} is installed"
+    has_ended = result.termination_reason in ("user_stop", "agent_stop")
+    lacks = {"user": stated.get("user") == "llm", "judge": stated.get("judge") and has_ended}
+    return next(
+        (f"what the {who}'s model was asked is not known" for who in lacks if lacks[who] and who not in asked), ""
+    )
 
 
-def _has_ended_well(result: TrialResult) -> bool:
-    return result.termination_reason in ("user_stop", "agent_stop")
-
-
-def _lacks_judge(result: TrialResult) -> bool:
-    return "judge" not in result.model_calls or "rescored" in result.provenance
-
-
-def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
+def make_job(result: TrialResult, settings: Settings, asked: Asked) -> dict[str, Any]:
     """Return what the stock tau2 needs to play a finished trial."""
     simulation, told = result.simulation or {}, result.provenance
     return {
@@ -150,8 +150,8 @@ def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
         "max_steps": told["max_steps"],
         "max_errors": told["max_errors"],
         **_documents(told.get("retrieval"), settings),
-        "user": _player(result, "user", told.get("user_llm"), llm.user_arguments(settings)),
-        "judge": _player(result, "judge", told.get("judge"), llm.judge_arguments(settings)),
+        "user": _player(told.get("user_llm"), llm.user_arguments(settings), asked.get("user", ())),
+        "judge": _player(told.get("judge"), {"temperature": 0.0}, asked.get("judge", ())),
     }
 
 
@@ -174,20 +174,17 @@ def _documents(name: Any, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _player(result: TrialResult, who: str, model: Any, args: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return who is played by a model, with its recorded answers."""
-    if not model:
-        return None
-    answers = [call["answer"] for call in read_calls(result.model_calls[who])] if who in result.model_calls else []
-    return {"model": model, "args": dict(args), "answers": answers}
+def _player(model: Any, args: Mapping[str, Any], calls: Calls) -> dict[str, Any] | None:
+    """Return who is played by a model, with its answers."""
+    return {"model": model, "args": dict(args), "answers": [answer for _, answer in calls]} if model else None
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------
 
 
-def compare(result: TrialResult, played: Mapping[str, Any]) -> Iterator[str]:
+def compare(result: TrialResult, played: Mapping[str, Any], asked: Asked) -> Iterator[str]:
     """Say what is different, one line for each difference with both sides."""
-    yield from _conversation(result, played)
+    yield from _conversation(result, played, asked)
     if played["diverged"]:
         return
     ours = result.reward_info
@@ -203,7 +200,7 @@ def compare(result: TrialResult, played: Mapping[str, Any]) -> Iterator[str]:
             yield from _lines(f"reward.{name}", _shown(getattr(again, name)), _shown(getattr(ours, name)))
 
 
-def _conversation(result: TrialResult, played: Mapping[str, Any]) -> Iterator[str]:
+def _conversation(result: TrialResult, played: Mapping[str, Any], asked: Asked) -> Iterator[str]:
     if played["diverged"]:
         yield f"conversation: {played['diverged']}"
     simulation = _plain(result.simulation)
@@ -216,12 +213,23 @@ def _conversation(result: TrialResult, played: Mapping[str, Any]) -> Iterator[st
         yield f"messages: stock {len(stock)}, here {len(ours)}"
     if not played["diverged"]:
         yield from _lines("termination_reason", played["termination_reason"], simulation["termination_reason"])
-    for who, asked in played["asked"].items():
-        yield from _requests(who, asked, result.model_calls.get(who))
+    for who, requests in played["asked"].items():
+        yield from _requests(who, list(map(_body, requests)), [_body(request) for request, _ in asked.get(who, ())])
 
 
-def _requests(who: str, stock: list[Any], recorded: Mapping[str, Any] | None) -> Iterator[str]:
-    ours = _plain([call["request"] for call in read_calls(recorded)] if recorded else [])
+def _body(request: Mapping[str, Any]) -> Any:
+    """Return what a model is asked, of LiteLLM's arguments or of the body that it makes of them."""
+    body = {name: value for name, value in request.items() if name not in _OF_THE_WAY}
+    return _without_none(_plain({**body, "model": str(request["model"]).rpartition("/")[2]}))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_none(each) for name, each in value.items() if each is not None}
+    return [_without_none(each) for each in value] if isinstance(value, list) else value
+
+
+def _requests(who: str, stock: list[Any], ours: list[Any]) -> Iterator[str]:
     for place, (left, right) in enumerate(zip(stock, ours, strict=False)):
         yield from _lines(f"requests to the {who}'s model[{place}]", left, right)
     if len(stock) != len(ours):

@@ -11,12 +11,12 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, Seat, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
+from pytest_a2a_bench.benchmarks.models import ModelJudge
 from pytest_a2a_bench.benchmarks.noise import Noise
 from pytest_a2a_bench.benchmarks.participants import Relay
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, retrieval, shortcuts
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
-from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
 from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED, TRANSFER_TOOL
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
@@ -103,7 +103,7 @@ class Tau2Benchmark:
         try:
             # Before the conversation: a trial that cannot be judged does not run.
             if evaluate.needs_judge(tau2, task):
-                llm.prepare_judge(tau2, context.key, settings)
+                llm.require_judge(context.key, settings)
             if documents is not None:
                 documents.require(context.key.task_key)
             simulation = _Simulation(tau2, task, context, edition, documents)
@@ -146,8 +146,6 @@ class _Simulation:
         self.handed_over: int | None = None
         settings = context.settings
         self.judged = evaluate.needs_judge(tau2, task)
-        asks = self.judged or documents is not None or settings.user_kind == "llm"
-        self.calls = {"user": ModelCalls(), "judge": ModelCalls()} if asks else {}
         # A model that embeds documents waits; the collector must not be off so long.
         waits = documents is not None and documents.asks_models
         with _building(self._watch), contextlib.nullcontext() if waits else paused_collector():
@@ -254,8 +252,7 @@ class _Simulation:
     def run(self) -> Outcome:
         clock = time.monotonic()
         try:
-            with keeping(self.calls["user"]) if self.calls else contextlib.nullcontext():
-                simulation = self.orchestrator.run()
+            simulation = self.orchestrator.run()
             # The agent's last search may have failed as well.
             if self._watch is not None:
                 self._watch.check()
@@ -292,20 +289,23 @@ class _Simulation:
         own = self.relay is None or self.relay.taken_over is None
         return with_model and own and str(simulation.termination_reason.value) == "user_stop"
 
-    def _evaluate(self, simulation: Any, spent: list[Usage], calls: ModelCalls | None = None) -> Reward:
-        with contextlib.ExitStack() as stack:
-            if self.judged:
-                stack.enter_context(llm.counting_judge(spent))
-                stack.enter_context(keeping(calls or ModelCalls()))
-            else:  # a judge waits for its model; the collector must not be off so long
-                stack.enter_context(paused_collector())
-            return evaluate.evaluate(
-                self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
-            )
+    def _evaluate(self, simulation: Any, spent: list[Usage]) -> Reward:
+        key = self.context.key
+        # A judge waits for its model; the collector must not be off so long.
+        judging: contextlib.AbstractContextManager[ModelJudge | None] = (
+            llm.judging(self.tau2, key, self.context.settings) if self.judged else paused_collector()
+        )
+        with judging as judge:
+            try:
+                return evaluate.evaluate(
+                    self.tau2, key.domain, self.task, simulation, self.environment, self.env_kwargs
+                )
+            finally:
+                spent += [judge.usage] if judge is not None else []
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
-            reward = self._evaluate(simulation, self.judge_spent, self.calls.get("judge"))
+            reward = self._evaluate(simulation, self.judge_spent)
         except (InfrastructureError, EvaluatorError) as exc:
             self.conversation.close()
             # The conversation is over and paid for: kept, it can be evaluated again (a2a-bench gate --rescore).
@@ -345,10 +345,8 @@ class _Simulation:
 
     def _facts(self, turns: Sequence[Turn]) -> Iterator[UserFault]:
         if self.context.settings.user_kind != "scripted":
-            yield from facts.of_model(self.calls["user"].calls if self.calls else (), getattr(self.user, "empty", 0))
+            yield from getattr(self.user, "facts", ())
             own = tool_specs(user_tools(self.environment, self.task) or ())
-            guard: facts.Guard | None = getattr(self.user, "guard", None)
-            yield from guard.facts() if guard is not None else ()
             yield from facts.find(turns, str(self.task.user_scenario), own, self.conversation.briefing.tools)
 
     def _fault(self, simulation: Any, outcome: Outcome) -> UserFault | None:
@@ -381,7 +379,6 @@ class _Simulation:
             agent_usage=self.conversation.usage,
             user_usage=self._user_usage(trajectory),
             provenance=self.provenance(),
-            model_calls={who: calls.to_json() for who, calls in self.calls.items() if calls.calls},
             termination_reason="infrastructure_error" if isinstance(error, InfrastructureError) else None,
             error=error,
             duration=self.duration,

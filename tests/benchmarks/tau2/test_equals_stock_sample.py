@@ -54,10 +54,9 @@ class Table:
         self._urls: dict[str, str] = {}
         # Whatever is asked is so; what is verified is that both sides ask the same and make the same of the answer.
         self._stack.enter_context(mock.patch.dict(os.environ, {"OPENAI_API_KEY": "scripted"}))
-        model = self._stack.enter_context(FakeLLM(judge()))
+        self._model = model = self._stack.enter_context(FakeLLM(judge()))
         self._settings = Settings(
             tag_trials=True,
-            concurrency=2,
             judge_llm="openai/judge",
             user_llm_args={"api_base": model.api_base},
         )
@@ -74,9 +73,13 @@ class Table:
         if agent not in self._urls:
             self._urls[agent] = self._stack.enter_context(agent_url(agent, self._seed, self._settings))
         settings = dataclasses.replace(self._settings, dialect=dialect)
+        return [self._verified(agent, settings, key) for key in keys]
+
+    def _verified(self, agent: str, settings: Settings, key: TrialKey) -> Found:
+        before = len(self._model.requests)
         with tempfile.TemporaryDirectory() as folder:
-            results = run_against(self._urls[agent], settings, keys, Path(folder))
-        return [(result, self._verifier.verify(result)) for result in results]
+            [result] = run_against(self._urls[agent], settings, [key], Path(folder))
+        return result, self._verifier.verify(result, {"judge": self._model.exchanges[before:]})
 
 
 SAMPLE = {"airline": 1, "retail": 1, "telecom": 3, "mock": 2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
 from pytest_a2a_bench.benchmarks.tau2.user import facts
@@ -83,14 +84,14 @@ def test_a_token_that_is_none(said: str) -> None:
     assert found(said) == [("misspelt_stop", 1)]
 
 
-def test_what_the_model_returned_instead_of_words() -> None:
-    calls: list[dict[str, Any]] = [
-        {"answer": {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}},
-        {"answer": {"choices": [{"message": {"refusal": "I cannot help"}, "finish_reason": "stop"}]}},
-        {"answer": {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}},
-        {"answer": {}},
-    ]
-    assert list(facts.of_model(calls, 2)) == [
-        UserFault("empty", "2 times"), UserFault("refusal", "I cannot help"), UserFault("refusal", "content_filter"),
-    ]  # fmt: skip
-    assert list(facts.of_model(calls[:1], 0)) == []
+@in_one_test(
+    ("answer", "evidence"),
+    [
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, ()),
+        ({"choices": [{"message": {"refusal": "I cannot help"}, "finish_reason": "stop"}]}, ("I cannot help",)),
+        ({"message": {"content": ""}, "finish_reason": "content_filter"}, ("content_filter",)),
+        ({}, ()),
+    ],
+)
+def test_a_refusal_of_the_model(answer: dict[str, Any], evidence: tuple[str, ...]) -> None:
+    assert list(facts.refusal(answer)) == [UserFault("refusal", each) for each in evidence]

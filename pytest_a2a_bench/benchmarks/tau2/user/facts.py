@@ -96,7 +96,7 @@ class Guard:
         :param raw: the model's answer.
         :param heard: what the agent has said.
         """
-        defective = any(defects(text, self._tools, heard)) or any(of_model([{"answer": raw}], 0))
+        defective = any(defects(text, self._tools, heard)) or any(refusal(raw))
         self.again += defective
         return defective
 
@@ -119,16 +119,12 @@ def _is_id(kind: str, value: str) -> bool:
     return kind not in _SPOKEN_FREELY and any(map(str.isdigit, value))
 
 
-def of_model(calls: Sequence[Mapping[str, Any]], empty: int) -> Iterator[UserFault]:
-    """Yield what the model that played the user returned instead of words.
+def refusal(raw: Mapping[str, Any]) -> Iterator[UserFault]:
+    """Yield the refusal in an answer of the model that plays the user.
 
-    :param calls: its requests and answers (:class:`.ModelCalls`).
-    :param empty: how often it returned nothing, and was asked again.
+    :param raw: one of the choices of a chat completion, or the whole.
     """
-    if empty:
-        yield UserFault("empty", f"{empty} times")
-    for call in calls:
-        choice = (call["answer"].get("choices") or [{}])[0]
-        refusal = (choice.get("message") or {}).get("refusal")
-        if refusal or choice.get("finish_reason") == "content_filter":
-            yield UserFault("refusal", one_line(str(refusal or "content_filter"), 300))
+    choice = (raw.get("choices") or [raw])[0]
+    said = (choice.get("message") or {}).get("refusal")
+    if said or choice.get("finish_reason") == "content_filter":
+        yield UserFault("refusal", one_line(str(said or "content_filter"), 300))
