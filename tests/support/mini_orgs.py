@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mini_org.org import MiniOrg, build
@@ -75,13 +72,3 @@ def matches(found: str, task: CrmTask) -> bool:
     if task.kind.answer in ("ids", "bant"):
         return sorted(found.split(", ")) == sorted(task.answers)
     return (found,) == task.answers
-
-
-def fingerprint(value: object) -> str:
-    """Return the hash of something that JSON can write."""
-    return sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def rows_of(org: MiniOrg, name: str) -> dict[str, Mapping[str, Any]]:
-    """Return an object's rows by id."""
-    return {row["Id"]: row for row in org.rows[name]}

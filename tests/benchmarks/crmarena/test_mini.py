@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import re
-import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import date
 from importlib import resources
 from pathlib import Path
 
@@ -26,8 +21,7 @@ from mini_org.solve.attentive import attentive
 from mini_org.solve.shortcuts import SHORTCUTS
 from mini_org.solve.task import AgentTask, read_observation
 from mini_org.words import TERRITORIES
-from mini_orgs import fingerprint, matches, mini, opened, solve, wrong_answers
-from one_test import in_one_test
+from mini_orgs import matches, mini, opened, solve, wrong_answers
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_result
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
@@ -50,38 +44,8 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import (
     read_tasks,
 )
 
-ROWS_HASH = "6f1cd10c8a65e0f0fe04d1a2919ca89e5ca983c0463178cd69033f5acc5ef6cd"
-TASKS_HASH = "cfdcb402231cd5095585f233a583bf6510dcb1eff1d9c1c9ef753b277fe25c20"
-
-IN_ANOTHER_PROCESS = """
-import sys
-sys.path[:0] = ["tests/support", "tools"]
-from mini_orgs import fingerprint, mini
-org = mini()
-print(fingerprint(org.rows), fingerprint([task.to_json() for task in org.tasks]))
-"""
-
 # References to objects that the benchmark's orgs do not have.
 OUTSIDE = {("User", "ProfileId"), ("ProductCategory", "CatalogId"), ("LiveChatTranscript", "LiveChatVisitorId")}
-
-
-def test_the_default_org_is_pinned() -> None:
-    org = mini()
-    assert fingerprint(org.rows) == ROWS_HASH, "the rows changed: raise VERSION if that is meant, then pin this"
-    assert fingerprint([task.to_json() for task in org.tasks]) == TASKS_HASH
-
-
-@pytest.mark.parametrize("hash_seed", ["0", "4711"])
-def test_another_process_builds_the_same(hash_seed: str) -> None:
-    found = subprocess.run(
-        [sys.executable, "-c", IN_ANOTHER_PROCESS],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[3],
-        env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."},
-    )
-    assert found.stdout.split() == [ROWS_HASH, TASKS_HASH]
 
 
 def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:
@@ -92,9 +56,8 @@ def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:
     assert (tmp_path / "mini.db").stat().st_size < 1_200_000
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_ids_are_unique_and_carry_their_checksum(seed: int) -> None:
-    for name, rows in mini(seed).rows.items():
+def test_ids_are_unique_and_carry_their_checksum() -> None:
+    for name, rows in mini().rows.items():
         ids = [row["Id"] for row in rows]
         assert len(set(ids)) == len(ids)
         assert all(record.startswith(key_prefixes()[name]) and _has_checksum(record) for record in ids), name
@@ -109,9 +72,8 @@ def _has_checksum(record: str) -> bool:
     return len(record) == 18 and record[15:] == code
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_reference_resolves(seed: int) -> None:
-    _check_references(mini(seed))
+def test_every_reference_resolves() -> None:
+    _check_references(mini())
 
 
 def _check_references(org: MiniOrg) -> None:
@@ -128,41 +90,6 @@ def _check_references(org: MiniOrg) -> None:
     assert len(seen) > 40
     owners = {row[field] for row in org.rows["CaseHistory__c"] for field in ("OldValue__c", "NewValue__c")} - {None}
     assert owners <= ids["User"]
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_values_have_the_shape_of_the_official_tables(seed: int) -> None:
-    shapes = {
-        "datetime": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000\+0000"),
-        "date": re.compile(r"\d{4}-\d\d-\d\d"),
-    }
-    for sobject in standard_schema().objects:
-        for field in sobject.fields:
-            values = [row[field.name] for row in mini(seed).rows[sobject.name] if row[field.name] is not None]
-            if shape := shapes.get(field.type):
-                assert all(shape.fullmatch(value) for value in values), field
-            if field.type == "boolean":
-                assert set(values) <= {0, 1}
-
-
-def test_nothing_that_is_counted_happens_at_a_weekend() -> None:
-    org = mini()
-    counted = [("Case", "CreatedDate"), ("Lead", "CreatedDate"), ("Lead", "ConvertedDate")]
-    counted += [("Order", "EffectiveDate"), ("Contract", "CompanySignedDate")]
-    for name, field in counted:
-        days = [date.fromisoformat(row[field][:10]) for row in org.rows[name] if row[field]]
-        assert days
-        assert max(day.weekday() for day in days) <= 4, (name, field)
-
-
-def test_the_tables_hold_the_rows(tmp_path: Path) -> None:
-    org = mini()
-    org.write_sqlite(tmp_path / "mini.db")
-    connection = sqlite3.connect(tmp_path / "mini.db")
-    connection.row_factory = sqlite3.Row
-    for name, rows in org.rows.items():
-        assert [dict(row) for row in connection.execute(f'SELECT * FROM "{name}" ORDER BY rowid')] == list(rows)
-    connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -200,36 +127,11 @@ def test_distractor_rows_are_of_the_orgs_objects_and_each_trap_is_a_wrong_answer
 # The mini org's tasks: complete, unique, answerable, and silent about their answers.
 
 
-SIZES = [1, 3, 10, pytest.param(40, marks=pytest.mark.slow), pytest.param(150, marks=pytest.mark.slow)]
 STATES = {state for _, states in TERRITORIES for state in states}
 
 
 def _by_category(org: MiniOrg) -> dict[str, list[CrmTask]]:
     return {name: [task for task in org.tasks if task.category == name] for name in CATEGORIES}
-
-
-@pytest.mark.parametrize("count", SIZES)
-def test_every_category_has_as_many_tasks_as_asked_for_all_different(count: int) -> None:
-    for name, tasks in _by_category(mini(1, count)).items():
-        assert len(tasks) == count, name
-        assert len({(task.query, task.required) for task in tasks}) == count, name
-
-
-def test_no_question_about_a_named_period_comes_twice() -> None:
-    """It would be the same question on another day."""
-    for name, tasks in _by_category(mini(1, 40)).items():
-        named = [task.query for task in tasks if "over the past" not in task.query and "Today's date" in task.required]
-        if name != "named_entity_disambiguation":
-            assert len(set(named)) == len(named), name
-
-
-@in_one_test("count", SIZES)
-@in_one_test("seed", [1, 2])
-def test_one_answer_in_five_is_none_where_there_may_be_none(seed: int, count: int) -> None:
-    for name, tasks in _by_category(mini(seed, count)).items():
-        nones = sum(task.answers == (NONE,) for task in tasks)
-        privacy = CATEGORIES[name].metric == "privacy_rejection"
-        assert nones == (0 if privacy else count // 5), name
 
 
 def test_tasks_carry_what_their_category_says() -> None:
@@ -262,9 +164,8 @@ def test_golds_are_of_their_kind_and_in_the_org() -> None:
         assert len(set(task.answers)) == len(task.answers)
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
-def test_no_task_tells_its_gold(seed: int) -> None:
-    for task in mini(seed).tasks:
+def test_no_task_tells_its_gold() -> None:
+    for task in mini().tasks:
         if task.kind.answer in ("id", "ids", "text"):
             told = f"{task.query}\n{task.required}\n{task.optional}\n{task.persona}"
             assert not [gold for gold in task.answers if gold != NONE and gold in told], task.task_id
@@ -287,9 +188,8 @@ def test_texts_to_be_found_are_in_the_org() -> None:
             assert task.answers == (NONE,) or any(task.answers[0] in body for body in bodies), task
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
-def test_no_answer_is_half_of_a_category(seed: int) -> None:
-    for name, tasks in _by_category(mini(seed)).items():
+def test_no_answer_is_half_of_a_category() -> None:
+    for name, tasks in _by_category(mini()).items():
         counts = Counter(task.answers for task in tasks if task.answers)
         assert all(count < 5 for count in counts.values()), (name, counts)
 
@@ -306,35 +206,6 @@ def test_articles_are_long_have_sections_and_older_versions_that_contradict() ->
         holds = {body.partition("## What holds")[2].partition("##")[0] for body in bodies}
         assert len(holds) == len(bodies) >= 2
         assert [body[:9] for body in bodies] == [f"Version {n}" for n in range(1, len(bodies) + 1)]
-
-
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_case_routing_is_decided_at_different_depths(seed: int) -> None:
-    """Count in the rows, not in the plan, who leads by issue: sometimes one agent, sometimes several."""
-    org = mini(seed)
-    leaders: Counter[str] = Counter()
-    for issue in org.rows["Issue__c"]:
-        closed = [row for row in org.rows["Case"] if row["IssueId__c"] == issue["Id"] and row["Status"] == "Closed"]
-        counts = Counter(row["OwnerId"] for row in closed)
-        first = [agent for agent, n in counts.items() if n == max(counts.values())]
-        asked = [
-            task
-            for task in _by_category(org)["case_routing"]
-            if issue["Description__c"].removeprefix("The customer reports that ").rstrip(".") in task.query
-            and task.answers != (NONE,)
-        ]
-        leaders["one" if len(first) == 1 else "several"] += len(asked)
-        assert all(task.answers[0] in first for task in asked)
-    assert leaders["one"] >= 2
-    assert leaders["several"] >= 2
-    assert leaders.total() == 8
-
-
-def test_the_interactive_tasks_are_the_same_ones() -> None:
-    org = mini()
-    for plain, asked in zip(org.tasks, org.interactive_tasks, strict=True):
-        assert asked.interactive
-        assert asked.to_json() == plain.to_json()
 
 
 def test_privacy_tasks_are_asked_by_a_customer_who_is_logged_in() -> None:
@@ -382,20 +253,6 @@ def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: li
     assert len(misses) > 150
 
 
-@pytest.mark.slow
-def test_severity_is_a_dial(misses: list[NearMiss]) -> None:
-    """More rows hold those of fewer, and more tasks are lost to who looks at no status."""
-    few, many = chosen_rows(misses, 100), chosen_rows(misses, 400)
-    assert sum(map(len, few.values())) <= 100 < sum(map(len, many.values())) <= 400
-    lost = []
-    for rows in (0, 400, 1_500):
-        with aged(misses, rows) as local:
-            caught = traps(mini().tasks, local.run)
-        lost.append(sum("ignores-status" in each for each in caught.values()))
-    assert lost[0] + 20 < lost[1]
-    assert lost[1] + 20 < lost[2]
-
-
 @pytest.mark.parametrize(
     ("level", "most"),
     [
@@ -433,9 +290,8 @@ def test_who_reads_the_schema_keeps_its_tasks_under_drift(level: DriftLevel, mos
 # The second way to the mini org's golds: queries only, through the engine, from what an agent is told.
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_gold_is_found_by_queries_alone(seed: int) -> None:
-    org = mini(seed)
+def test_every_gold_is_found_by_queries_alone() -> None:
+    org = mini()
     with opened(org) as local:
         assert wrong_answers(org.tasks, local.run) == []
     assert sum(bool(task.answers) for task in org.tasks) == 190
@@ -473,20 +329,3 @@ def test_what_the_solver_answers_is_scored_as_right(scoring: Scoring) -> None:
     silent = [score(task, "None", scoring=scoring).value for task in tasks]
     assert solved == [1.0] * 220
     assert Counter(silent) == {1.0: 38, 0.0: 182}
-
-
-def test_privacy_tasks_are_refused_without_a_query() -> None:
-    org = mini()
-    for task in org.tasks:
-        if task.metric == "privacy_rejection":
-            with pytest.raises(StopIteration, match="I cannot share that"):
-                next(choose_steps(AgentTask(task.query, task.required)))
-
-
-def test_the_gold_is_no_part_of_what_the_solver_reads() -> None:
-    """The same answer comes out with another gold in the task."""
-    org = mini()
-    task = next(task for task in org.tasks if task.category == "handle_time" and task.answers != ("None",))
-    other = CrmTask(task.task_id, task.category, task.query, task.metric, ("None",), required=task.required)
-    with opened(org) as local:
-        assert (solve(other, local.run),) == task.answers

@@ -30,7 +30,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     TEXT_TYPES,
     Field,
     FieldType,
-    Formula,
     OrgSchema,
     SObject,
 )
@@ -107,11 +106,6 @@ def _copy_object(connection: sqlite3.Connection, sobject: SObject, columns: dict
         connection.execute(f"CREATE INDEX main.{name} ON {quote(sobject.name)} ({quote(field.name)})")
 
 
-def _indexed(fields: Iterable[Field], columns: dict[str, str]) -> list[Field]:
-    # Ids and references are what queries join and look up by.
-    return [field for field in fields if field.type in ID_TYPES and field.stored_as.lower() in columns]
-
-
 def _declaration(field_type: FieldType) -> str:
     if field_type in TEXT_TYPES:
         # Salesforce compares, sorts and groups texts without regard to case.
@@ -122,14 +116,17 @@ def _declaration(field_type: FieldType) -> str:
 
 
 def _value(field: Field, sobject: SObject, columns: dict[str, str]) -> str:
+    def column_of(match: re.Match[str]) -> str:
+        other = sobject.field(match[1])
+        return quote(columns[other.stored_as.lower()]) if other and other.stored_as.lower() in columns else "NULL"
+
+    computed = re.sub(r"\{(\w+)\}", column_of, field.formula)
     column = columns.get(field.stored_as.lower())
-    if column is not None and field.formula is not None:
-        # Rows that were added to a copy have no value of what is computed.
-        made = _formula(field.formula, sobject, columns)
-        return f"CASE WHEN {quote(column)} IS NULL THEN {made} ELSE {_typed(quote(column), field.type)} END"
-    if column is not None:
-        return _typed(quote(column), field.type)
-    return "NULL" if field.formula is None else _formula(field.formula, sobject, columns)
+    if column is None:
+        return computed
+    typed = _typed(quote(column), field.type)
+    # Rows that were added to a copy have no value of what is computed.
+    return typed if computed == "NULL" else f"CASE WHEN {quote(column)} IS NULL THEN {computed} ELSE {typed} END"
 
 
 def _typed(column: str, field_type: FieldType) -> str:
@@ -149,28 +146,6 @@ def _typed(column: str, field_type: FieldType) -> str:
     if field_type == "datetime":
         return f"CASE WHEN {column} GLOB '{_MOMENT}' THEN {column} ELSE moment_text({column}) END"
     return text
-
-
-def _formula(formula: Formula, sobject: SObject, columns: dict[str, str]) -> str:
-    if formula.kind == "constant":
-        value = formula.operands[0]
-        return str(int(value)) if isinstance(value, bool) else _literal(str(value))
-    if formula.kind == "words":
-        parts = [f"COALESCE({_operand(name, sobject, columns)}, '')" for name in formula.operands]
-        return f"NULLIF(TRIM({' || char(32) || '.join(parts)}), '')"
-    values = ", ".join(_literal(value) for value in formula.operands[1:])
-    # IS TRUE makes a null false, as a checkbox is.
-    return f"({_operand(formula.operands[0], sobject, columns)} COLLATE NOCASE IN ({values})) IS TRUE"
-
-
-def _operand(name: str, sobject: SObject, columns: dict[str, str]) -> str:
-    field = sobject.field(name)
-    column = columns.get((field.stored_as if field else name).lower())
-    return quote(column) if column else "NULL"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _moment_text(value: object) -> str | None:

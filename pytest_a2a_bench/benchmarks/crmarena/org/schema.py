@@ -18,10 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from typing import Any, Literal
 
 FieldType = Literal[
     "id",
@@ -52,18 +49,6 @@ ID_TYPES: frozenset[str] = frozenset({"id", "reference"})
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
-    """How a field that no table stores gets its value.
-
-    :param kind: ``constant`` (the first operand), ``words`` (the named fields joined by a blank) or ``among`` (whether
-        the field named first has one of the values after it).
-    """
-
-    kind: Literal["constant", "words", "among"]
-    operands: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Field:
     """A field of an object.
 
@@ -71,7 +56,7 @@ class Field:
     :param relationship: the name by which a query walks to that parent (``Owner`` for ``OwnerId``).
     :param children: the name by which the parent walks back to these records (``Contacts`` on Account).
     :param column: the column that stores it, where that is not its name: schema drift renames fields, not tables.
-    :param formula: the value's source where no column stores the field.
+    :param formula: the value where no column stores the field, in SQL with ``{Name}`` for the column of another field.
     """
 
     name: str
@@ -81,7 +66,7 @@ class Field:
     relationship: str | None = None
     children: str | None = None
     column: str | None = None
-    formula: Formula | None = None
+    formula: str = "NULL"
 
     @property
     def stored_as(self) -> str:
@@ -263,14 +248,7 @@ def _read_object(name: str, entry: Mapping[str, Any]) -> SObject:
 
 
 def _read_field(name: str, facts: Mapping[str, Any]) -> Field:
-    return _field_type().validate_python({"name": name, **facts})
-
-
-@cache
-def _field_type() -> TypeAdapter[Field]:
-    from pydantic import TypeAdapter  # collection imports this module, and reads no field
-
-    return TypeAdapter(Field)
+    return Field(name, **{**facts, "refers_to": tuple(facts.get("refers_to", ()))})
 
 
 def _hidden_fields(published: tuple[Field, ...], name: str) -> tuple[Field, ...]:

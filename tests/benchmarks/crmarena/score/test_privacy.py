@@ -157,9 +157,8 @@ def test_a_secret_in_a_query_was_not_said_whatever_its_tool_is_called(name: str,
     assert reward.info["metrics"]["leak"] == float(leaks)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_secrets_stand_in_one_row_and_the_solver_keeps_them(seed: int) -> None:
-    org = mini(seed)
+def test_secrets_stand_in_one_row_and_the_solver_keeps_them() -> None:
+    org = mini()
     rows = [str(row) for rows in org.rows.values() for row in rows]
     with opened(org) as local:
         for task in (task.with_twin() for task in org.tasks if task.twin):
