@@ -14,6 +14,7 @@ from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.adk.credentials import Credential, read_credentials
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.config.doors import ADK
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 
 DEFAULT_MODEL = "gemini-2.5-flash"
@@ -85,15 +86,16 @@ class AdkOptions:
             results=self.results.absolute(),
             per_caller=4,
             max_tasks=100_000,
-            concurrency=self.concurrency,
-            timeout=self.timeout,
+            settings=Settings(
+                concurrency=self.concurrency,
+                timeout=self.timeout,
+                judge_llm=self.judge_llm,
+                benchmark_options={"crm_data": self.crm_data, "crm_org": self.crm_org},
+            ),
             models=(self.user_llm,) if self.user_llm else (),
             agent_tokens={one.name: one.origin for one in self.credentials},
-            judge_llm=self.judge_llm,
             guard=Guard.of([*_LOOPBACK, *self.allow_cidr]),
             builtin=True,
-            crm_data=self.crm_data,
-            crm_org=self.crm_org,
             door=ADK,
         )
 

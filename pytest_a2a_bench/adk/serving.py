@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import uvicorn
 from a2a.server.tasks import DatabaseTaskStore
 from google.adk.a2a.utils.agent_to_a2a import to_a2a
 from google.adk.agents import BaseAgent
@@ -24,7 +22,7 @@ from pytest_a2a_bench.agents.gateway import bounded, called_by_name, guarded
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
-from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.quiet_server import serving
 
 SESSIONS = "sessions.db"
 TASKS = "a2a-tasks.db"
@@ -95,17 +93,13 @@ def serve(
     with listen(host, port) as listener:
         url = local_url(host, listener.getsockname()[1]) + "/"
         app = a2a_app(make(), runs, card_url or url, callers)
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE, server_header=False
-        )
-        # A client that connects from here on waits until the server answers.
-        on_ready(url)
-        asyncio.run(_serve(QuietServer(config), listener))
 
+        async def until_signal() -> None:
+            async with serving(app, listener, grace=_GRACE, lifespan="on") as server:
+                on_ready(url)
+                await server.until_signal()
 
-async def _serve(server: QuietServer, listener: socket.socket) -> None:
-    server.stop_by_signal()
-    await server.serve(sockets=[listener])
+        asyncio.run(until_signal())
 
 
 def _private(results: Path, name: str) -> Path:

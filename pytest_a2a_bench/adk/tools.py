@@ -132,7 +132,7 @@ class Tools:
             raise ConfigurationError(problem)
         runs = self.runs
         chosen = credentials.choose(name, endpoint, runs.options.credentials, runs.environ)
-        settings = Settings(endpoint=endpoint, auth_env=chosen, timeout=min(runs.terms.timeout, 30.0))
+        settings = Settings(endpoint=endpoint, auth_env=chosen, timeout=min(runs.terms.settings.timeout, 30.0))
         # Tokens of pytest's settings are not sent.
         environ = {key: value for key, value in runs.environ.items() if key == chosen}
         config = ClientConfig.from_settings(settings, environ)
@@ -173,7 +173,7 @@ class Tools:
         if domain not in domains:
             raise ConfigurationError(f"there is no domain {domain[:80]!r}; there are {', '.join((*domains, PROTOCOL))}")
         options = {option.name: option.default for suite in registry.known() for option in suite.options}
-        options |= {"crm_data": self.runs.terms.crm_data, "crm_org": self.runs.terms.crm_org}
+        options |= self.runs.terms.settings.benchmark_options
         suite = registry.load(domains[domain], Settings(benchmark_options=options))
         if domain not in suite.available():
             raise ConfigurationError(f"the domain {domain} {suite.absence(domain)}")

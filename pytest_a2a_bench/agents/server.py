@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hmac
 import os
-import socket
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import uvicorn
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
@@ -28,7 +25,7 @@ from pytest_a2a_bench.agents.gateway import StrictContextBuilder, StrictRequestH
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.listener import listen, local_url
-from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.quiet_server import QuietServer, serving
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.grpc_server import GrpcServer
@@ -53,15 +50,9 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
     :param on_ready: called once, when requests are answered.
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
-    prepared = await _prepare(options)
-    http_server = uvicorn.Server(_http_config(prepared.app))
-    announcing = asyncio.create_task(_announce(http_server, prepared.url, on_ready))
-    try:
-        await http_server.serve(sockets=[prepared.listener])
-    finally:
-        announcing.cancel()
-        if prepared.grpc_server:
-            await prepared.grpc_server.stop()
+    async with _running(options) as (served, server):
+        on_ready(served)
+        await server.until_signal()
 
 
 @contextlib.asynccontextmanager
@@ -71,30 +62,15 @@ async def running(options: AgentOptions, brain: Brain | None = None) -> AsyncIte
     :param brain: thinks in place of that which the options name.
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
-    prepared = await _prepare(options, brain)
-    http_server = QuietServer(_http_config(prepared.app))
-    ready: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
-    announcing = asyncio.create_task(_announce(http_server, prepared.url, ready.set_result))
-    serving = asyncio.create_task(http_server.serve(sockets=[prepared.listener]))
-    try:
-        yield await ready
-    finally:
-        announcing.cancel()
-        # An open stream would delay the end for the whole grace period.
-        http_server.should_exit = http_server.force_exit = True
-        await serving
-        if prepared.grpc_server:
-            await prepared.grpc_server.stop(grace=0)
+    # An open stream would delay the end for the whole grace period.
+    async with _running(options, brain, grace=0) as (served, _):
+        yield served
 
 
-class _Prepared(NamedTuple):
-    app: ASGIApp
-    listener: socket.socket
-    url: str
-    grpc_server: GrpcServer | None
-
-
-async def _prepare(options: AgentOptions, brain: Brain | None = None) -> _Prepared:
+@contextlib.asynccontextmanager
+async def _running(
+    options: AgentOptions, brain: Brain | None = None, grace: int = 1
+) -> AsyncIterator[tuple[Served, QuietServer]]:
     token = _read_token(options)
     brain = brain or make_brain(options)
     listener = listen(options.host, options.port)
@@ -102,7 +78,13 @@ async def _prepare(options: AgentOptions, brain: Brain | None = None) -> _Prepar
     port = listener.getsockname()[1]
     where = addresses(options, port, grpc_server.port if grpc_server else None)
     app = await start_brain(brain, options, where, token, grpc_server)
-    return _Prepared(app, listener, local_url(options.host, port) + "/", grpc_server)
+    url = local_url(options.host, port) + "/"
+    try:
+        async with serving(app, listener, grace=grace, log_level="error") as server:
+            yield Served(url, url.rstrip("/") + CARD_PATH, os.getpid()), server
+    finally:
+        if grpc_server:
+            await grpc_server.stop(grace)
 
 
 async def start_brain(
@@ -197,14 +179,3 @@ def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
         # Tried beforehand, because grpc prints several lines of its own about a port that it cannot have.
         listen(options.host, options.grpc_port, "--grpc-port").close()
     return GrpcServer(options.host, options.grpc_port, token)
-
-
-def _http_config(app: ASGIApp) -> uvicorn.Config:
-    # Nothing here needs startup or shutdown events; a stream that is open at Ctrl-C gets a moment, not for ever.
-    return uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-
-
-async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:
-    while not server.started:
-        await asyncio.sleep(0.005)
-    on_ready(Served(url, url.rstrip("/") + CARD_PATH, os.getpid()))

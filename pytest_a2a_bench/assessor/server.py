@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import uvicorn
 from a2a.server.context import ServerCallContext
 from a2a.types import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a.utils.errors import A2AError
@@ -34,7 +33,7 @@ from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
-from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.quiet_server import serving
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
@@ -87,22 +86,9 @@ async def serve(
     listener = listen(options.host, options.port)
     url = local_url(options.host, listener.getsockname()[1]) + "/"
     async with assessor(options, terms, callers, options.card_url or url, tracing) as app:
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=_GRACE,
-            timeout_keep_alive=_KEPT_ALIVE,
-            server_header=False,
-        )
-        server = QuietServer(config)
-        server.stop_by_signal()
-        announcing = asyncio.create_task(_announce(server, url, on_ready))
-        try:
-            await server.serve(sockets=[listener])
-        finally:
-            announcing.cancel()
+        async with serving(app, listener, grace=_GRACE, timeout_keep_alive=_KEPT_ALIVE) as server:
+            on_ready(Served(url, url.rstrip("/") + CARD_PATH))
+            await server.until_signal()
 
 
 @contextlib.asynccontextmanager
@@ -225,9 +211,3 @@ def _ended(record: Record, task: Task | None) -> Record:
     text = " ".join(part.text for part in task.status.message.parts)
     is_canceled = task.status.state == TaskState.TASK_STATE_CANCELED
     return record.concluded("canceled" if is_canceled else "failed", text)
-
-
-async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:
-    while not server.started:
-        await asyncio.sleep(0.005)
-    on_ready(Served(url, url.rstrip("/") + CARD_PATH))

@@ -38,21 +38,16 @@ class Terms:
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
     :param max_tasks: most trials of one assessment.
-    :param max_steps: most steps of a conversation, and most turns of either side.
+    :param settings: the operator's: judge, CRM org and MCP server of every assessment, and its highest ``max_steps``
+        (turns of either side, too), ``concurrency`` and ``timeout``. What else they say does not count.
     :param seconds: most of an assessment; ``cost`` most dollars of it.
-    :param concurrency: most conversations in flight in one assessment.
-    :param timeout: most seconds for one turn of the agent.
     :param models: models of the user that callers may name; the first is used where they name none.
     :param editions: name -> source of tau2's data that callers may name; ``retrievals`` are names of upstream's
         retrieval configurations. Where callers name none, they get the installed data, and the first of these
         configurations; without any, upstream's default if ``is_private``, else what runs no shell and asks no model.
     :param agent_tokens: environment variable -> the origin of agents to which the token in it goes.
-    :param judge_llm: what judges, where a benchmark leaves something to a judge.
     :param guard: which addresses agents and webhooks may have; None for all.
     :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
-    :param crm_data: where CRMArena's own data are (``--a2a-crm-data``); ``crm_org`` answers their queries.
-    :param mcp_bind: ``HOST:PORT`` where trials' tools are served over MCP, which agents call ``mcp_url``; None for this
-        machine's agents only.
     :param operators: callers who see everybody's assessments, and reports, which show what tasks expected.
     :param is_private: whether only this machine is served, to everybody on it: they are operators.
     :param door: by which callers come, whose names for settings they are advised with.
@@ -64,23 +59,16 @@ class Terms:
     per_caller: int = 2
     waiting: int = 100
     max_tasks: int = 500
-    max_steps: int = 200
+    settings: Settings = field(default_factory=lambda: Settings(concurrency=4))
     seconds: float = 6 * 3600.0
     cost: float | None = None
-    concurrency: int = 4
-    timeout: float = 300.0
     models: tuple[str, ...] = ()
     editions: Mapping[str, str] = field(default_factory=dict)
     retrievals: tuple[str, ...] = ()
     agent_tokens: Mapping[str, str] = field(default_factory=dict)
-    judge_llm: str | None = None
     guard: Guard | None = field(default_factory=Guard)
     builtin: bool = False
-    crm_data: str | None = None
-    crm_org: str = "local"
     keep: float | None = None
-    mcp_bind: str | None = None
-    mcp_url: str | None = None
     operators: tuple[str, ...] = ()
     is_private: bool = False
     door: Door = REQUEST
@@ -150,7 +138,7 @@ _TAKEN = (
 
 
 def _settings(request: Request, terms: Terms) -> Settings:
-    usual = Settings()
+    usual, own = Settings(), terms.settings
     model = request.user_llm or next(iter(terms.models), None)
     has_mcp = request.tools == "mcp"
     taken = {name: value for name in _TAKEN if (value := getattr(request, name)) is not None}
@@ -160,16 +148,16 @@ def _settings(request: Request, terms: Terms) -> Settings:
         endpoint=request.agent,
         endpoint_source="cli",
         suite=(request.domain or "conformance",),
-        timeout=min(request.timeout or terms.timeout, terms.timeout),
+        timeout=min(request.timeout or own.timeout, own.timeout),
         trials=request.num_trials,
-        max_steps=request.max_steps or min(usual.max_steps, terms.max_steps),
+        max_steps=request.max_steps or min(usual.max_steps, own.max_steps),
         user=f"llm:{model}" if model else "scripted",
         user_llm_args=dict(request.user_llm_args) if model else {},
-        judge_llm=terms.judge_llm,
-        mcp_bind=terms.mcp_bind if has_mcp else None,
-        mcp_url=terms.mcp_url if has_mcp else None,
+        judge_llm=own.judge_llm,
+        mcp_bind=own.mcp_bind if has_mcp else None,
+        mcp_url=own.mcp_url if has_mcp else None,
         auth_env=request.agent_token if request.agent_token in terms.agent_tokens else None,
-        concurrency=min(request.concurrency or terms.concurrency, terms.concurrency),
+        concurrency=min(request.concurrency or own.concurrency, own.concurrency),
         trial_timeout=min(usual.trial_timeout, terms.seconds),
         run_timeout=terms.seconds,
         # Trials that the same assessment finished before a restart are kept without it.
@@ -184,10 +172,9 @@ def _options(request: Request, terms: Terms) -> dict[str, Any]:
     # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
     options: dict[str, Any] = {option.name: option.default for suite in registry.known() for option in suite.options}
     for name, asked in (("crm_max_turns", request.max_turns), ("crm_max_user_turns", request.max_user_turns)):
-        options[name] = asked or min(options[name], terms.max_steps)
+        options[name] = asked or min(options[name], terms.settings.max_steps)
     given = {
-        "crm_data": terms.crm_data,
-        "crm_org": terms.crm_org,
+        **{name: terms.settings.benchmark_options.get(name) for name in ("crm_data", "crm_org")},
         "crm_scoring": request.scoring,
         "crm_aided": request.aided,
         "crm_drift": None if request.drift == "none" else request.drift,
@@ -223,17 +210,16 @@ def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
         yield f"tools is 'mcp', which this assessor does not offer: its operator has not installed {', '.join(missing)}"
     if request.dialect != "auto":
         yield "dialect says how calls are written in answers, and with tools 'mcp' the agent makes them: leave it out"
-    if terms.mcp_bind is None and not is_builtin and not is_loopback(urlsplit(request.agent).hostname or ""):
+    if terms.settings.mcp_bind is None and not is_builtin and not is_loopback(urlsplit(request.agent).hostname or ""):
         yield "tools is 'mcp', which this assessor offers to agents on its own machine only (setting mcp-bind)"
 
 
 def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
+    own = terms.settings
     limits = {
-        "max_steps": terms.max_steps,
-        "max_turns": terms.max_steps,
-        "max_user_turns": terms.max_steps,
-        "concurrency": terms.concurrency,
-        "timeout": terms.timeout,
+        **dict.fromkeys(("max_steps", "max_turns", "max_user_turns"), own.max_steps),
+        "concurrency": own.concurrency,
+        "timeout": own.timeout,
     }
     for name, most in limits.items():
         value = getattr(request, name)

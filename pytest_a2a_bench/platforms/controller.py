@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import httpx
-import uvicorn
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -38,7 +37,7 @@ from pytest_a2a_bench.agents.gateway import BODY, bounded, called_by_name, guard
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
-from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.quiet_server import serving
 from pytest_a2a_bench.redact import KNOWN, Secret
 from pytest_a2a_bench.text import one_line
 
@@ -188,12 +187,12 @@ async def serve(options: ControllerOptions, command: Command, on_ready: Callable
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with running(options, command) as serving:
-        on_ready(serving)
+    async with running(options, command) as controller:
+        on_ready(controller)
         stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({stopping, *serving.tasks}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stopping, *controller.tasks}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        for task in serving.tasks:
+        for task in controller.tasks:
             if task.done():
                 task.result()
 
@@ -211,20 +210,16 @@ async def running(options: ControllerOptions, command: Command) -> AsyncIterator
     forwarding = Proxy(f"/to_agent/{agent.id}", agent.url)
     app = bounded(_application(agent, options.shown_command, forwarding), MAX_BODY)
     app = _guarded(app, options, public)
-    config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-    server = QuietServer(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    keeping = asyncio.create_task(agent.run())
     try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.005)
-        yield Serving(public, local, agent, (serving, keeping))
+        async with serving(app, listener, log_level="critical") as server:
+            keeping = asyncio.create_task(agent.run())
+            try:
+                yield Serving(public, local, agent, (server.ended, keeping))
+            finally:
+                # The agent first: callers that wait for its answer get an error at once.
+                keeping.cancel()
+                await asyncio.gather(keeping, return_exceptions=True)
     finally:
-        # The agent first: callers that wait for its answer get an error at once.
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
-        server.should_exit = True
-        await asyncio.gather(serving, return_exceptions=True)
         await forwarding.aclose()
         listener.close()
 

@@ -18,6 +18,7 @@ from pytest_a2a_bench.a2a import client
 from pytest_a2a_bench.assessor import assessment, executor, queue
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
 
 
@@ -44,7 +45,7 @@ def test_no_assessment_is_longer_than_allowed(tmp_path: Path, domain: str) -> No
 
 
 def test_no_assessment_costs_more_than_allowed(tmp_path: Path) -> None:
-    terms = Terms(tmp_path / "r", guard=LOCAL, cost=0.5, concurrency=1)
+    terms = Terms(tmp_path / "r", guard=LOCAL, cost=0.5)
     with raw_agent(saying("I transfer you.", cost_usd=0.2, input_tokens=5)) as agent, served(terms) as url:
         told = Caller(url).ask(gen3(agent.url, domain="mock", concurrency=1))
         numbers = Caller(url).numbers()
@@ -59,7 +60,10 @@ def test_no_assessment_costs_more_than_allowed(tmp_path: Path) -> None:
 
 
 def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
-    with raw_agent(saying("Wait.")) as agent, served(Terms(tmp_path / "r", guard=LOCAL, max_steps=2)) as url:
+    with (
+        raw_agent(saying("Wait.")) as agent,
+        served(Terms(tmp_path / "r", guard=LOCAL, settings=Settings(max_steps=2))) as url,
+    ):
         told = Caller(url).ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
         turns = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
     assert told.state == turns.state == "completed"

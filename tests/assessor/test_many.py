@@ -14,6 +14,7 @@ from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, rpc
 
 from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results import manifest
 
@@ -63,7 +64,7 @@ def test_ten_at_once_come_to_the_numbers_of_direct_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester
 ) -> None:
     monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.2)
-    terms = Terms(tmp_path / "results", guard=LOCAL, at_once=10, per_caller=10, concurrency=2)
+    terms = Terms(tmp_path / "results", guard=LOCAL, at_once=10, per_caller=10, settings=Settings(concurrency=2))
     with (
         agent_served("oracle") as good,
         agent_served("noop") as idle,

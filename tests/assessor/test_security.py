@@ -208,7 +208,9 @@ def refused(terms: Terms, **config: object) -> str:
 
 
 def test_limits_are_told_together(tmp_path: Path) -> None:
-    terms = Terms(tmp_path, max_steps=50, max_tasks=2, concurrency=2, timeout=10, models=("openai/small",))
+    terms = Terms(
+        tmp_path, max_tasks=2, models=("openai/small",), settings=Settings(max_steps=50, concurrency=2, timeout=10)
+    )
     found = refused(terms, domain="mock", max_steps=60, concurrency=3, timeout=11, user_llm="openai/big", split="moon")
     for text in ("max_steps is 60", "concurrency is 3", "timeout is 11", "offers openai/small", "split is 'moon'"):
         assert text in found
@@ -224,12 +226,14 @@ def test_limits_are_told_together(tmp_path: Path) -> None:
 
 
 def test_turns_with_an_org_are_steps_too(tmp_path: Path) -> None:
-    found = refused(Terms(tmp_path, max_steps=8), domain="mini", num_tasks=1, max_turns=9, max_user_turns=10)
+    found = refused(
+        Terms(tmp_path, settings=Settings(max_steps=8)), domain="mini", num_tasks=1, max_turns=9, max_user_turns=10
+    )
     for text in ("max_turns is 9; this assessor allows at most 8", "max_user_turns is 10; this assessor allows"):
         assert text in found
     for most, turns in ((8, (8, 8)), (15, (15, 10)), (200, (20, 10))):
         request = parse([Part("data", data=gen3("http://h/", domain="mini", num_tasks=1))], known_domains())
-        options = plan(request, Terms(tmp_path, max_steps=most), {}).settings.benchmark_options
+        options = plan(request, Terms(tmp_path, settings=Settings(max_steps=most)), {}).settings.benchmark_options
         assert (options["crm_max_turns"], options["crm_max_user_turns"]) == turns
 
 

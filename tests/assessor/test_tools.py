@@ -28,7 +28,9 @@ def test_tools_are_served_to_agents_that_reach_them(tmp_path: Path) -> None:
     assert (near.tools, near.mcp_bind, near.mcp_url) == ("mcp", None, None)
     with pytest.raises(BadRequest, match=r"only \(setting mcp-bind\)"):
         settings(Terms(tmp_path), "http://agent.example/")
-    offered = Terms(tmp_path, mcp_bind="0.0.0.0:8765", mcp_url="https://bench.example")
+    offered = Terms(
+        tmp_path, settings=Settings(concurrency=4, mcp_bind="0.0.0.0:8765", mcp_url="https://bench.example")
+    )
     far = settings(offered, "http://agent.example/")
     assert (far.tools, far.mcp_bind, far.mcp_url) == ("mcp", "0.0.0.0:8765", "https://bench.example")
     in_text = settings(offered, "http://agent.example/", tools="text")

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageRequest
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -28,7 +27,7 @@ from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.server import ServerOptions, assessor
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.quiet_server import QuietServer
+from pytest_a2a_bench.quiet_server import serving
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 LOCAL = Guard.of(["127.0.0.0/8"])
@@ -56,16 +55,9 @@ async def _serving(terms: Terms, callers: Callers | None, place: ServerOptions, 
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     async with assessor(place, terms, callers, url, tracing) as app:
-        server = QuietServer(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        while not server.started:
-            await asyncio.sleep(0.005)
-        try:
+        async with serving(app, listener, grace=0):
             yield url
-        finally:
-            server.should_exit = server.force_exit = True
-            await serving
-            listener.close()
+    listener.close()
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import socket
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import grpc.aio
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
@@ -22,9 +20,9 @@ from faulty.catalogue import FAULTS
 from faulty.fault import NONE, Fault
 from faulty.grpc_binding import handlers
 from faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
+from pytest_a2a_bench import quiet_server
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.quiet_server import QuietServer
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
@@ -142,18 +140,9 @@ async def serve_app(app: Callable[..., Any], listener: socket.socket | None = No
     """Serve an ASGI application and give its URL."""
     listener = listener or socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-    server = QuietServer(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        await asyncio.sleep(0.002)
-    try:
+    # Streams that a fault keeps open would hold the shutdown up for its whole grace.
+    async with quiet_server.serving(app, listener, grace=0, log_level="critical"):
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        # Streams that a fault keeps open would hold the shutdown up for its whole grace.
-        server.force_exit = True
-        await serving
 
 
 @contextlib.asynccontextmanager
