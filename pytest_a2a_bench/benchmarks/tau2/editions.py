@@ -162,9 +162,14 @@ def _digest(data: Path, files: tuple[tuple[Path, Stamp], ...]) -> str:
     return found.hexdigest()
 
 
-def why_absent(settings: Settings, domain: str) -> str:
-    """Say why a domain is not among those of an edition; the end of a sentence."""
+def read(settings: Settings, function: str, *args: Any) -> Any:
+    """Return what a function of :mod:`.index`, or :func:`why_absent`, says of the data that the option names."""
     edition = find_edition(settings)
+    return why_absent(edition, *args) if function == "why_absent" else getattr(index, function)(*args, edition.data)
+
+
+def why_absent(edition: Edition, domain: str) -> str:
+    """Say why a domain is not among those of an edition; the end of a sentence."""
     found = index.find_installation()
     has = f"it has: {', '.join(index.available_domains(edition.data))}"
     if edition.said == INSTALLED:
@@ -275,11 +280,6 @@ def _filled(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: v for name, each in value.items() if (v := _filled(each)) is not None} or None
     return None if value in ("", []) else value
-
-
-def describe(corrected: Iterable[Correction]) -> str:
-    """Say in one line what is known of a task."""
-    return "; ".join(map(str, corrected))
 
 
 @functools.cache

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index
+from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, editions, index, retrieval
 from pytest_a2a_bench.benchmarks.tau2.editions import Correction, defects_of, find_edition
 from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
@@ -29,43 +32,46 @@ def describe_data(settings: Settings) -> str:
     return f"tau2 data: {edition.said}"
 
 
-def announce_user(domains: Sequence[str], settings: Settings) -> Iterator[str]:
-    """Say before a run how many tasks of its domains the scripted user cannot play."""
-    if settings.user_kind != "scripted":
-        return
+def find_problems(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    """Say what keeps all trials of some domains from running."""
+    yield from editions.find_problems(domains, settings)
+    yield from retrieval.find_problems(domains, settings, environ)
+
+
+def announce(domains: Sequence[str], settings: Settings) -> Iterator[str]:
+    """Say before a run how its documents are found, and which of its tasks are no measure of an agent."""
+    yield from retrieval.announce(domains, settings, os.environ)
     for domain in domains:
-        try:
-            data = find_edition(settings).data
-            tasks = [t.task_id for t in index.load_tasks(domain, settings.split, data)]
-            judged = sum(bool(judgement_needed(index.load_task_json(domain, task, data))) for task in tasks)
-        except (A2ABenchError, OSError, ValueError):  # reported where a domain joins
-            continue
-        if judged:
-            goals = f"goals of {judged} of {count(len(tasks), 'task')}"
-            yield f"{domain}: {goals} ({settings.split}) need a user's judgement, which a script has not"
-
-
-def announce_tutorial(domains: Sequence[str]) -> Iterator[str]:
-    """Say before a run of tau2's tutorial domain what looks like an error of ours and is upstream's."""
+        with contextlib.suppress(A2ABenchError, OSError, ValueError):  # reported where a domain joins
+            edition = find_edition(settings)
+            tasks = [t.task_id for t in index.load_tasks(domain, settings.split, edition.data)]
+            raw = (index.load_task_json(domain, task, edition.data) for task in tasks)
+            judged = sum(map(bool, map(judgement_needed, raw))) if settings.user_kind == "scripted" else 0
+            if judged:
+                goals = f"goals of {judged} of {count(len(tasks), 'task')}"
+                yield f"{domain}: {goals} ({settings.split}) need a user's judgement, which a script has not"
+            known = defects_of(edition.name(domain), domain)
+            if found := [tuple(known[task]) for task in tasks if task in known]:
+                yield f"{domain}: {_counted(found, len(tasks))}"
     if "mock" in domains:
+        # It looks like an error of ours and is upstream's.
         yield (
             "mock: in create_task_1_with_env_assertions tau2's own evaluator raises where an agent creates no task: "
             "that item is then an ERROR, and says nothing about the agent"
         )
 
 
-def announce_defects(domains: Sequence[str], settings: Settings) -> Iterator[str]:
-    """Say before a run how many tasks of its domains are known to have defects."""
-    for domain in domains:
-        try:
-            edition = find_edition(settings)
-            tasks = [t.task_id for t in index.load_tasks(domain, settings.split, edition.data)]
-            known = defects_of(edition.name(domain), domain)
-        except (A2ABenchError, OSError, ValueError):  # reported where a domain joins
-            continue
-        found = [tuple(known[task]) for task in tasks if task in known]
-        if found:
-            yield f"{domain}: {_counted(found, len(tasks))}"
+def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Say for ``a2a-bench doctor`` which tau2 is installed, what it lacks, and how documents are found."""
+    try:
+        found = index.find_installation()
+        counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
+    except (A2ABenchError, OSError, ValueError) as error:
+        yield "tau2-bench", str(error)
+    else:
+        lacks = "" if find_spec("mcp") else "; no mcp, which newer LiteLLMs need for users with tools: pip install mcp"
+        yield "tau2-bench", f"{found.distribution}; base tasks: {counts}{lacks}"
+        yield from (("documents", text) for text in retrieval.announce(DOMAINS, Settings(), environ))
 
 
 def _counted(defects: Collection[Iterable[str]], of: int) -> str:
@@ -86,6 +92,7 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"tau2's data: {where} ({', '.join(sorted(names))})"
     for why in sorted({str(r.provenance.get("without_shortcuts") or "") for r in results} - {""}):
         yield f"tau2: environments and evaluation without our shortcuts, at many times the CPU: {why}"
+    yield from retrieval.describe_results([r.provenance for r in results])
     # Of a trial that was left out nobody knows whether it would have succeeded.
     counted = [r for r in results if r.status != "skipped"]
     for edition_name, tasks in sorted(_corrected(counted).items()):

@@ -4,121 +4,48 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from pytest_a2a_bench.benchmarks.registry import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, RETRIEVAL, TRANSFER_TOOL, Tau2Settings
+from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, TRANSFER_TOOL, Tau2Settings
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.model import BenchTask, TrialResult
+
+def _later(module: str, function: str) -> Callable[..., Any]:
+    """Return a function of this package that is imported when it is called: every pytest run loads this module."""
+
+    def call(*args: Any) -> Any:
+        return getattr(importlib.import_module(f"{__package__}.{module}"), function)(*args)
+
+    return call
 
 
-# The functions below import on demand: this module is loaded in every pytest run that has this plugin installed.
-
-
-def bind(settings: Settings) -> Suite:
-    """Return the suite over the data that the option names."""
-    return dataclasses.replace(
-        SUITE,
-        available=functools.partial(_available, settings),
-        splits=functools.partial(_splits, settings),
-        load_tasks=functools.partial(_load_tasks, settings),
-        describe=functools.partial(_describe_tasks, settings),
-        why_absent=functools.partial(_why_absent, settings),
-    )
-
-
-def _available(settings: Settings) -> tuple[str, ...]:
-    from pytest_a2a_bench.benchmarks.tau2 import editions, index
-
-    return index.available_domains(editions.find_edition(settings).data)
-
-
-def _splits(settings: Settings, domain: str) -> tuple[str, ...]:
-    from pytest_a2a_bench.benchmarks.tau2 import editions, index
-
-    return index.splits(domain, editions.find_edition(settings).data)
-
-
-def _load_tasks(settings: Settings, domain: str, split: str) -> list[BenchTask]:
-    from pytest_a2a_bench.benchmarks.tau2 import editions, index
-
-    return index.load_tasks(domain, split, editions.find_edition(settings).data)
-
-
-def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
-    from pytest_a2a_bench.benchmarks.tau2 import editions, index
-
-    return index.describe_tasks(domain, editions.find_edition(settings).data)
-
-
-def _why_absent(settings: Settings, domain: str) -> str:
-    from pytest_a2a_bench.benchmarks.tau2 import editions
-
-    return editions.why_absent(settings, domain)
+def _data(settings: Settings) -> dict[str, Any]:
+    """Return the members of the suite that read the data which the option names."""
+    functions = {
+        "available": "available_domains",
+        "splits": "splits",
+        "load_tasks": "load_tasks",
+        "describe": "describe_tasks",
+        "why_absent": "why_absent",
+    }
+    read = _later("editions", "read")
+    return {member: functools.partial(read, settings, function) for member, function in functions.items()}
 
 
 def _check_options(settings: Settings) -> Iterator[str]:
     # The installed data are looked for where a domain joins: a run without tau2 needs none.
-    if settings.benchmark_options.get(DATA, INSTALLED) == INSTALLED:
-        return
-    from pytest_a2a_bench.benchmarks.tau2 import editions
-
-    try:
-        editions.find_edition(settings)
-    except MissingExtraError:  # reported where a domain joins
-        return
-    except A2ABenchError as error:
-        yield str(error)
-
-
-def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import editions
-
-    yield from editions.find_problems(domains, settings)
-    if settings.benchmark_options.get(RETRIEVAL) is not None:
-        from pytest_a2a_bench.benchmarks.tau2 import retrieval
-
-        yield from retrieval.find_problems(domains, settings, environ)
-
-
-def _describe_changes(settings: Settings) -> str:
-    from pytest_a2a_bench.benchmarks.tau2 import notes
-
-    return notes.describe_data(settings)
-
-
-def _describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import notes, retrieval
-
-    yield from notes.describe_results(results)
-    yield from retrieval.describe_results([r.provenance for r in results])
-
-
-def _remarks(result: TrialResult) -> Iterator[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import notes
-
-    yield from notes.remarks(result)
-
-
-def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
-
-    try:
-        found = index.find_installation()
-        counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
-    except (A2ABenchError, OSError, ValueError) as error:
-        yield "tau2-bench", str(error)
-    else:
-        lacks = "" if find_spec("mcp") else "; no mcp, which newer LiteLLMs need for users with tools: pip install mcp"
-        yield "tau2-bench", f"{found.distribution}; base tasks: {counts}{lacks}"
-        yield from (("documents", text) for text in retrieval.announce(DOMAINS, Settings(), environ))
+    if settings.benchmark_options.get(DATA, INSTALLED) != INSTALLED:
+        try:
+            _later("editions", "find_edition")(settings)
+        except MissingExtraError:  # reported where a domain joins
+            return
+        except A2ABenchError as error:
+            yield str(error)
 
 
 def name_variant(provenance: Mapping[str, Any]) -> str:
@@ -127,35 +54,25 @@ def name_variant(provenance: Mapping[str, Any]) -> str:
     return ", ".join(filter(None, [stored_variant(provenance), f"retrieval {found}" if found else ""]))
 
 
-def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import notes, retrieval
-
-    found = (*retrieval.announce(domains, settings, os.environ), *notes.announce_user(domains, settings))
-    return (*found, *notes.announce_defects(domains, settings), *notes.announce_tutorial(domains))
-
-
-SUITE = Suite(
+SUITE: Suite = Suite(
     name="tau2",
     domains=DOMAINS,
-    available=functools.partial(_available, Settings()),
-    splits=functools.partial(_splits, Settings()),
-    load_tasks=functools.partial(_load_tasks, Settings()),
-    describe=functools.partial(_describe_tasks, Settings()),
+    **_data(Settings()),
     modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
-    bind=bind,
+    bind=lambda settings: dataclasses.replace(SUITE, **_data(settings)),
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
     settings=Tau2Settings,
     check_options=_check_options,
-    preconditions=_preconditions,
-    changes=_describe_changes,
-    notes=_describe_results,
-    remarks=_remarks,
+    preconditions=_later("notes", "find_problems"),
+    changes=_later("notes", "describe_data"),
+    notes=_later("notes", "describe_results"),
+    remarks=_later("notes", "remarks"),
     dialects=("auto", "tool_call", "tool_list", "agentbeats", "sierra", "data"),
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),
-    announce=_announce,
+    announce=_later("notes", "announce"),
     variant=name_variant,
     reported=("retrieval",),
     short_labels=True,
@@ -167,5 +84,5 @@ SUITE = Suite(
     diagnoser="pytest_a2a_bench.benchmarks.tau2.diagnosis",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
     extras={"pytest-a2a-bench[tau2]": ("tau2's tasks", ("tau2", "litellm"))},
-    examine=_examine,
+    examine=_later("notes", "examine"),
 )
