@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
 import sys
 import time
 from argparse import Namespace
@@ -13,6 +11,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
+from pytest_a2a_bench.cli._reporting import check_numbers, check_output, deliver, write_report
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.cli._settings import read_config
 from pytest_a2a_bench.config.doors import of_command
@@ -27,8 +26,8 @@ from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
-from pytest_a2a_bench.redact import KNOWN, redact_url
-from pytest_a2a_bench.reports.conformance import render, summary_lines
+from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.reports.conformance import summary_lines
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import did_you_mean, one_line
 
@@ -40,12 +39,9 @@ def run(namespace: Namespace) -> int:
     with served(namespace.url) as namespace.url:
         _check_arguments(namespace)
         report = judge_agent(namespace)
-    text = of_command(namespace.options).words(render(report, namespace.format))
+    deliver(namespace, report)
     if namespace.output:
-        write_report(Path(namespace.output), text)
         sys.stdout.write(of_command(namespace.options).words("\n".join(summary_lines(report)) + "\n"))
-    else:
-        sys.stdout.write(text)
     accepted = _accept(namespace, report) if namespace.accept is not None else ()
     if any(j.status == "failed" and j not in accepted for j in report.judgements):
         return 1
@@ -169,7 +165,7 @@ def _check_arguments(namespace: Namespace) -> None:
     raise_errors(lambda: _load_acts(namespace))
     theirs = namespace.loaded_acts.ids if namespace.loaded_acts is not None else ()
     raise_errors(
-        lambda: _check_numbers(namespace),
+        lambda: check_numbers(namespace, "timeout", "concurrency"),
         lambda: _check_groups(namespace.group, bool(theirs)),
         *(functools.partial(requirement, id) for id in namespace.id if id not in theirs),
         lambda: check_place(_place(namespace)),
@@ -180,16 +176,6 @@ def _check_arguments(namespace: Namespace) -> None:
         lambda: check_output(Path(namespace.output)) if namespace.output else None,
         lambda: read_config(namespace, namespace.url),
     )
-
-
-def _check_numbers(namespace: Namespace) -> None:
-    wrong = []
-    if not 0 < namespace.timeout < float("inf"):
-        wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
-    if namespace.concurrency < 1:
-        wrong.append(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
-    if wrong:
-        raise ConfigurationError(*wrong)
 
 
 def _check_accepting(namespace: Namespace) -> None:
@@ -231,39 +217,9 @@ def _check_groups(names: list[str], with_acts: bool) -> None:
         )
 
 
-def check_output(path: Path, option: str = "-o") -> None:
-    """Check before a run that its report can be written.
-
-    :raises ConfigurationError: if it cannot.
-    """
-    # The nearest directory that exists, since the missing ones below it are made.
-    above = next((folder for folder in path.absolute().parents if folder.exists()), path)
-    if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
-        raise ConfigurationError(f"{option} {path}: cannot be written; name a file in a directory that is yours")
-
-
 def _place(namespace: Namespace) -> BindAddress | None:
     return read_bind_address(namespace.webhook_bind, namespace.webhook_url)
 
 
 def _scenarios(namespace: Namespace) -> Scenarios:
     return load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
-
-
-def write_report(path: Path, text: str, option: str = "-o") -> None:
-    """Write a file as :func:`write` does, with the directories that it needs."""
-    with contextlib.suppress(OSError):  # then the file cannot be written either
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, text, option)
-
-
-def write(path: Path, text: str, option: str = "-o") -> None:
-    """Write a report without secrets.
-
-    :param option: that named the file.
-    :raises ConfigurationError: if it cannot be written.
-    """
-    try:
-        path.write_text(KNOWN.hide(text), encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{option} {path}: cannot be written: {error.strerror or error}") from error

@@ -8,34 +8,15 @@ findings, 2 could not run, or not all of it.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import sys
-from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
-from pytest_a2a_bench.cli import _protocol, _settings
-from pytest_a2a_bench.cli._served import served
-from pytest_a2a_bench.cli._settings import read_config
-from pytest_a2a_bench.config.doors import of_command
+from pytest_a2a_bench.cli import _card, _listening, _protocol, _settings
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
-from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, check_card
-from pytest_a2a_bench.conformance.card.document import lines_of
-from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
-from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult
-from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
-from pytest_a2a_bench.conformance.waivers import read_waivers
-from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
-from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
-from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.reports.conformance import FORMATS, render
-from pytest_a2a_bench.text import one_line, sanitise
+from pytest_a2a_bench.conformance.card.fetch import is_url
+from pytest_a2a_bench.conformance.finding import VERSIONS
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.reports.conformance import FORMATS
 
 _LEVELS = ("MUST", "SHOULD", "MAY")
 _BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")
@@ -71,7 +52,12 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="text", help="output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report there")
     _settings.add_arguments(parser, _SETTINGS)
-    _configure_listening(parser.add_argument_group("clients and push notifications"))
+    group = parser.add_argument_group("clients and push notifications")
+    group.add_argument("--client", metavar="HOST:PORT", help="serve an agent here that judges its client (port 0: any)")
+    group.add_argument("--listen", metavar="HOST:PORT", help="receive notifications here, such as 127.0.0.1:8099")
+    group.add_argument("--count", metavar="N", type=int, default=0, help="end after so many requests (never)")
+    group.add_argument("--status", metavar="CODE", type=int, default=200, help="answer each with this status (200)")
+    group.add_argument("--delay", metavar="SECONDS", type=float, default=0.0, help="wait before each answer (0)")
 
 
 def run(namespace: Namespace) -> int:
@@ -80,14 +66,12 @@ def run(namespace: Namespace) -> int:
         option = "--listen" if namespace.listen else "--client"
         raise ConfigurationError(f"{option} checks no agent; leave out {namespace.target}")
     if namespace.listen is not None:
-        return _receive_notifications(namespace)
+        return _listening.receive_notifications(namespace)
     loaded = _settings.load_settings(namespace, names=_SETTINGS)
     settings = _settings.checked(loaded)
     if namespace.client is not None:
-        from pytest_a2a_bench.cli import _client  # brings a server along
-
         _take(namespace, settings)
-        return _client.run(namespace)
+        return _listening.judge_clients(namespace)
     target = namespace.target or settings.endpoint
     if target is None:
         raise ConfigurationError("name an agent's URL or a card's file, or configure an endpoint")
@@ -95,7 +79,7 @@ def run(namespace: Namespace) -> int:
     if namespace.card or not (is_url(target) or target.startswith(BUILTIN_PREFIX)):
         _refuse(namespace, _AGENT_ONLY, "belongs to the check of an agent; leave out --card, or give a URL")
         namespace.source = target
-        return _check_card(namespace)
+        return _card.run(namespace)
     _refuse(namespace, _CARD_ONLY, "belongs to the check of a card; add --card")
     namespace.url = str(target)
     return _protocol.run(namespace)
@@ -113,169 +97,3 @@ def _refuse(namespace: Namespace, names: tuple[str, ...], why: str) -> None:
     for name in names:
         if getattr(namespace, name):
             raise ConfigurationError(f"--{name.replace('_', '-')} {why}")
-
-
-_SHOWN = 20_000
-# Headers of the sender's HTTP client, which say nothing about the notification.
-_NOISE = frozenset({"host", "connection", "accept", "accept-encoding", "content-length"})
-
-
-def _configure_listening(group: _ArgumentGroup) -> None:
-    """Declare the arguments."""
-    group.add_argument("--client", metavar="HOST:PORT", help="serve an agent here that judges its client (port 0: any)")
-    group.add_argument("--listen", metavar="HOST:PORT", help="receive notifications here, such as 127.0.0.1:8099")
-    group.add_argument("--count", metavar="N", type=int, default=0, help="end after so many requests (never)")
-    group.add_argument("--status", metavar="CODE", type=int, default=200, help="answer each with this status (200)")
-    group.add_argument("--delay", metavar="SECONDS", type=float, default=0.0, help="wait before each answer (0)")
-
-
-def _receive_notifications(namespace: Namespace) -> int:
-    """Print what arrives until Ctrl-C, or until enough came."""
-    wrong = []
-    if namespace.count < 0:
-        wrong.append(f"--count is {namespace.count}; give a whole number, 0 for no end")
-    if not 200 <= namespace.status <= 599:
-        wrong.append(f"--status is {namespace.status}; give a status of HTTP from 200 to 599")
-    if not 0 <= namespace.delay < float("inf"):
-        wrong.append(f"--delay is {namespace.delay}; give a number of seconds")
-    if wrong:
-        raise ConfigurationError(*wrong)
-    place = read_bind_address(namespace.listen, None, "the listener", any_port=True)
-    if place is None:
-        raise ConfigurationError("name where to listen: HOST:PORT")
-    try:
-        asyncio.run(_listen(place, namespace))
-    except OSError as error:
-        raise ConfigurationError(f"cannot listen on {namespace.listen}: {error}") from error
-    return 0
-
-
-@dataclass
-class _Printer(Hook):
-    """Prints each notification as it comes."""
-
-    def add(self, delivery: Delivery) -> None:
-        """Keep a delivery, and print it."""
-        super().add(delivery)
-        sys.stdout.write(_show(len(self.deliveries), delivery))
-        sys.stdout.flush()
-
-
-async def _listen(place: BindAddress, namespace: Namespace) -> None:
-    hook = _Printer("", status=namespace.status, delay=namespace.delay)
-    async with WebhookReceiver(place, everything=hook) as receiver:
-        where = f"http://{place.host}:{receiver.port}"
-        print(f"listening on {where} (every path); Ctrl-C ends it", file=sys.stderr, flush=True)
-        with contextlib.suppress(asyncio.CancelledError):
-            while not namespace.count or len(hook.deliveries) < namespace.count:
-                await hook.wait(lambda found: 0 < namespace.count <= len(found), timeout=3600.0)
-
-
-def _show(number: int, delivery: Delivery) -> str:
-    """Return a notification as text: what was asked, its headers, and its body, laid out where it is JSON."""
-    lines = [f"--- {number}: {one_line(delivery.method, 20)}"]
-    lines += [f"{k}: {one_line(v, 400)}" for k, v in delivery.headers.items() if k not in _NOISE]
-    body = delivery.json
-    text = (
-        json.dumps(body, indent=2, ensure_ascii=False) if body is not None else delivery.body.decode("utf-8", "replace")
-    )
-    return "\n".join([*lines, "", sanitise(text[:_SHOWN])]) + "\n"
-
-
-def _check_card(namespace: Namespace) -> int:
-    """Judge the card and print what was found."""
-    with served(namespace.source) as namespace.source:
-        return _judge(namespace)
-
-
-def _judge(namespace: Namespace) -> int:
-    _check_arguments(namespace)
-    config = _config(namespace)
-    keys = load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network) if namespace.jwks else None
-    rules: dict[str, Any] = {"jwks": keys, "version": _version(namespace), "allow_http": namespace.allow_http}
-    rules |= _algorithms(namespace.algorithms)
-    lines: Mapping[str, int] = {}
-    results: list[CheckResult] = []
-    if is_url(namespace.source):
-        subject = look_at(config, timeout=namespace.timeout, **rules)
-    else:
-        subject, text = _read(namespace.source, rules)
-        lines = lines_of(text) if namespace.format == "sarif" else {}
-    versions = tuple(namespace.version)
-    results += subject.card_results(versions, served=is_url(namespace.source))
-    if namespace.online:
-        left: list[str] = []
-        results += check_online(subject, config, namespace.timeout, left)
-        for line in left:
-            print(f"a2a-bench: {one_line(line)}", file=sys.stderr)
-    waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
-    report = subject.report(
-        redact_url(namespace.source) if is_url(namespace.source) else namespace.source,
-        results,
-        waivers=waivers,
-        strict=namespace.strict,
-        # Else the verdict on a part reads as one on the whole protocol.
-        planned=tuple(subject.planned) if namespace.online else (),
-        lines=lines,
-    )
-    text = of_command(namespace.options).words(render(report, namespace.format))
-    if namespace.output:
-        _protocol.write(Path(namespace.output), text)
-    else:
-        sys.stdout.write(text)
-    if any(j.status == "failed" for j in report.judgements):
-        return 1
-    return 2 if any(j.status == "error" for j in report.judgements) else 0
-
-
-def _read(path: str, rules: Mapping[str, Any]) -> tuple[Subject, str]:
-    """Return the card of a file, judged, and its text."""
-    verified = rules["jwks"] is not None
-    try:
-        document = read_card_file(path)
-    except ProtocolError as error:
-        http = CardHttp(path, 200, problem=f"the card is not JSON: {error}")
-        return Subject(path, None, tuple(check_card(None, http=http, version=rules["version"])), verified), ""
-    findings = check_card(document.raw, duplicates=document.duplicates, **rules)
-    return Subject(path, document.raw, tuple(findings), verified), document.text
-
-
-def _check_arguments(namespace: Namespace) -> None:
-    keys = namespace.jwks
-    raise_errors(
-        lambda: _check_values(namespace),
-        lambda: _algorithms(namespace.algorithms),
-        lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
-        lambda: read_waivers(namespace.waivers) if namespace.waivers else None,
-        lambda: _config(namespace),
-    )
-
-
-def _check_values(namespace: Namespace) -> None:
-    wrong = []
-    if namespace.online and not is_url(namespace.source):
-        wrong.append(f"--online needs the agent's URL; {namespace.source} is a file")
-    if not 0 < namespace.timeout < float("inf"):
-        wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
-    if wrong:
-        raise ConfigurationError(*wrong)
-
-
-def _config(namespace: Namespace) -> ClientConfig:
-    # A file has no endpoint, but its keys may be asked for in a private network.
-    return read_config(namespace, namespace.source if is_url(namespace.source) else "http://localhost")
-
-
-def _algorithms(given: str) -> dict[str, Any]:
-    names = tuple(name.strip() for name in given.split(",") if name.strip())
-    unknown = [name for name in names if name not in ALGORITHMS]
-    if unknown:
-        known = ", ".join(ALGORITHMS)
-        raise ConfigurationError(f"--algorithms names {', '.join(unknown)}, which is no asymmetric one; use {known}")
-    return {"algorithms": names} if names else {}
-
-
-def _version(namespace: Namespace) -> str:
-    if len(namespace.version) > 1:
-        raise ConfigurationError("--version: a card is checked by the rules of one version; give one")
-    return namespace.version[0] if namespace.version else "auto"

@@ -91,7 +91,7 @@ def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str
         ),
         (["FILE", "--set", "card-jwks=no-such-keys.json"], "no-such-keys.json"),
         (["FILE", "--waivers", "no-such-waivers.toml"], "no-such-waivers.toml: cannot be read"),
-        (["FILE", "-o", "/no/such/directory/x"], "-o /no/such/directory/x: cannot be written"),
+        (["FILE", "-o", "/dev/null/x"], "-o /dev/null/x: cannot be written"),
         (["FILE", "--nonsense"], "see a2a-bench check --help"),
         (["FILE", "--format", "xml"], "invalid choice: 'xml'"),
     ],
