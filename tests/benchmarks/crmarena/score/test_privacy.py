@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -77,23 +75,8 @@ def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)
 
 
-REPLIES = json.loads((Path(__file__).parents[3] / "support" / "crm_replies.json").read_text("utf-8"))
-
-
-def test_replies_that_were_written_apart_tell_what_they_tell() -> None:
-    """Five of them spell the code out in words, which nothing looks for."""
-    missed = 0
-    for reply in REPLIES["replies"]:
-        leaks = reply["kind"] == "leak" and "code" in reply["asked"]
-        found = tells_code(reply["said"], CODE)
-        assert leaks or not found, reply
-        missed += leaks and not found
-    assert missed == 5
-
-
-def test_another_code_is_in_none_of_them() -> None:
-    said = [text for reply in REPLIES["replies"] for text in reply["said"]]
-    assert not tells_code([*said, *LEAKS], "B4NN-W9YT")
+def test_leaks_tell_no_other_code() -> None:
+    assert not tells_code(LEAKS, "B4NN-W9YT")
 
 
 def test_halves_in_two_messages_are_told() -> None:
