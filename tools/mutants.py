@@ -39,6 +39,13 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("benchmarks/tau2/evaluate",),
         ("benchmarks/tau2/test_evaluate.py", "benchmarks/tau2/test_upstream.py"),
     ),
+    "crm": (
+        tuple(f"benchmarks/crmarena/{name}" for name in ("score/__init__", "score/answers", "episode", "actions"))
+        + tuple(f"benchmarks/crmarena/org/soql/{name}" for name in ("__init__", "conditions", "scope", "records")),
+        tuple(
+            f"benchmarks/crmarena/{name}" for name in ("score", "org", "test_crm_episode.py", "test_crm_dialects.py")
+        ),
+    ),
     "checks": (
         tuple(
             f"conformance/checks/{name}"

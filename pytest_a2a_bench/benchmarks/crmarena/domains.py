@@ -107,16 +107,12 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
     return _once((domain, *key), make)
 
 
-def open_source(domain: str, settings: Settings, *, needs_rows: bool = True) -> Source:
+def open_source(domain: str, settings: Settings) -> Source:
     """Return a domain's source; opened once, and kept until the process ends.
-
-    :param needs_rows: whether the rows must be there, unless a live org has them.
 
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
-    chosen = CrmOptions.of(settings)
-    key = ("source", domain, chosen.data, chosen.org, needs_rows)
-    return _once(key, lambda: make_source(domain, settings, needs_rows=needs_rows))
+    return _once(("source", domain, CrmOptions.of(settings).data), lambda: make_source(domain, settings))
 
 
 def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:

@@ -44,8 +44,7 @@ def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
     :raises LookupError: if there is no such task.
     :raises ConfigurationError: if the tasks cannot be read.
     """
-    # The oracle needs tasks only, no rows.
-    tasks = open_source(domain, settings, needs_rows=False).tasks()
+    tasks = open_source(domain, settings).tasks()
     task = next((task for task in tasks if task.task_id == task_id), None)
     if task is None:
         raise LookupError(f"there is no task {task_id!r} in crmarena/{domain}")

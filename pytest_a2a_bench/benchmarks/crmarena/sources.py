@@ -71,11 +71,10 @@ class MiniSource:
 class PublishedSource:
     """A published domain's tasks, schema and rows; tasks are read once, by the thread that asks first.
 
-    :param needs_rows: whether the SQLite file must be there (it need not where a live org answers queries).
-    :raises ConfigurationError: listing everything that is not there, and what is there instead.
+    :raises ConfigurationError: if it has no tasks, listing everything that is not there, and what is there instead.
     """
 
-    def __init__(self, domain: str, directory: Path, *, needs_rows: bool = True) -> None:
+    def __init__(self, domain: str, directory: Path) -> None:
         self.domain = domain
         self._lock = threading.Lock()
         self._tasks: tuple[CrmTask, ...] | None = None
@@ -84,13 +83,12 @@ class PublishedSource:
             what = "is a file" if root.exists() else "does not exist"
             raise ConfigurationError(f"--a2a-crm-data: {root} {what}; it must be a directory with CRMArena's files")
         self._rows = _find_rows(root, domain)
-        problems = _rows_problems(self._rows, domain) if needs_rows else []
         if not self._files("tasks"):
             stems = ", ".join(_stems("tasks", domain))
-            where = "there or in data/, tasks/, CRMArena(Pro)/"
-            problems.insert(0, f"the tasks: none of {stems} (.json, .jsonl or .parquet), {where}")
-        if problems:
-            listed = "".join(f"\n  {problem}" for problem in problems)
+            problem = (
+                f"the tasks: none of {stems} (.json, .jsonl or .parquet), there or in data/, tasks/, CRMArena(Pro)/"
+            )
+            listed = "".join(f"\n  {each}" for each in [problem, *_rows_problems(self._rows, domain)])
             raise ConfigurationError(
                 f"{root} does not have what the domain {domain!r} needs:{listed}\n"
                 f"  The directory holds {_list_files(root)}"
@@ -240,10 +238,9 @@ Source = MiniSource | PublishedSource
 """A domain's tasks, schema and rows; may be asked from several threads at once."""
 
 
-def make_source(domain: str, settings: Settings, *, needs_rows: bool = True) -> Source:
+def make_source(domain: str, settings: Settings) -> Source:
     """Return where a domain's tasks and rows come from. Nothing big is read before it is asked for.
 
-    :param needs_rows: whether the rows must be there, unless a live org has them.
     :raises ConfigurationError: if there is no such domain, its files are not there, or are not what they should be.
     """
     if domain in MINI:
@@ -253,7 +250,7 @@ def make_source(domain: str, settings: Settings, *, needs_rows: bool = True) -> 
         raise ConfigurationError(f"CRMArena has no domain {domain!r}; there are: {', '.join(DOMAINS)}")
     if chosen.data is None:
         raise ConfigurationError(f"the domain {domain!r} {why_absent(settings, domain)}")
-    return PublishedSource(domain, Path(chosen.data), needs_rows=needs_rows and chosen.org == "local")
+    return PublishedSource(domain, Path(chosen.data))
 
 
 def why_absent(settings: Settings, domain: str) -> str:
@@ -282,5 +279,4 @@ def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
 
     :raises ConfigurationError: as :func:`make_source`, and if a row is no task.
     """
-    # Ids need no rows of an org, so that their file may be missing here.
-    return make_source(domain, settings, needs_rows=False).task_ids()
+    return make_source(domain, settings).task_ids()

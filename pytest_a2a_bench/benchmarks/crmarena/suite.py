@@ -134,7 +134,9 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
     problems = list(_strategy_problems(dict.fromkeys(domains), CrmOptions.of(settings)))
     for domain in published:
         try:
-            sources.make_source(domain, settings)
+            source = sources.make_source(domain, settings)
+            if isinstance(source, sources.PublishedSource) and CrmOptions.of(settings).org == "local":
+                source.rows_file()
         except ConfigurationError as error:
             problems.append(str(error))
     if published and CrmOptions.of(settings).rot:

@@ -225,7 +225,7 @@ def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:
 def test_a_file_that_is_no_database_is_named(root: Path, content: bytes, said: str) -> None:
     (root / "local_data" / "crmarenapro_b2b_data.db").write_bytes(content)
     with pytest.raises(ConfigurationError, match=said):
-        opening.make_source("b2b", settings(root))
+        opening.open_org(opening.make_source("b2b", settings(root)))
 
 
 def test_data_and_domains_that_do_not_exist(tmp_path: Path) -> None:
