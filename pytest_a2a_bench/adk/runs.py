@@ -25,14 +25,13 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.adk import credentials
 from pytest_a2a_bench.adk.options import AdkOptions
 from pytest_a2a_bench.assessor import result
-from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
+from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Stopped
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
-from pytest_a2a_bench.assessor.result import data
 from pytest_a2a_bench.assessor.terms import Plan, known_domains, plan
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import Part, TrialResult
+from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import KNOWN, dump_json
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
@@ -307,9 +306,10 @@ class Runs:
         except Stopped:
             pass  # canceled, or to be resumed later
         else:
-            record = live.record.concluded("completed", KNOWN.hide(result.summary(found)), result.data(found))
+            data = result.data(found)
+            record = live.record.concluded("completed", KNOWN.hide(result.summary(found)), data)
             about = Look(record, self.terms.directory(record.name), 0).about
-            document = {**about, "summary": record.summary, **results_of(found)}
+            document = {**about, "summary": record.summary, **numbers_of(data)}
             save(self.terms.directory(record.name) / RESULTS, dump_json(KNOWN.hide_in(document)))
             self._store(live, dataclasses.replace(record, result=KNOWN.hide_in(dict(record.result))))
 
@@ -354,40 +354,11 @@ def _split_of(domain: str, task_ids: list[str]) -> str | None:
     return None
 
 
-_OMITTED = ("assessment", "results", "task_rewards", "usage", "time_used", "domain")
+_OMITTED = ("assessment", "task_rewards", "usage", "time_used", "domain")
 """Members of the assessor's result that are given in another form, or say nothing about the agent."""
 
 
-def results_of(found: Concluded) -> dict[str, Any]:
-    """Return the numbers, ``counts``, and a list of ``trials``: of a protocol, of the checks that did not pass."""
-    numbers = {name: value for name, value in data(found).items() if name not in _OMITTED}
-    if found.report is not None:
-        judged, passed = numbers["max_score"], numbers["score"]
-        rows = [row for row in found.report.rows if row.status in ("failed", "warned", "error")]
-        kinds = {name: value for name, value in numbers["counts"].items() if isinstance(value, int)}
-        counts = {"checks": judged, "passed": passed, "not_passed": judged - passed, **kinds}
-        trials = [{"task_id": row.id, "outcome": row.status, "level": row.level} for row in rows]
-        return {**numbers, "counts": counts, "trials": trials}
-    passed = sum(one.success for one in found.results)
-    errors = sum(one.status != "evaluated" for one in found.results)
-    counts = {
-        "trials": len(found.results),
-        "tasks": len({one.key.task_id for one in found.results}),
-        "passed": passed,
-        "not_passed": len(found.results) - passed,
-        "errors": errors,
-        "failed": len(found.results) - passed - errors,
-    }
-    return {**numbers, "counts": counts, "trials": [_trial(one) for one in found.results]}
-
-
-def _trial(one: TrialResult) -> dict[str, Any]:
-    is_evaluated = one.status == "evaluated"
-    return {
-        "task_id": one.key.task_id,
-        "trial": one.key.trial,
-        "passed": one.success,
-        "reward": one.reward if is_evaluated else None,
-        "ended": one.termination_reason or one.status if is_evaluated else one.error_type or one.status,
-        **({"category": one.category} if one.category else {}),
-    }
+def numbers_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of an assessor's result, with its ``results`` but not what was said in them."""
+    entries = [{name: value for name, value in one.items() if name != "trajectory"} for one in found["results"]]
+    return {**{name: value for name, value in found.items() if name not in _OMITTED}, "results": entries}

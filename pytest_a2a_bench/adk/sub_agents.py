@@ -115,10 +115,11 @@ def make_interpreter(model: BaseLlm, tools: Tools) -> LlmAgent:
 
     async def material(question: InterpretationRequest) -> tuple[str, Facts]:
         results = await asyncio.to_thread(tools.runs.results, question.run_id)
-        counts, metrics = results["counts"], results.get("metrics", {})
+        metrics = results.get("metrics", {})
+        passed = metrics.get("successful_tasks", results["score"])
         overview = [
             f"Overall Score: {results['pass_rate']:.1f} %",
-            f"Tasks Passed: {counts['passed']}/{counts.get('trials', counts.get('checks'))}",
+            f"Tasks Passed: {passed}/{metrics.get('total_tasks', results['max_score'])}",
             f"Domains: {results['domain']}",
             *(f"{name}: {metrics[name]:.3f}" for name in metrics if name.startswith("pass^") and name != "pass^1"),
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Any
@@ -51,6 +52,12 @@ def counted(app: ASGIApp, note: Callable[[str, int], None]) -> ASGIApp:
         await app(scope, receive, watch if scope["type"] == "http" else send)
 
     return count
+
+
+def bearer(token: str) -> Callable[[str], str | None]:
+    """Return a function that returns the caller of an ``Authorization`` header: unnamed, or None without this token."""
+    expected = f"Bearer {token}".encode()
+    return lambda given: "" if hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected) else None
 
 
 def guarded(

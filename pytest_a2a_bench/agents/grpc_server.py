@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder
 from a2a.types import a2a_pb2_grpc
 
-from pytest_a2a_bench.agents.gateway import check_version
+from pytest_a2a_bench.agents.gateway import bearer, check_version
 from pytest_a2a_bench.errors import ConfigurationError
 
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
@@ -60,7 +59,7 @@ class _StrictContextBuilder(DefaultGrpcServerCallContextBuilder):
 
 class _RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     def __init__(self, token: str) -> None:
-        self._expected = f"Bearer {token}".encode()
+        self._find_caller = bearer(token)
 
         async def refuse(_: Any, context: Any) -> None:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a bearer token is required")
@@ -68,6 +67,5 @@ class _RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         self._refusal = grpc.unary_unary_rpc_method_handler(refuse)
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
-        metadata = dict(details.invocation_metadata)
-        given = str(metadata.get("authorization", "")).encode()
-        return await continuation(details) if hmac.compare_digest(given, self._expected) else self._refusal
+        given = str(dict(details.invocation_metadata).get("authorization", ""))
+        return self._refusal if self._find_caller(given) is None else await continuation(details)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +20,7 @@ from pytest_a2a_bench.agents.brain import Brain
 from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card
 from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
-from pytest_a2a_bench.agents.gateway import StrictContextBuilder, StrictRequestHandler, bounded, guarded
+from pytest_a2a_bench.agents.gateway import StrictContextBuilder, StrictRequestHandler, bearer, bounded, guarded
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.listener import listen, local_url
@@ -118,7 +117,8 @@ def make_app(
     if "rest" in options.transports:
         routes += _rest_routes(handler, options)
     app = bounded(Starlette(routes=routes), _MAX_BODY)
-    return _require_token(app, token) if token else app
+    # The card is public: it is where a caller learns which credentials are wanted (§8.2, 7.4).
+    return guarded(app, bearer(token)) if token else app
 
 
 class _OnlyV03Dispatcher(JsonRpcDispatcher):
@@ -142,16 +142,6 @@ def _rest_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[
     made = create_rest_routes(handler, StrictContextBuilder(), enable_v0_3_compat=compatible, path_prefix=REST_PREFIX)
     prefix = REST_PREFIX if "1.0" in options.protocols else f"{REST_PREFIX}/v1/"
     return [route for route in made if isinstance(route, Route) and route.path.startswith(prefix)]
-
-
-def _require_token(app: ASGIApp, token: str) -> ASGIApp:
-    expected = f"Bearer {token}".encode()
-
-    def find_caller(authorization: str) -> str | None:
-        return "" if hmac.compare_digest(authorization.encode("utf-8", "surrogatepass"), expected) else None
-
-    # The card is public: it is where a caller learns which credentials are wanted (§8.2, 7.4).
-    return guarded(app, find_caller)
 
 
 def _read_token(options: AgentOptions) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import ipaddress
 import json
 import signal
@@ -33,7 +32,7 @@ from pytest_a2a_bench.a2a.card import (
     Parts,
     rewrite_card,
 )
-from pytest_a2a_bench.agents.gateway import BODY, bounded, called_by_name, guarded
+from pytest_a2a_bench.agents.gateway import BODY, bearer, bounded, called_by_name, guarded
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
@@ -271,10 +270,6 @@ def _guarded(app: ASGIApp, options: ControllerOptions, public: str) -> ASGIApp:
     token = options.token
     if token is None:
         return called_by_name(app, public, lambda scope: bool(scope["path"] == "/healthz"))
-    expected = f"Bearer {token.reveal()}".encode()
-
-    def find_caller(authorization: str) -> str | None:
-        return "" if hmac.compare_digest(authorization.encode("latin-1"), expected) else None
 
     def is_open(scope: Scope) -> bool:
         # A card says what callers have to show.
@@ -287,7 +282,7 @@ def _guarded(app: ASGIApp, options: ControllerOptions, public: str) -> ASGIApp:
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
         await app(scope, receive, send)
 
-    return guarded(without_token, find_caller, is_open)
+    return guarded(without_token, bearer(token.reveal()), is_open)
 
 
 MAX_BODY = 16 * 1024 * 1024

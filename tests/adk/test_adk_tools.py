@@ -103,8 +103,8 @@ def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle: str) 
     assert status["progress"] == "mock: 2 of 2 trials passed (100.0 %)"
     found = asyncio.run(tools.get_evaluation_results(begun["run_id"]))
     assert (found["score"], found["max_score"], found["pass_rate"]) == (2, 2, 100)
-    assert [one["task_id"] for one in found["trials"]] == TASKS
-    assert found["counts"]["errors"] == 0
+    assert [one["task_idx"] for one in found["results"]] == TASKS
+    assert found["errors"]["count"] == 0
     written = Path(begun["results_path"])
     assert (written.parent.name, written.name) == (begun["run_id"], "results.json")
     assert json.loads(written.read_text()) == found
@@ -116,7 +116,9 @@ def test_several_trials_of_a_task_have_pass_hat_k(tools: Tools, oracle: str) -> 
     assert finish(tools, run_id)["task_count"] == 4
     found = asyncio.run(tools.get_evaluation_results(run_id))
     assert (found["metrics"]["pass^1"], found["metrics"]["pass^2"]) == (1, 1)
-    assert [(one["task_id"], one["trial"]) for one in found["trials"]] == [(task, n) for task in TASKS for n in (0, 1)]
+    assert [(one["task_idx"], one["trial"]) for one in found["results"]] == [
+        (task, n) for task in TASKS for n in (0, 1)
+    ]
 
 
 def test_a_task_that_is_not_there_is_named_with_the_span_of_those_that_are(tools: Tools) -> None:

@@ -147,7 +147,7 @@ def test_the_numbers_are_those_of_the_files_whatever_a_model_says(
     assert overview in second["report"]
     assert all(found["numbers"].startswith("mock: 2 of 2 trials passed (100.0 %)") for found in (first, second))
     assert "not the JSON object that was asked for" in second["summary"]
-    assert '"passed": 2' in json.loads(model.requests[1])["contents"][-1]["parts"][0]["text"]
+    assert '"successful_tasks": 2' in json.loads(model.requests[1])["contents"][-1]["parts"][0]["text"]
 
 
 def test_a_model_that_does_not_answer_loses_no_results(finished: tuple[Runs, str], options: AdkOptions) -> None:
