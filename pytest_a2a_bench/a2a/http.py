@@ -121,8 +121,8 @@ class HttpEdge:
                 if kind == "text/event-stream":
                     parser = SSEParser(self._config.bounds.bytes)
                     async for chunk in self._chunks(response, record.meter):
-                        # Also the comments that servers send to keep the connection open.
-                        record.heard()
+                        # Also at a comment that keeps the connection open.
+                        record.begun()
                         with record.meter.reading():
                             events = parser.feed(chunk)
                         for event in events:

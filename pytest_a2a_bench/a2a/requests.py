@@ -120,7 +120,7 @@ class RequestRecord:
     :param status: the name of a status that came in place of an answer, where the wire has no HTTP status.
     :param answered: whether an answer had begun to arrive.
     :param left: whether the request may have reached the agent whole; False only where it certainly did not.
-    :param heard: called when anything arrives, even a keep-alive comment.
+    :param begun: called when a piece of a stream arrives.
     :param raw: what arrived, bounded.
     :param meter: what reading the answer is counted by.
     :param headers: what goes with the request beside what the protocol wants: HTTP headers, gRPC metadata.
@@ -134,7 +134,7 @@ class RequestRecord:
     status: str = ""
     answered: bool = False
     left: bool = True
-    heard: Callable[[], None] = lambda: None
+    begun: Callable[[], object] = lambda: None
     notes: list[str] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     meter: Meter = field(default_factory=Meter)

@@ -207,9 +207,9 @@ class AgentSession:
             await self._connection.pace.turn()
             async with asyncio.timeout(limit) as self._requests.limit:
                 if self.span is NO_SPAN:
-                    return await self._take_turn(parts)
+                    return await self._take_turn(parts, limit)
                 with self._in_span():
-                    return await self._take_turn(parts)
+                    return await self._take_turn(parts, limit)
         except (A2ABenchError, TimeoutError, asyncio.CancelledError) as error:
             ours = self._as_ours(error, limit)
             if ours is error:
@@ -263,7 +263,7 @@ class AgentSession:
             return await self._tape.wire(self._connection.wire)
         return await self._connection.wire()
 
-    async def _take_turn(self, parts: Sequence[Part]) -> AgentReply:
+    async def _take_turn(self, parts: Sequence[Part], seconds: float) -> AgentReply:
         wire = await self._wire()
         message = self._compose(parts)
         turn = Turn(self._last_task)
@@ -279,7 +279,8 @@ class AgentSession:
                     while not tries.done:
                         async with tries as record, aclosing(wire.send(message, record, stream=stream)) as events:
                             records.append(record)
-                            self._answered_at = await read_events(events, turn, record, self._config.stall_timeout)
+                            stall = self._config.stall_timeout
+                            self._answered_at = await read_events(events, turn, record, stall, seconds)
                     break
                 except (TransportError, ProtocolError) as error:
                     if self._goes_on(turn, error):
@@ -329,8 +330,7 @@ class AgentSession:
         """Return whether the message arrived before its stream broke: the task goes on without us, so ask for it."""
         if not isinstance(error, TransportError) or turn.task_id is None or turn.settled or self._cancelled.is_set():
             return False
-        how = "stalled" if isinstance(error, StreamStalledError) else "broke off"
-        turn.notes.append(f"the stream {how}; the task was asked for instead")
+        turn.lost = "stalled" if isinstance(error, StreamStalledError) else "broke off"
         turn.broken = True
         return True
 
@@ -353,6 +353,8 @@ class AgentSession:
         if turn.lacks_answer:
             with suppress(ProtocolError):
                 await self._ask_for_task(wire, turn, records, came_back)
+        if turn.lost:
+            turn.notes.append(f"the stream {turn.lost}; the task was asked for instead: GetTask says {turn.state}")
         self._remember(turn)
 
     async def _ask_for_task(self, wire: Wire, turn: Turn, records: list[RequestRecord], came_back: str) -> None:

@@ -83,6 +83,7 @@ class Turn:
     :param earlier: the last turn in which the agent named a task: what that delivered is no part of this
         answer. An artifact's id is unique within its task only (§4.1.7), so that another task's artifacts are all new.
     :ivar broken: whether the stream ended before the answer was there, so that it can only be asked for.
+    :ivar lost: how the stream of a known task was lost; empty where it was not.
     """
 
     def __init__(self, earlier: Turn | None = None) -> None:
@@ -103,6 +104,7 @@ class Turn:
         self.state: str | None = None
         self.final: bool = False
         self.broken = False
+        self.lost = ""
         self.notes: list[str] = []
 
     @property
@@ -335,22 +337,27 @@ _DRAIN_SECONDS = 0.2
 
 
 async def read_events(
-    events: AsyncGenerator[InEvent, None], turn: Turn, record: RequestRecord, stall_seconds: float
+    events: AsyncGenerator[InEvent, None], turn: Turn, record: RequestRecord, stall_seconds: float, seconds: float
 ) -> float:
     """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for.
 
-    :param stall_seconds: most seconds of silence once the first event was there; anything that arrives, even a
-        comment, gives new time. An agent that has not begun to answer is slow, not stalled, and has the whole turn.
+    :param stall_seconds: most seconds between two events, once the stream has begun: comments that keep a connection
+        open are no events. An agent that has not begun to answer is slow, not stalled, and has the whole turn.
+    :param seconds: of the turn; half of them are left to ask for a task that is known.
     :returns: when the answer was there, or the events ended without one.
-    :raises StreamStalledError: if a stream began and went silent.
+    :raises StreamStalledError: if a stream began and then had no event.
     """
-    count = 0
-    clock = asyncio.get_running_loop().time
+    count, limit, most = 0, asyncio.timeout(None), stall_seconds
+
+    def begun() -> None:
+        if not count and limit.when() is None:
+            limit.reschedule(asyncio.get_running_loop().time() + most)
+
+    record.begun = begun
     try:
         while not (turn.settled or turn.final):
-            async with asyncio.timeout(stall_seconds if count else None) as limit:
-                if count:
-                    record.heard = lambda limit=limit: limit.reschedule(clock() + stall_seconds)  # type: ignore[misc]
+            most = min(stall_seconds, seconds / 2) if turn.task_id is not None else stall_seconds
+            async with asyncio.timeout(most if count else None) as limit:
                 event = await anext(events)
             with record.meter.reading():
                 turn.feed(event)
@@ -358,15 +365,13 @@ async def read_events(
     except StopAsyncIteration:
         return time.perf_counter()
     except TimeoutError as error:
-        if not count:
+        if not limit.expired():
             raise
         raise StreamStalledError(
-            f"{record.method} {record.endpoint}: the stream stalled: nothing came for {stall_seconds:g} s after event "
-            f"{count}; the agent had begun to answer, so this is no slow start; see what is between here and the "
-            "agent, or raise stall-timeout if it is silent for longer while it works"
+            f"{record.method} {record.endpoint}: the stream stalled: no event came for {most:g} s after "
+            f"{f'event {count}' if count else 'it was opened'}; the agent had begun to answer, so this is no slow "
+            "start; see what is between here and the agent, or raise stall-timeout if it works for longer without one"
         ) from error
-    finally:
-        record.heard = _ignore
     answered_at = time.perf_counter()
     with suppress(TimeoutError, InfrastructureError):
         async with asyncio.timeout(_DRAIN_SECONDS):
@@ -374,7 +379,3 @@ async def read_events(
                 if not (turn.settled and isinstance(event, InTask) and event.state not in TERMINAL):
                     turn.feed(event)
     return answered_at
-
-
-def _ignore() -> None:
-    """Do nothing at a sign of life."""

@@ -267,7 +267,7 @@ def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect
     session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
     reply = session.send([Part.of_text("hello")])
     assert reply.text == "fine"
-    assert "the stream stalled; the task was asked for instead" in reply.notes
+    assert "the stream stalled; the task was asked for instead: GetTask says completed" in reply.notes
     assert "StreamStalledError" in str(session.metrics[0].error)
     first, second = agent.messages
     assert first.connection != second.connection
@@ -283,7 +283,7 @@ def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connec
 
     agent = serve(stalling)
     session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
-    with pytest.raises(StreamStalledError, match=r"nothing came for 0\.2 s after event 1.*stall-timeout") as caught:
+    with pytest.raises(StreamStalledError, match=r"no event came for 0\.2 s after event 1.*stall-timeout") as caught:
         session.send([Part.of_text("hello")])
     over.set()
     assert session.tainted is caught.value
@@ -299,18 +299,39 @@ def test_an_agent_that_has_not_begun_to_answer_is_slow_and_not_stalled(serve: Se
     assert say(connect(serve(slow).url, streaming="on", stall_timeout=0.1)).text == "fine"
 
 
-@pytest.mark.slow
-def test_comments_are_signs_of_life(serve: Serve, connect: Connect) -> None:
-    def breathing(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield event({"task": task("TASK_STATE_WORKING")}, request)
-        for _ in range(30):
-            time.sleep(0.1)
-            yield b": still here\n\n"
-        yield event({"task": DONE}, request)
+def pinging(*events: dict[str, Any]) -> tuple[Callable[[Request], Iterator[bytes]], threading.Event]:
+    """Return a stream that has some events and then comments only, until it is left or the event is set."""
+    over = threading.Event()
 
-    reply = say(connect(serve(breathing).url, streaming="on", stall_timeout=2.0))
-    assert (reply.text, reply.notes) == ("fine", ())
+    def stream(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield from (event(each, request) for each in events)
+        while not over.wait(0.02):
+            yield b": ping\n\n"
+
+    return stream, over
+
+
+@pytest.mark.parametrize("limits", [{"stall_timeout": 0.3}, {"timeout": 10.0}], ids=["stall", "turn"])
+def test_a_stream_that_only_pings_is_left_and_its_task_asked_for(
+    serve: Serve, connect: Connect, limits: dict[str, Any]
+) -> None:
+    # Half of a turn's time is left to ask for the task, where the longest silence is longer than that.
+    stream, over = pinging({"task": task("TASK_STATE_WORKING")})
+    agent = serve(scripted(stream, lambda request: rpc(DONE, request)))
+    reply = say(connect(agent.url, streaming="on", **limits))
+    over.set()
+    assert (reply.text, reply.notes) == (
+        "fine",
+        ("the stream stalled; the task was asked for instead: GetTask says completed",),
+    )
+
+
+def test_a_stream_that_pings_before_its_first_event_stalls(serve: Serve, connect: Connect) -> None:
+    stream, over = pinging()
+    with pytest.raises(StreamStalledError, match=r"no event came for 0\.3 s after it was opened"):
+        say(connect(serve(stream).url, streaming="on", stall_timeout=0.3))
+    over.set()
 
 
 # --- connections that were forgotten ---
