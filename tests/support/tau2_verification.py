@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
-from pytest_a2a_bench.benchmarks.tau2.evaluate import both, differences
+from pytest_a2a_bench.benchmarks.tau2.evaluate import differences, short
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import to_plain
@@ -254,3 +254,16 @@ def _shown(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """Return a value as the other side has it: through JSON, where what is no number is a word."""
     return json.loads(json.dumps(value, default=str), parse_constant=str)
+
+
+def both(left: Any, right: Any, room: int = 160) -> tuple[str, str]:
+    """Return two different values as JSON, each cut to where they begin to differ."""
+    one, other = short(left, sys.maxsize), short(right, sys.maxsize)
+    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    begin = max(0, same - room // 4)
+    return _window(one, begin, room), _window(other, begin, room)
+
+
+def _window(text: str, begin: int, room: int) -> str:
+    cut = text[begin : begin + room]
+    return ("..." if begin else "") + cut + ("..." if begin + room < len(text) else "")

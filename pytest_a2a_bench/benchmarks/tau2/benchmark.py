@@ -140,7 +140,7 @@ class _Simulation:
         self.task = task
         self.context = context
         self.documents = documents
-        self._watch = retrieval.Watch(documents) if documents is not None else None
+        self._watch = retrieval.Watch(documents)
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
         self.handed_over: int | None = None
@@ -148,7 +148,7 @@ class _Simulation:
         self.judged = evaluate.needs_judge(tau2, task)
         # A model that embeds documents waits; the collector must not be off so long.
         waits = documents is not None and documents.asks_models
-        with _building(self._watch), contextlib.nullcontext() if waits else paused_collector():
+        with self._watch.building(), contextlib.nullcontext() if waits else paused_collector():
             self.environment, self.env_kwargs = build_environment(
                 tau2, context.key.domain, task, documents.name if documents else None
             )
@@ -157,8 +157,7 @@ class _Simulation:
                 f"{context.key.task_key} of {edition.said} is for newer code: {tau2.distribution} has no "
                 f"{', '.join(missing)}; leave it out with -k, or install the tau2 that these data came with"
             )
-        if self._watch is not None:
-            self._watch.listen(self.environment.tools)
+        self._watch.listen(self.environment.tools)
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -223,8 +222,7 @@ class _Simulation:
         return self.context.parties.seat("transfer")
 
     def _checkpoint(self) -> float:
-        if self._watch is not None:
-            self._watch.check()
+        self._watch.check()
         return self.context.checkpoint()
 
     def _make_user(self) -> Any:
@@ -254,8 +252,7 @@ class _Simulation:
         try:
             simulation = self.orchestrator.run()
             # The agent's last search may have failed as well.
-            if self._watch is not None:
-                self._watch.check()
+            self._watch.check()
             note = ""
         # What an agent raises comes out of tau2's orchestrator as it is, without a simulation.
         except AgentOutcomeError as exc:
@@ -436,19 +433,6 @@ class _Simulation:
             **({"without_shortcuts": why} if (why := shortcuts.why_stock()) else {}),
             **(self.documents.provenance() if self.documents else {}),
         }
-
-
-@contextlib.contextmanager
-def _building(watch: retrieval.Watch | None) -> Iterator[None]:
-    """Classify the error of an environment that cannot be built; see :meth:`.Watch.building`."""
-    if watch is not None:
-        with watch.building():
-            yield
-        return
-    try:
-        yield
-    except ImportError as exc:
-        raise PrerequisiteMissingError(f"tau2 needs what is not installed: {exc}") from exc
 
 
 def _given_messages(task: Any) -> Sequence[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -265,16 +264,3 @@ def short(value: Any, limit: int = 160) -> str:
     """Return a value as JSON, cut where it is long."""
     text = "nothing" if value is ABSENT else json.dumps(value, default=str, sort_keys=True)
     return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-def both(left: Any, right: Any, room: int = 160) -> tuple[str, str]:
-    """Return two different values as JSON, each cut to where they begin to differ."""
-    one, other = short(left, sys.maxsize), short(right, sys.maxsize)
-    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    begin = max(0, same - room // 4)
-    return _window(one, begin, room), _window(other, begin, room)
-
-
-def _window(text: str, begin: int, room: int) -> str:
-    cut = text[begin : begin + room]
-    return ("..." if begin else "") + cut + ("..." if begin + room < len(text) else "")

@@ -30,7 +30,7 @@ import os
 import threading
 import types
 import weakref
-from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
@@ -69,9 +69,15 @@ def only_reading(function: Callable[..., V]) -> Callable[..., V]:
 
 
 class Table(dict[Any, Any]):
-    """Records by key, each copied before it is seen. It is a ``dict``, because pydantic takes nothing else for one."""
+    """Records by key, each copied before it is seen. It is a ``dict``, because pydantic takes nothing else for one.
+
+    What is replaced while it is iterated over keeps its place.
+    """
 
     __slots__ = ("shared",)
+    # Those of a dict go past __getitem__.
+    get, keys, values, items = Mapping.get, Mapping.keys, Mapping.values, Mapping.items  # type: ignore[assignment]
+    pop, setdefault = MutableMapping.pop, MutableMapping.setdefault
 
     def __init__(self, shared: dict[Any, Any]) -> None:
         super().__init__(shared)
@@ -87,51 +93,21 @@ class Table(dict[Any, Any]):
         for key in shared.keys() - dict.keys(self):
             yield key, None, shared[key]
 
-    def _own(self, key: Any, value: Any) -> Any:
+    def __getitem__(self, key: Any) -> Any:
+        value = dict.__getitem__(self, key)
         if value is not None and not _reading.only and self.shared.get(key) is value:
             value = copy_of(value)
             dict.__setitem__(self, key, value)
         return value
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._own(key, dict.__getitem__(self, key))
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """Return a record of its own, or the default."""
-        return self[key] if key in self else default
-
-    def setdefault(self, key: Any, default: Any = None) -> Any:
-        """Return a record of its own; the default, put there, where there is none."""
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def pop(self, key: Any, *default: Any) -> Any:
-        """Remove a record and return it, of its own."""
-        # What leaves the table may still be changed.
-        return copy_of(found) if (found := dict.pop(self, key, *default)) is self.shared.get(key) else found
 
     def popitem(self) -> tuple[Any, Any]:
         """Remove the last record and return it with its key."""
         key = next(reversed(self))
         return key, self.pop(key)
 
-    # What is replaced while it is iterated over keeps its place.
-    def values(self) -> Any:
-        """Return a view whose records are copied as they come."""
-        return ValuesView(self)
-
-    def items(self) -> Any:
-        """Return a view whose records are copied as they come."""
-        return ItemsView(self)
-
     # Overridden, so that C code that copies a dict asks for each record.
     def __iter__(self) -> Iterator[Any]:
         return dict.__iter__(self)
-
-    def keys(self) -> Any:
-        """Return a view of the keys."""
-        return KeysView(self)
 
     def copy(self) -> dict[Any, Any]:
         """Return a plain dict of all records, each of its own."""

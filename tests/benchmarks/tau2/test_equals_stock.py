@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from fake_llm import FakeLLM, Step, call, completion, say
-from tau2_verification import Calls, Tau2Verifier, Verification
+from tau2_verification import Calls, Tau2Verifier, Verification, both
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
-from pytest_a2a_bench.benchmarks.tau2.evaluate import both
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialResult
 

@@ -108,11 +108,6 @@ def asks(sentence: str) -> bool:
 # --- clauses ---
 
 _PATH = re.compile(r"\s*(?:>|\u2192|\u203a|\u00bb|->|=>)\s*")
-_VIA = r"(?:via|under|in|from|at|through|within|inside|using)"
-_GO = r"(?:please )?(?:go|open|head|navigate|look|find|scroll|get|tap|jump)"
-_WHERE = re.compile(
-    rf"(?!\W*{_GO}(?: \w+)?\s+(?:{_VIA}|on)\b)(.*\w+\W+\w.*?)\s+{_VIA}\s+(?:the |your )?\W*\w+\W*$", re.I
-)
 _SO = r"so (?=(?:i|we|you|it|that|the|your)\b)"
 _CONJUNCTIONS = rf"because|for (?=(?:i|we)\b)|since|which|whether|whereas|unless|until|so that|{_SO}|in order|while"
 _TIMES = r"when|once|if|after|before|as soon"
@@ -161,7 +156,6 @@ _SUBORDINATE = _any(
 _AFTER_OWN_STEP = re.compile(rf"^\W*(?!before)(?:{_TIMES}) (?:as )?(?:i|we)\b", re.I)
 _NOT_NEEDED = r"no need|without|not (?:necessary|need|have to)|rather than|instead of|avoid"
 _NOT = _any(r"(?:do|does|need|should|must)(?: \w+)? not(?! forget)", "never", _NOT_NEEDED)
-_LATER = re.compile(r"\b(?:later(?: on)?|(?:at )?any ?time|next time|in (?:the )?future)\W*$", re.I)
 _AUXILIARIES = r"is|are|was|were|am|has|have|had|may|might|can|could|will|would|does|do|did"
 _VERBS = r"seems?|appears?|looks?|stays?|remains?|shows?|blocks?|prevents?|stops?|means|affects?|causes?|helps?|needs?"
 _MORE_VERBS = r"requires?|works?|allows?|lets?|gets?|keeps?|makes?|got|went|slows?|uses?|controls?|comes?|takes?"
@@ -176,7 +170,6 @@ _PAST_QUESTION = _any(r"have|has|had|did|was|were", start=r"^\W*")
 _WH = _any(r"which|what|who|whom|how(?! about)|why|when|where", start=r"^\W*(?:(?:on|in|at|to|from|under) )?")
 _WONDERS = re.compile(rf"\b(?:{TELLS})\b(?: \w+)?\W*$", re.I)
 _INDIRECT = _any(r"which|whether|what|how|if|where|when", start=r"^\W*")
-_CHECKS = re.compile(rf"\b(?:{LOOKS})\w*\b", re.I)
 _THANKS = re.compile(
     r"^\W*(?:(?:thank|appreciate)\w*(?: you)?(?: so much| very much| again)? for|sorry|apolog\w+)\b", re.I
 )
@@ -259,9 +252,6 @@ def _continued(before: Clause, clause: Clause, part: str, *, joined: bool) -> Cl
 
 def _clause(part: str, *, question: bool) -> Clause:
     *menus, body = _PATH.split(part)
-    if menus and (deed := _WHERE.match(menus[0])):
-        # "Switch roaming on under Settings > Network": the step stands before the way to it.
-        return replace(_clause(deed[1], question=question), menus=(*menus[1:], body))
     if menus:
         instructs = _clause(menus[0], question=False).mood is Mood.INSTRUCTS
         return Clause(Mood.INSTRUCTS if instructs else Mood.NAMES, body, question, tuple(menus))
@@ -276,7 +266,7 @@ def _mood(part: str, question: bool) -> tuple[Mood, str, bool]:
         return Mood.NAMES, "", False
     if question and (_WH.match(body) or _PAST_QUESTION.match(body)):
         return Mood.ASKS, body, False
-    if _SUBORDINATE.match(body) or _NOT.search(body) or _LATER.search(body):
+    if _SUBORDINATE.match(body) or _NOT.search(body):
         return Mood.STATES, body, False
     wanted, tells = _addressed(body)
     if wanted:
@@ -301,8 +291,7 @@ def _addressed(body: str) -> tuple[str, bool]:
     found = _ADDRESSED.search(body)
     if found is None:
         return "", False
-    before, shared = body[: found.start()], _SHARED.match(found[0])
-    if shared and _OWN.search(before):
+    if _SHARED.match(found[0]) and _OWN.search(body[: found.start()]):
         return "", False
     rest, tells = body[found.end() :].lstrip(" ,"), bool(_TELL_US.search(found[0]))
     while further := _ADDRESSED.match(rest):
@@ -311,9 +300,6 @@ def _addressed(body: str) -> tuple[str, bool]:
     rest = _RELATIVE.sub(" ", rest).strip(" ,.:;!?")
     if _OWN.search(rest):
         return "", False
-    if shared and _CHECKS.search(before):
-        # What is looked at "to ensure that it is on" is looked at.
-        return body, tells
     # "Airplane mode has to be off": what is to be so stands before.
     return body if not rest or found[0].lower().endswith("be") else rest, tells
 
@@ -355,7 +341,6 @@ _NEED_FIRST = (
     r"wait(?:ing)? for|depends? on|starts? with|begins? with|tell|give me|(?:may|can|could) (?:i|we)|know|verify"
 )
 _NEEDS = _any(_NEED, _NEED_FIRST)
-_WISHED_OF_US = re.compile(r"\b(?:like|love|want|need|asked|prefer|wish|for) (?:me|us) to\b", re.I)
 _LATER_REPORT = r"confirm(?!\w* (?:when|once (?:it|that|this|you|done|the)|after|back|that you have))\w*"
 _GO_AHEAD = r"(?<!please )(?<!let us )proceed|go(?:ing)? ahead(?! and\b| then and\b)|go-ahead"
 _MAY_I = r"(?:shall|should|may|can|could) (?:i|we)(?! (?:have|get|ask|know|take|see))"
@@ -395,8 +380,6 @@ _CAN_NOT_BE = r"can not be (?:cancel|chang|modif|return|exchang|refund|done)\w*"
 _REFUSED = _any(rf"(?:i|we)(?: am| are)? (?:{UNABLE})|not (?:{NOT_POSSIBLE})", "unfortunately|impossible", _CAN_NOT_BE)
 _POLITE_WH = r"(?:and|so|ok\w*|please|could you|can you|tell me|let me know|confirm|also|sure|great|thanks?)\b[\s,]*"
 _WH_QUESTION = re.compile(rf"^\W*(?:{_POLITE_WH})*(?:which|what|who|whom|how|why|when|where)\b", re.I)
-_POINTS_BACK = re.compile(r"^\W*(what|which)( \w+)? (is|are|was|were|does|do) (it|that|this|they|those)\b", re.I)
-_LABEL = re.compile(r"^\W*([\w' -]{2,40})\s*:\s*(?=[^\s/])(.*)$", re.M)
 _WANTED = re.compile(
     r"\b(?:please|provide|share|tell|give|send|state|enter|need|required?|missing|what|which|who)\b", re.I
 )
@@ -449,13 +432,8 @@ class Reading:
         """Keys of :data:`SLOTS` that it asks for: in clauses that ask, instruct or need something, or only name it."""
         offered = [plain(sentence) for sentence in self._deciding] if self._offer else []
         asking: list[str] = []
-        last = ""
-        for clause in clauses(_LABEL.sub(lambda line: "" if _gives(line[1], line[2]) else line[0], self._rest)):
+        for clause in clauses(self._rest):
             body = EMAIL_ADDRESS.sub("email", clause.body)
-            if clause.mood is Mood.ASKS and _POINTS_BACK.search(body):
-                # "You have a number there. What is it?"
-                body = f"{body} {last}"
-            last = body
             if not any(plain(clause.body) in sentence for sentence in offered) and self._wants(clause, body):
                 asking.append(body)
         return tuple(
@@ -465,8 +443,6 @@ class Reading:
         )
 
     def _wants(self, clause: Clause, body: str) -> bool:
-        if _WISHED_OF_US.search(body):
-            return False
         if clause.mood is Mood.NAMES:
             return not self._offer and not _PREPOSITION.match(body) and len(body.split()) <= 8 + 8 * clause.question
         if clause.mood is Mood.INSTRUCTS and self._offer and not clause.addressed:
@@ -484,9 +460,3 @@ def _requests_no_fact(sentence: str) -> bool:
     """Return whether a sentence has a request ("give me a thumbs up") and names no fact."""
     asking = any(clause.mood is Mood.ASKS for clause in clauses(sentence))
     return asking and not any(words.search(sentence) for words in _SLOTS.values())
-
-
-def _gives(label: str, value: str) -> bool:
-    """Return whether a line gives something ("Order: #W1") and asks for nothing ("Please send: your e-mail")."""
-    short = len(label.split()) <= 4 and not _WANTED.search(label)
-    return short and not any(words.search(value) for words in _SLOTS.values())
