@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE, Episode, Observation
@@ -59,10 +60,6 @@ def make(desk: Desk | None = None, **more: Any) -> Episode:
     return Episode("How many?", desk or Desk(), **more)
 
 
-def test_a_plain_conversation_opens_with_the_question() -> None:
-    assert make().open() == (UserSaid("How many?"),)
-
-
 def test_a_query_is_answered_with_what_the_org_says() -> None:
     desk = Desk()
     episode = make(desk)
@@ -82,13 +79,6 @@ def test_a_refused_query_is_told_and_counted() -> None:
 
     assert told == ToolReturned("c", "execute", "Salesforce instance output: MALFORMED_QUERY: no", True)
     assert (episode.counts.queries, episode.counts.query_errors, episode.counts.rows_read) == (1, 1, 0)
-
-
-def test_an_answer_ends_a_plain_conversation() -> None:
-    episode = make()
-
-    assert episode.step(calls(respond("42"))) == ()
-    assert (episode.ended, episode.answer, episode.counts.turns) == ("agent_stop", "42", 1)
 
 
 @pytest.mark.parametrize(
@@ -116,55 +106,49 @@ def test_what_is_no_action_costs_a_turn_and_is_answered_with_the_rule(said: Agen
     assert found in episode.findings[0].message
 
 
-def test_prose_is_never_taken_for_an_answer() -> None:
-    episode = make(max_turns=3)
-    for _ in range(3):
-        episode.step(AgentSaid("42"))
-
-    assert (episode.ended, episode.answer) == ("max_turns", None)
+AGAIN = Caller(*["again"] * 50)
 
 
-def test_findings_are_those_of_the_last_reply() -> None:
-    episode = make()
-    episode.step(AgentSaid("well"))
-    episode.step(calls(execute()))
-
-    assert episode.findings == []
-
-
-def test_the_last_turn_ends_it_and_its_result_is_told_to_nobody() -> None:
-    episode = make(max_turns=2)
-
-    assert len(episode.step(calls(execute()))) == 1
-    assert episode.step(calls(execute())) == ()
-    assert (episode.ended, episode.answer, episode.counts.queries) == ("max_turns", None, 2)
-
-
-def test_an_answer_in_the_last_turn_counts() -> None:
-    episode = make(max_turns=1)
-
-    episode.step(calls(respond("42")))
-
-    assert (episode.ended, episode.answer) == ("agent_stop", "42")
-
-
-def test_each_of_several_calls_is_a_turn() -> None:
+@in_one_test(
+    ("options", "said", "asked", "ended", "answer", "turns", "user_turns"),
+    [
+        ({}, [calls(respond("42"))], 0, "agent_stop", "42", 1, 0),
+        ({"max_turns": 1}, [calls(respond("42"))], 0, "agent_stop", "42", 1, 0),
+        ({"max_turns": 3}, [AgentSaid("42")] * 3, 0, "max_turns", None, 3, 0),
+        ({"max_turns": 2}, [calls(execute()), calls(execute())], 2, "max_turns", None, 2, 0),
+        # Each of several calls is a turn, and nothing is done after the last one or after an answer.
+        (
+            {"max_turns": 3},
+            [calls(execute("A"), execute("B")), calls(execute("C"), execute("D"))],
+            3,
+            "max_turns",
+            None,
+            3,
+            0,
+        ),
+        ({}, [calls(execute("A"), respond("first"), execute("B"), respond("second"))], 1, "agent_stop", "first", 2, 0),
+        # A user who is never done is cut off, and so is an agent that goes on answering.
+        ({"user": AGAIN, "max_user_turns": 3}, [calls(respond("42"))] * 3, 0, "max_user_turns", "42", 3, 3),
+        ({"user": AGAIN, "max_turns": 2, "max_user_turns": 50}, [calls(respond("42"))] * 2, 0, "max_turns", "42", 2, 2),
+    ],
+)
+def test_when_a_conversation_ends(
+    options: dict[str, Any],
+    said: list[AgentSaid],
+    asked: int,
+    ended: str,
+    answer: str | None,
+    turns: int,
+    user_turns: int,
+) -> None:
     desk = Desk()
-    episode = make(desk, max_turns=3)
-
-    told = episode.step(calls(execute("A", "1"), execute("B", "2")))
-    assert [(t.call_id, t.name) for t in told if isinstance(t, ToolReturned)] == [("1", "execute"), ("2", "execute")]
-    assert episode.step(calls(execute("C"), execute("D"))) == ()
-    assert (desk.asked, episode.ended, episode.counts.turns) == (["A", "B", "C"], "max_turns", 3)
-
-
-def test_nothing_is_done_after_an_answer() -> None:
-    desk = Desk()
-    episode = make(desk)
-
-    episode.step(calls(execute("A"), respond("first"), execute("B"), respond("second")))
-
-    assert (desk.asked, episode.answer, episode.ended) == (["A"], "first", "agent_stop")
+    episode = make(desk, **options)
+    opened = episode.open()
+    assert opened == (UserSaid("hello" if "user" in options else "How many?"),)
+    for number, reply in enumerate(said, start=1):
+        assert bool(episode.step(reply)) == (number < len(said))
+    assert (len(desk.asked), episode.ended, episode.answer) == (asked, ended, answer)
+    assert (episode.counts.turns, episode.counts.user_turns) == (turns, user_turns)
 
 
 def test_an_interactive_conversation_goes_on_until_the_user_is_done() -> None:
@@ -172,41 +156,16 @@ def test_an_interactive_conversation_goes_on_until_the_user_is_done() -> None:
     episode = make(user=user)
 
     assert episode.open() == (UserSaid("hello"),)
+    assert episode.step(AgentSaid("thinking aloud")) == (UserSaid(RULE),)
+    assert [finding.rule for finding in episode.findings] == ["not-an-action"]
     assert episode.step(calls(respond("one"))) == (UserSaid("more"),)
+    assert episode.findings == []
     assert episode.step(calls(execute())) == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
     assert episode.step(calls(respond("two"))) == (UserSaid("and more"),)
     assert episode.step(calls(respond("three"))) == ()
     assert (episode.ended, episode.answer, user.heard) == ("user_stop", "three", ["one", "two", "three"])
     assert episode.counts.user_turns == 3
-    assert [t.text for t in episode.transcript if t.role == "user"] == ["hello", "more", "and more"]
-
-
-def test_the_user_hears_only_answers() -> None:
-    user = Caller("more")
-    episode = make(user=user)
-
-    episode.step(AgentSaid("thinking aloud"))
-
-    assert user.heard == []
-
-
-def test_a_user_who_is_never_done_is_cut_off_without_a_verdict_of_success() -> None:
-    episode = make(user=Caller(*["again"] * 50), max_user_turns=3)
-    episode.open()
-
-    while episode.ended is None:
-        episode.step(calls(respond("42")))
-
-    assert (episode.ended, episode.counts.user_turns) == ("max_user_turns", 3)
-
-
-def test_turns_run_out_in_an_interactive_conversation_too() -> None:
-    episode = make(user=Caller(*["again"] * 50), max_turns=2, max_user_turns=50)
-    episode.open()
-    episode.step(calls(respond("42")))
-    episode.step(calls(respond("42")))
-
-    assert episode.ended == "max_turns"
+    assert [t.text for t in episode.transcript if t.role == "user"] == ["hello", RULE, "more", "and more"]
 
 
 def test_counts_are_plain_numbers() -> None:
@@ -276,10 +235,3 @@ def test_plain_text_is_the_answer_of_an_agent_that_was_told_so() -> None:
     empty = make(prose_answers=True)
     empty.open()
     assert empty.step(AgentSaid(text=" ")) == (UserSaid(RULE),)
-
-
-def test_plain_text_of_others_is_answered_with_the_rule() -> None:
-    episode = make()
-    episode.open()
-    assert episode.step(AgentSaid(text="None")) == (UserSaid(RULE),)
-    assert (episode.ended, episode.answer) == (None, None)
