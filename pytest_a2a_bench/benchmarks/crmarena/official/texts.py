@@ -130,6 +130,7 @@ class OfficialTexts:
         return f"{before}{label}{task.persona or ''} {task.query}\n{after}"
 
 
+@lru_cache(maxsize=4)
 def read_texts(checkout: str) -> OfficialTexts:
     """Read the texts of a checkout.
 
@@ -141,12 +142,6 @@ def read_texts(checkout: str) -> OfficialTexts:
         raise ConfigurationError(
             f"crm-official: {root} is no checkout of SalesforceAIResearch/CRMArena: it has no {missing[0]}"
         )
-    return _read(root, tuple((root / name).stat().st_mtime_ns for name in PUBLISHED))
-
-
-# By the times of change as well, so that a checkout that is updated is read again.
-@lru_cache(maxsize=4)
-def _read(root: Path, _changed: tuple[int, ...]) -> OfficialTexts:
     try:
         trees = {name: ast.parse((root / name).read_text(encoding="utf-8")) for name in PUBLISHED}
         evaluator = _class(trees["crm_sandbox/env/env.py"], "Evaluator")

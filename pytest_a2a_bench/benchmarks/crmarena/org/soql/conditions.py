@@ -18,7 +18,6 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, TEXT_TYPES, is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
-    Comparison,
     Condition,
     Expression,
     Junction,
@@ -39,8 +38,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import (
 
 #: How many semi-joins and anti-joins a query may have, on Salesforce.
 MOST_SEMI_JOINS = 2
-#: A chain of OR with this many conditions is searched for equalities that make a list.
-LONG_CHAIN = 50
 
 
 @dataclass
@@ -64,7 +61,7 @@ class ConditionCompiler:
         if isinstance(condition, Junction):
             # Salesforce allows semi-joins beside each other, and not below OR or NOT.
             still_top = top and condition.operator == "AND"
-            parts = [self.compile(each, top=still_top) for each in _merge(condition)]
+            parts = [self.compile(each, top=still_top) for each in condition.conditions]
             return _negate(parts[0]) if condition.operator == "NOT" else join(condition.operator, parts)
         if isinstance(condition, SemiJoin):
             return self._semi_join(condition, top)
@@ -128,21 +125,6 @@ class ConditionCompiler:
                 "where expression in the outer query should point to the same object type"
             )
             raise self.scope.refuse(condition.left.position, text)
-
-
-def _merge(junction: Junction) -> Sequence[Condition]:
-    """Return a long chain of OR with the equalities of one field as one list, which SQLite looks up once a row."""
-    if junction.operator != "OR" or len(junction.conditions) < LONG_CHAIN:
-        return junction.conditions
-    lists: dict[tuple[str, ...], list[Comparison]] = {}
-    rest: list[Condition] = []
-    for each in junction.conditions:
-        if isinstance(each, Comparison) and each.operator == "=" and isinstance(each.left, Path):
-            lists.setdefault(tuple(name.lower() for name in each.left.names), []).append(each)
-        else:
-            rest.append(each)
-    merged = [Comparison(each[0].left, "IN", tuple(c.values[0] for c in each)) for each in lists.values()]
-    return [*merged, *rest]
 
 
 def compile_where(scope: Scope, condition: Condition | None, today: date, *, semi_joins: int = 0) -> Sql:
