@@ -15,6 +15,7 @@ from scripted import scripted_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.protocol.operations import to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import nodes
 
 GROUPS = {requirement.group for requirement in load_requirements("0.3")}
@@ -123,3 +124,15 @@ def test_objects_are_found_by_their_place() -> None:
     assert [o.kind for o in nodes({"msg": {"messageId": "m", "content": [part]}})] == ["response", "message", "part"]
     assert [o.kind for o in nodes({**message, "taskId": "t"})] == ["message", "part"]
     assert list(nodes("text")) == []
+
+
+@pytest.mark.parametrize("binding", ["JSONRPC", "GRPC"])
+def test_a_webhooks_authentication_has_a_list_of_schemes(binding: str) -> None:
+    config = {"url": "https://hook.example/", "authentication": {"scheme": "Bearer", "credentials": "x"}}
+    message = {"message": {}, "configuration": {"taskPushNotificationConfig": config}}
+    for operation, params in (
+        ("CreateTaskPushNotificationConfig", {"taskId": "t", **config}),
+        ("SendMessage", message),
+    ):
+        spelled = json.dumps(to_v03_params(operation, params, binding))
+        assert '"authentication": {"schemes": ["Bearer"], "credentials": "x"}' in spelled, spelled

@@ -162,15 +162,25 @@ def _configuration(configuration: Mapping[str, Any], proto: bool) -> dict[str, A
         # The same switch, turned around: 1.0 asks not to wait, 0.3 asks to wait.
         out["blocking"] = not out.pop("returnImmediately")
     if "taskPushNotificationConfig" in out:
-        out["pushNotification" if proto else "pushNotificationConfig"] = out.pop("taskPushNotificationConfig")
+        name = "pushNotification" if proto else "pushNotificationConfig"
+        out[name] = _webhook(out.pop("taskPushNotificationConfig"))
     return out
+
+
+def _webhook(config: Any) -> Any:
+    """Return a push configuration of 1.0 as 0.3 has it: its authentication has a list of schemes (0.3.0 §6.9)."""
+    auth = config.get("authentication") if isinstance(config, Mapping) else None
+    if not isinstance(auth, Mapping) or "scheme" not in auth:
+        return config
+    rest = {name: value for name, value in auth.items() if name != "scheme"}
+    return {**config, "authentication": {"schemes": [auth["scheme"]], **rest}}
 
 
 def _push_params(operation: str, params: dict[str, Any], binding: str) -> dict[str, Any]:
     # Both may be missing on purpose.
     task, config = params.get("taskId", ""), params.get("id", "")
     if operation.startswith("Create"):
-        body = {k: v for k, v in params.items() if k not in ("taskId", "tenant")}
+        body = _webhook({k: v for k, v in params.items() if k not in ("taskId", "tenant")})
         if binding == "JSONRPC":
             return {"taskId": task, "pushNotificationConfig": body}
         name = f"tasks/{task}/pushNotificationConfigs/{config}"
