@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, Told, gen3, program, served, wait_for_end
+from assessor_server import LOCAL, Caller, Told, asking, gen3, program, served, wait_for_end
 from builtin_server import served as agent_served
 from threaded_http import Handler, HttpServer
 
@@ -230,25 +230,6 @@ def test_a_client_of_0_3_asks_at_the_root(url: str, oracle_url: str) -> None:
     assert artifact["parts"][1]["data"]["pass_rate"] == 100
 
 
-def test_it_can_be_canceled(results: Path, url: str) -> None:
-    caller, told = Caller(url), Told()
-    with agent_served("oracle?latency=30") as agent:
-        asking = threading.Thread(
-            target=caller.ask, args=(gen3(agent.url, domain="mock", tag_trials=True),), kwargs={"told": told}
-        )
-        asking.start()
-        while not any("begun" in text for _, text in told.updates):
-            time.sleep(0.02)
-        began = time.monotonic()
-        assert caller.cancel(told.task) == "TASK_STATE_CANCELED"
-        seconds = time.monotonic() - began
-        asking.join(30)
-    assert not asking.is_alive()
-    assert seconds < 25, "it waited for the agent"
-    assert caller.get(told.task).state == "canceled"
-    assert wait_for_end(results, told)["state"] == "canceled"
-
-
 @pytest.mark.slow
 def test_what_waits_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
     with (
@@ -269,20 +250,12 @@ def test_what_waits_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
 def test_who_has_too_many_waiting_is_refused(tmp_path: Path) -> None:
     terms = Terms(tmp_path / "results", guard=LOCAL, at_once=1, waiting=1)
     with served(terms) as url, agent_served("oracle?latency=30") as agent:
-        request = gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)
-        told = [Told(), Told()]
-        threads = []
-        for one in told:
-            threads.append(threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"told": one}))
-            threads[-1].start()
-            while not any(state == "working" for state, _ in one.updates):
-                time.sleep(0.02)
-        refused = Caller(url).ask(request)
-        assert (refused.state, "wait already" in refused.text) == ("rejected", True)
-        for one in told:
-            Caller(url).cancel(one.task)
-        for thread in threads:
-            thread.join(30)
+        caller, request = Caller(url), gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)
+        with asking(caller, request, "working") as first, asking(caller, request, "working") as second:
+            refused = caller.ask(request)
+            assert (refused.state, "wait already" in refused.text) == ("rejected", True)
+            for one in (first, second):
+                caller.cancel(one.task)
 
 
 def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
@@ -328,7 +301,7 @@ def test_our_own_suite_finds_nothing_in_it(url: str, capsys: pytest.CaptureFixtu
 def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     """Ten times it is killed and started again, each time with one more assessment that it has just accepted."""
     results, moments = tmp_path / "results", random.Random("kills")
-    asked = [Told() for _ in range(10)]
+    asked: list[Told] = []
     held: dict[Path, bytes] = {}
 
     def trials() -> list[Path]:
@@ -340,23 +313,18 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
 
     with agent_served("oracle?latency=0.1") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)
-        for told in asked:
-            with program(results) as running:
-                asking = threading.Thread(target=_ask_in_vain, args=(Caller(running.url), request, told))
-                asking.start()
-                while not told.task:
-                    assert asking.is_alive(), running.errors.read_text()
-                    time.sleep(0.02)
+        for _ in range(10):
+            with program(results) as running, asking(Caller(running.url), request, "") as told:
+                asked.append(told)
                 more = len(held) + moments.randint(0, 4)
                 while len(trials()) < more:
                     time.sleep(0.02)
                 time.sleep(moments.uniform(0, 0.5))
                 running.kill()
-                asking.join(60)
             keep_what_was_held()
         begun = len(held)
         with program(results) as last:
-            ended = [_poll(last.url, told.task) for told in asked]
+            ended = [Caller(last.url).poll(told.task) for told in asked]
             keep_what_was_held()
     assert [(found.state, found.result["score"], found.result["max_score"]) for found in ended] == [
         ("completed", 5, 5)
@@ -364,38 +332,16 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     assert 0 < begun <= len(held) == 5 * len(asked)
 
 
-def _poll(url: str, task: str) -> Told:
-    found = Caller(url).get(task)
-    while found.state in ("working", "submitted"):
-        time.sleep(0.2)
-        found = Caller(url).get(task)
-    return found
-
-
 @pytest.mark.slow
 def test_an_orderly_end_keeps_what_runs_for_the_next_start(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    told = Told()
     with agent_served("oracle?latency=0.15") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=6, tag_trials=True, concurrency=2)
-        with program(results) as first:
-            asking = threading.Thread(target=_ask_in_vain, args=(Caller(first.url), request, told))
-            asking.start()
-            while not told.task or not list((results / told.task / "trials").glob("*.json")):
+        with program(results) as first, asking(Caller(first.url), request, "") as told:
+            while not list((results / told.task / "trials").glob("*.json")):
                 time.sleep(0.02)
             assert first.stop() == 0
-            asking.join(30)
         with program(results) as second:
-            found = Caller(second.url).get(told.task)
-            while found.state in ("working", "submitted"):
-                time.sleep(0.1)
-                found = Caller(second.url).get(told.task)
+            found = Caller(second.url).poll(told.task)
     assert found.state == "completed", found.text
     assert (found.result["score"], found.result["errors"]["count"]) == (6, 0)
-
-
-def _ask_in_vain(caller: Caller, request: Any, told: Told) -> None:
-    try:
-        caller.ask(request, told=told)
-    except Exception:  # the assessor goes away, and each client says so in words of its own
-        return

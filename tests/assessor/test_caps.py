@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import threading
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from assessor_server import LOCAL, Caller, Told, gen3, served, wait_for_end
+from assessor_server import LOCAL, Caller, Told, asking, gen3, served, wait_for_end
 from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, rpc, stream_head
 
@@ -103,31 +104,27 @@ def test_whoever_waits_hears_something_at_least_every_20_seconds(
     assert queue.SILENCE + executor._TICK < 20
     for module in (executor, queue):
         monkeypatch.setattr(module, "SILENCE", 0.05)
-    held, told = Held(), Told()
+    held = Held()
     with raw_agent(held) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        asked = gen3(agent.url, domain="mock", num_tasks=1)
-        thread = threading.Thread(target=Caller(url).ask, args=(asked,), kwargs={"told": told})
-        thread.start()
-        # The agent says nothing, and nothing changes.
-        while sum("0 of 1 trials done" in text for _, text in told.updates) < 4:
-            time.sleep(0.02)
-        Caller(url).cancel(told.task)
-        held.released.set()
-        thread.join(60)
+        with asking(Caller(url), gen3(agent.url, domain="mock", num_tasks=1)) as told:
+            # The agent says nothing, and nothing changes.
+            while sum("0 of 1 trials done" in text for _, text in told.updates) < 4:
+                time.sleep(0.02)
+            Caller(url).cancel(told.task)
+            held.released.set()
     assert told.state == "canceled"
 
 
 def test_a_cancellation_waits_for_no_agent(tmp_path: Path, oracle_url: str) -> None:
-    held, told = Held(), Told()
+    held = Held()
     terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
     with raw_agent(held) as agent, served(terms) as url:
-        thread = _cancel(Caller(url), gen3(agent.url, domain="mock"), held, told)
-        assert wait_for_end(tmp_path / "r", told)["state"] == "canceled"
-        # The agent still says nothing, and the only place there is is free again.
-        again = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
-        assert not held.released.is_set()
-        held.released.set()
-        thread.join(60)
+        with canceled(Caller(url), gen3(agent.url, domain="mock"), held) as told:
+            assert wait_for_end(tmp_path / "r", told)["state"] == "canceled"
+            # The agent still says nothing, and the only place there is is free again.
+            again = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+            assert not held.released.is_set()
+            held.released.set()
     assert (told.state, again.state) == ("canceled", "completed")
 
 
@@ -156,28 +153,25 @@ class Endless:
                 self.open -= 1
 
 
-def _cancel(caller: Caller, request: dict[str, object], held: Held | Endless, told: Told) -> threading.Thread:
-    """Send a request, and cancel it while its agent says nothing."""
-    thread = threading.Thread(target=caller.ask, args=(request,), kwargs={"told": told})
-    thread.start()
-    assert held.asked.wait(120)
-    while not told.task:
-        time.sleep(0.02)
-    assert caller.cancel(told.task) == "TASK_STATE_CANCELED"
-    return thread
+@contextlib.contextmanager
+def canceled(caller: Caller, request: dict[str, object], agent: Held | Endless) -> Iterator[Told]:
+    """Ask for an assessment, and cancel it while its agent says nothing."""
+    with asking(caller, request, "") as told:
+        assert agent.asked.wait(120)
+        assert caller.cancel(told.task) == "TASK_STATE_CANCELED"
+        yield told
 
 
 @pytest.mark.parametrize("domain", ["mock", "mini", "conformance"])
 def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain: str) -> None:
-    told, stored = Told(), tmp_path / "r"
+    stored = tmp_path / "r"
     config = {} if domain == "conformance" else {"concurrency": 1}
     agent_ = Endless(lambda: domain != "conformance" and not list(stored.glob("*/trials/*.json")))
     with raw_agent(agent_) as agent, served(Terms(stored, guard=LOCAL)) as url:
-        thread = _cancel(Caller(url), gen3(agent.url, domain=domain, **config), agent_, told)
-        while agent_.open:
-            time.sleep(0.02)
-        kept = wait_for_end(stored, told)
-        thread.join(60)
+        with canceled(Caller(url), gen3(agent.url, domain=domain, **config), agent_) as told:
+            while agent_.open:
+                time.sleep(0.02)
+            kept = wait_for_end(stored, told)
     assert (told.state, kept["state"], told.artifacts) == ("canceled", "canceled", [])
     trials = list((stored / told.task / "trials").glob("*.json"))
     assert len(trials) >= (domain != "conformance")
@@ -187,26 +181,20 @@ def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain:
 def test_a_cancellation_waits_for_no_card(
     tmp_path: Path, oracle_url: str, monkeypatch: pytest.MonkeyPatch, domain: str
 ) -> None:
-    told = Told()
     for module, name in ((client, "_CARD_SECONDS"), (assessment, "_ANSWER_SECONDS")):
         monkeypatch.setattr(module, name, 300.0)
     terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
     with socket.create_server(("127.0.0.1", 0)) as silent, served(terms) as url:
         request = gen3(f"http://127.0.0.1:{silent.getsockname()[1]}/", domain=domain)
-        thread = threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"told": told})
-        thread.start()
-        with silent.accept()[0] as asking:
-            assert asking.recv(9) == b"GET /.wel"
-            while not told.task:
-                time.sleep(0.02)
+        with asking(Caller(url), request, "") as told, silent.accept()[0] as card:
+            assert card.recv(9) == b"GET /.wel"
             assert Caller(url).cancel(told.task) == "TASK_STATE_CANCELED"
             # Long before it is given up for its silence, and its place, the only one, is another's.
-            asking.settimeout(100)
-            while asking.recv(4096):
+            card.settimeout(100)
+            while card.recv(4096):
                 pass
             again = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
             assert Caller(url).ask(again).state == "completed"
-        thread.join(60)
     assert told.state == "canceled"
 
 

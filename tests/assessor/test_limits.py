@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from assessor_server import LOCAL, Caller, Told, gen3, served
+from assessor_server import LOCAL, Caller, asking, gen3, served
 from builtin_server import served as agent_served
 
 from pytest_a2a_bench.assessor import queue
@@ -205,33 +204,15 @@ def pair(tmp_path: Path) -> Iterator[tuple[Caller, Caller]]:
         yield Caller(first), Caller(second)
 
 
-def asked(caller: Caller, request: object) -> tuple[threading.Thread, Told]:
-    told = Told()
-    thread = threading.Thread(target=caller.ask, args=(request,), kwargs={"told": told})
-    thread.start()
-    return thread, told
-
-
-def wait_until_told(told: Told, what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not any(what in text for _, text in told.updates):
-        assert time.monotonic() < deadline, told
-        time.sleep(0.02)
-
-
 def test_over_the_wire_the_second_waits_for_the_first_and_the_third_is_refused(pair: tuple[Caller, Caller]) -> None:
     first, second = pair
     with agent_served("oracle?latency=30") as slow, agent_served("oracle") as quick:
-        one, running = asked(first, gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True))
-        wait_until_told(running, "begun")
         request = gen3(quick.url, domain="mock", num_tasks=1, tag_trials=True)
-        two, waiting = asked(second, request)
-        wait_until_told(waiting, "waiting")
-        third = first.ask(request)
-        assert (third.state, "wait already" in third.text) == ("rejected", True), third
-        assert second.get(waiting.task).state == "working"
-        assert not any("begun" in text for _, text in waiting.updates)
-        first.cancel(running.task)
-        one.join(60)
-        two.join(60)
+        with asking(first, gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True)) as running:
+            with asking(second, request, until="waiting") as waiting:
+                third = first.ask(request)
+                assert (third.state, "wait already" in third.text) == ("rejected", True), third
+                assert second.get(waiting.task).state == "working"
+                assert not any("begun" in text for _, text in waiting.updates)
+                first.cancel(running.task)
     assert (waiting.state, waiting.result["score"]) == ("completed", 1)

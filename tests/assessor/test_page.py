@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, Told, gen3, served, wait_for_end
+from assessor_server import LOCAL, Caller, Told, asking, gen3, served, wait_for_end
 from browser import ENTER, Browser, axe_source, chromium, missing
 from builtin_server import served as agent_served
 
@@ -58,16 +57,12 @@ def test_the_page_shows_what_ended_and_links_its_report(url: str, told: Told) ->
 @pytest.mark.slow
 def test_a_stranger_writes_no_markup(url: str) -> None:
     refused = gen3("http://127.0.0.1:1/<script>alert(1)</script>", domain="mock", num_tasks=1)
-    thread = threading.Thread(target=Caller(url).ask, args=(refused,))
-    thread.start()
-    try:
+    with asking(Caller(url), refused, ""):
         found = ""
         while "alert(1)" not in found:
             found = httpx.get(url).text
             time.sleep(0.05)
         assert "<script>alert" not in found
-    finally:
-        thread.join(60)
 
 
 def test_numbers_for_prometheus(url: str, told: Told) -> None:
@@ -121,20 +116,12 @@ def busy(tmp_path_factory: pytest.TempPathFactory, noop_url: str) -> Iterator[st
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
                 wait_for_end(results, caller.ask(request))
-        running = [Told(), Told()]
-        threads = []
-        for one in running:
-            asked = gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True)
-            threads.append(threading.Thread(target=caller.ask, args=(asked,), kwargs={"told": one}))
-            threads[-1].start()
-            while not any(state == "working" for state, _ in one.updates):
-                time.sleep(0.02)
-        yield url
-        for one in running:
-            if caller.get(one.task).state == "working":
-                caller.cancel(one.task)
-        for thread in threads:
-            thread.join(30)
+        asked = gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True)
+        with asking(caller, asked, "working") as first, asking(caller, asked, "working") as second:
+            yield url
+            for one in (first, second):
+                if caller.get(one.task).state == "working":
+                    caller.cancel(one.task)
 
 
 @pytest.fixture(scope="module")

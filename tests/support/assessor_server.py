@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -165,6 +166,30 @@ class Told:
         self.updates.append((state, "".join(part.get("text", "") for part in parts)))
 
 
+@contextlib.contextmanager
+def asking(caller: Caller, request: Any, until: str = "begun") -> Iterator[Told]:
+    """Ask for an assessment while the context lasts, and give what its caller hears.
+
+    :param until: text or state of an update that is awaited at first; empty for the task's id alone.
+    """
+    told = Told()
+
+    def ask() -> None:
+        with contextlib.suppress(Exception):  # of an assessor that goes away each client says so in words of its own
+            caller.ask(request, told=told)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        while not told.task or not any(until in text or until == state for state, text in told.updates):
+            assert thread.is_alive(), told
+            time.sleep(0.02)
+        yield told
+    finally:
+        thread.join(120)
+        assert not thread.is_alive(), "the assessor still works on it"
+
+
 def wait_for_end(results: Path, told: Told) -> dict[str, Any]:
     """Wait until what is kept of an assessment says that it has ended, a moment after its caller heard of it."""
     while True:
@@ -202,6 +227,12 @@ class Caller:
     def get(self, task: str) -> Told:
         """Poll a task."""
         return asyncio.run(self._get(task))
+
+    def poll(self, task: str) -> Told:
+        """Poll a task until it has ended."""
+        while (found := self.get(task)).state in ("working", "submitted"):
+            time.sleep(0.1)
+        return found
 
     def numbers(self) -> dict[str, float]:
         """Return what it counts, by Prometheus's names."""
