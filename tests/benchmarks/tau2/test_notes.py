@@ -138,7 +138,8 @@ def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it() -> None
 
 @pytest.mark.parametrize("corrected", [7, "x", [], {"a": 7}, {"a": {"b": "c"}}, {1: [None]}])
 def test_a_file_may_hold_anything_there(corrected: object) -> None:
-    result = made_trial("tau2/airline/2#0", provenance={"corrected": corrected, "edition": corrected, "variant": "x"})
+    names = ("corrected", "edition", "defects")
+    result = made_trial("tau2/airline/2#0", provenance={**dict.fromkeys(names, corrected), "variant": "x"})
     assert isinstance(list(notes.describe_results([result])) + list(notes.remarks(result)), list)
 
 
@@ -290,9 +291,3 @@ def test_header_summary_failure_and_page_say_it() -> None:
     assert remark in explain(results[0]).splitlines()
     assert ["known of the task", remark] in detail(results[0])["facts"]
     assert "defect" not in explain(results[2])
-
-
-@pytest.mark.parametrize("defects", [7, "x", [], {1: [None]}])
-def test_a_file_may_hold_anything_there_defects(defects: object) -> None:
-    result = made_trial("tau2/airline/2#0", provenance={"defects": defects})
-    assert isinstance(list(notes.describe_results([result])) + list(notes.remarks(result)), list)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -63,43 +61,6 @@ SCOPE = [say(OPENING), say("Yes, I think so. ###OUT-OF-SCOPE###")]
 GOOD = [say(OPENING), say("Yes, please go ahead."), say("Thank you! ###STOP###")]
 
 
-def test_a_user_that_stops_at_the_question_is_at_fault_and_the_reward_stays(run_trials: RunTrials) -> None:
-    result, _ = hold(run_trials, [EARLY])
-    assert (result.status, result.reward, result.termination_reason) == ("evaluated", 0.0, "user_stop")
-    assert result.user_fault is not None
-    assert result.user_fault.kind == "ended_before_the_write"
-    assert "the agent called create_task" in result.user_fault.detail
-    assert result.user_retries == ()
-    assert "user_retry" not in result.provenance
-    stored = load_trial(Path(str(result.path)))
-    assert stored.user_fault == result.user_fault
-
-
-def test_a_user_that_plays_its_part_is_not(run_trials: RunTrials) -> None:
-    result, _ = hold(run_trials, [GOOD], user_retry=2)
-    assert result.success
-    assert (result.user_fault, result.user_retries) == (None, ())
-    assert result.seed == trial_seed(300, 0)
-
-
-@pytest.mark.parametrize(
-    ("agent", "last"),
-    [
-        (["I have created the task. Could you confirm that you can see it?"], "Yes, it is there. ###STOP###"),
-        (["I am not able to create tasks. Do you want to proceed anyway?"], "Yes. ###STOP###"),
-        (["You are being transferred to a human agent."], "###TRANSFER###"),
-        (["Hmm."], "###OUT-OF-SCOPE###"),
-        ([QUESTION], "No, I changed my mind. ###STOP###"),
-    ],
-    ids=["lies", "refuses", "transfers", "says-nothing", "is-declined"],
-)
-def test_an_agent_that_fails_by_itself_is_not_excused(run_trials: RunTrials, agent: list[str], last: str) -> None:
-    result, llm = hold(run_trials, [[say(OPENING), say(last)]], map(say, agent), user_retry=2)
-    assert (result.status, result.reward) == ("evaluated", 0.0)
-    assert (result.user_fault, result.user_retries) == (None, ())
-    assert len(llm.requests) == 2
-
-
 def test_it_is_held_again_in_another_context_with_another_seed(run_trials: RunTrials) -> None:
     result, llm = hold(run_trials, [EARLY, SCOPE, GOOD], user_retry=3)
     assert result.success, result.reward_info
@@ -154,12 +115,3 @@ def test_a_scripted_user_is_watched_by_the_same_detector(run_trials: RunTrials) 
     for agent in ("oracle", "noop", "readonly"):
         held = run_trials(agent, Settings(user="scripted", tag_trials=True), keys)
         assert [str(r.key) for r in held if r.user_fault] == [], agent
-
-
-def test_results_of_before_are_read_alike(run_trials: RunTrials) -> None:
-    result, _ = hold(run_trials, [GOOD])
-    path = Path(str(result.path))
-    content = json.loads(path.read_text())
-    assert (content.pop("user_fault"), content.pop("user_retries"), content.pop("retry_error")) == (None, [], None)
-    path.write_text(json.dumps(content))
-    assert load_trial(path) == dataclasses.replace(result, path=load_trial(path).path)
