@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.crmarena.options import AGENTS, PREFIX, TOOL_ST
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask, TrialResult
@@ -178,31 +178,6 @@ def _live_problems(environ: Mapping[str, str]) -> list[str]:
     return problems
 
 
-def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Say for ``a2a-bench doctor`` which tasks there are, and whether a live org can be logged in to."""
-    yield "CRMArena", _name_tasks(environ.get("A2A_CRM_DATA") or None)
-    yield "Salesforce", _describe_login(environ)
-
-
-def _name_tasks(data: str | None) -> str:
-    settings = Settings(benchmark_options={"crm_data": data})
-    mini = f"mini {len(_load_tasks(settings, 'mini'))}"
-    if data is None:
-        return f"{mini}; A2A_CRM_DATA is not set (a directory)"
-    return f"tasks: {', '.join([*_available(settings)[len(MINI) :], mini])}; A2A_CRM_DATA is {data}"
-
-
-def _describe_login(environ: Mapping[str, str]) -> str:
-    """Say whether there are credentials. No value is shown."""
-    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
-
-    try:
-        return f"credentials for {read_credentials(environ).place}"
-    except A2ABenchError:
-        named = ", ".join(sorted(name for name in environ if name.startswith("SALESFORCE_")))
-        return f"no complete credentials (set: {named})" if named else "no credentials (SALESFORCE_* not set)"
-
-
 _SCORINGS = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
 
 
@@ -329,5 +304,4 @@ SUITE = Suite(
         "pytest-a2a-bench[parquet]": ("CRMArena's tasks as Parquet files", ("pyarrow",)),
         "pytest-a2a-bench[salesforce]": ("CRMArena in a live org", ("simple_salesforce", "requests")),
     },
-    examine=examine,
 )

@@ -20,7 +20,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
 from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
-from pytest_a2a_bench.cli import doctor
 from pytest_a2a_bench.model import AgentSaid, Part, ToolCall, UserSaid
 
 resolved = partial(resolved_settings.resolved, started="sub")
@@ -84,21 +83,6 @@ def test_where_the_data_is(root: Path, source: str, text: str, expected: str) ->
 def test_wrong_values(root: Path, values: dict[str, str], problem: str) -> None:
     (found,) = resolved(root, values).problems
     assert problem in found
-
-
-def told(environ: Mapping[str, str]) -> str:
-    return "\n".join(f"{what}: {found}" for what, found in doctor.installed(environ))
-
-
-def test_doctor_tells_what_there_is_of_crmarena(root: Path) -> None:
-    printed = told({"A2A_CRM_DATA": str(root / "data"), "SALESFORCE_USERNAME": "ann"})
-    assert f"mini 220; A2A_CRM_DATA is {root / 'data'}" in printed
-    assert "no complete credentials (set: SALESFORCE_USERNAME)" in printed
-    environ = {"SALESFORCE_INSTANCE_URL": "https://x.example", "SALESFORCE_ACCESS_TOKEN": "s3cret"}
-    printed = told(environ)
-    assert "mini 220; A2A_CRM_DATA is not set" in printed
-    assert "credentials for x.example" in printed
-    assert "s3cret" not in printed
 
 
 @pytest.mark.parametrize(
