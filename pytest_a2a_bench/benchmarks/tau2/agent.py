@@ -59,27 +59,51 @@ def _spec_of(tool: Any) -> ToolSpec:
     return found
 
 
-def to_events(messages: Sequence[Any]) -> list[Event]:
-    """Translate tau2 messages, as the agent may see them, into events."""
-    events: list[Event] = []
-    names: dict[str, str] = {}
-    for message in messages:
+class Translator:
+    """Translates between tau2's messages and the events of a conversation, as one side sees it.
+
+    :param messages: the module of tau2's messages.
+    :param own: the role of that side: ``assistant`` or ``user``.
+    """
+
+    def __init__(self, messages: Any, own: str) -> None:
+        self._messages, self._own = messages, own
+        self._names: dict[str, str] = {}
+
+    def events(self, *messages: Any) -> list[Event]:
+        """Return the events of messages that this side may see."""
         # Results of several calls come in one message, each with an id of its own.
-        for part in getattr(message, "tool_messages", None) or [message]:
-            events.append(_to_event(part, names))
-    return events
+        return [self._event(part) for each in messages for part in getattr(each, "tool_messages", None) or [each]]
 
+    def _event(self, message: Any) -> Event:
+        if message.role == "tool":
+            # tau2's results do not say which tool they are of; the calls before them do.
+            name = self._names.get(message.id, "")
+            return ToolReturned(message.id, name, message.content or "", bool(message.error))
+        if message.role != self._own:
+            return UserSaid(message.content or "")
+        calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
+        self._names.update({c.id: c.name for c in calls})
+        return AgentSaid(message.content if not calls else None, calls)
 
-def _to_event(message: Any, names: dict[str, str]) -> Event:
-    if message.role == "tool":
-        # tau2's results do not say which tool they are of; the calls before them do.
-        name = names.get(message.id, "")
-        return ToolReturned(message.id, name, message.content or "", bool(message.error))
-    if message.role == "user":
-        return UserSaid(message.content or "")
-    calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
-    names.update({c.id: c.name for c in calls})
-    return AgentSaid(message.content if not calls else None, calls)
+    def message(self, said: AgentSaid, usage: Usage) -> Any:
+        """Return tau2's message of what this side says."""
+        self._names.update({c.id: c.name for c in said.calls})
+        kind = self._messages.UserMessage if self._own == "user" else self._messages.AssistantMessage
+        calls = [
+            self._messages.ToolCall(id=c.id, name=c.name, arguments=dict(c.arguments), requestor=self._own)
+            for c in said.calls
+        ]
+        return kind(
+            role=self._own,
+            # tau2 drops text that stands beside calls; it is among the reply's findings.
+            content=said.text if not calls else None,
+            # tau2 refuses an empty list here.
+            tool_calls=calls or None,
+            # Never None: tau2 adds the costs of all messages up.
+            cost=usage.cost_usd or 0.0,
+            usage=_to_tau2_usage(usage),
+        )
 
 
 @functools.cache
@@ -96,13 +120,10 @@ def agent_class(base: Any, messages: Any) -> Any:
         def __init__(self, tools: list[Any], domain_policy: str, conversation: Speaker) -> None:
             super().__init__(tools=tools, domain_policy=domain_policy)
             self.conversation = conversation
-            self._names: dict[str, str] = {}
+            self._translator = Translator(messages, "assistant")
 
         def get_init_state(self, message_history: list[Any] | None = None) -> Speaker:
-            history = to_events(message_history or [])
-            for event in history:
-                if isinstance(event, AgentSaid):
-                    self._names.update({c.id: c.name for c in event.calls})
+            history = self._translator.events(*(message_history or ()))
             match history:
                 case [AgentSaid(text=str(greeting), calls=())]:
                     self.conversation.open(greeting)
@@ -111,21 +132,8 @@ def agent_class(base: Any, messages: Any) -> Any:
             return self.conversation
 
         def generate_next_message(self, message: Any, state: Speaker) -> tuple[Any, Speaker]:
-            new = [_to_event(m, self._names) for m in getattr(message, "tool_messages", None) or [message]]
-            said = self._defused(state.ask(new))
-            self._names.update({c.id: c.name for c in said.calls})
-            usage = state.last_usage
-            answer = messages.AssistantMessage(
-                role="assistant",
-                # tau2 drops text that stands beside calls; it is among the reply's findings.
-                content=said.text if not said.calls else None,
-                # tau2 refuses an empty list here.
-                tool_calls=[_to_tau2_call(c) for c in said.calls] or None,
-                # Never None: tau2 adds the costs of all messages up.
-                cost=usage.cost_usd or 0.0,
-                usage=_to_tau2_usage(usage),
-            )
-            return answer, state
+            said = self._defused(state.ask(self._translator.events(message)))
+            return self._translator.message(said, state.last_usage), state
 
         def _defused(self, said: AgentSaid) -> AgentSaid:
             calls = tuple(map(defuse, said.calls))
@@ -136,9 +144,6 @@ def agent_class(base: Any, messages: Any) -> Any:
 
         def set_seed(self, seed: int) -> None:
             """Do nothing: the agent behind the endpoint decides about its own randomness."""
-
-    def _to_tau2_call(call: ToolCall) -> Any:
-        return messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments), requestor="assistant")
 
     return A2AAgent
 

@@ -13,11 +13,11 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.base import Seat
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.participants import blamed, trouble
-from pytest_a2a_bench.benchmarks.tau2.agent import tool_specs
+from pytest_a2a_bench.benchmarks.tau2.agent import Translator, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import PartyError
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Turn, UserSaid
+from pytest_a2a_bench.model import Briefing, Turn
 from pytest_a2a_bench.model.messages import Bounds
 
 _HOW = """\
@@ -56,7 +56,7 @@ def user_class(simulator: Any, messages: Any) -> Any:
 
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
-            self._names: dict[str, str] = {}
+            self._translator = Translator(messages, "user")
 
         def speak_in(self, seat: Seat, **how: Any) -> None:
             """Have everything that follows said by an agent.
@@ -70,7 +70,7 @@ def user_class(simulator: Any, messages: Any) -> Any:
 
         def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
             """Begin, with what has been said before."""
-            self.conversation.events.extend(event for m in message_history or () for event in self._events(m))
+            self.conversation.events.extend(self._translator.events(*(message_history or ())))
             return self.conversation
 
         def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
@@ -79,39 +79,11 @@ def user_class(simulator: Any, messages: Any) -> Any:
             :raises InfrastructureError: if it cannot be reached, gives up, or answers what nobody can read.
             """
             with blamed(self.seat):
-                said = state.ask(self._events(message))
-            self._names.update({call.id: call.name for call in said.calls})
-            usage = state.last_usage
-            used = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
-            answer = messages.UserMessage(
-                role="user",
-                content=said.text if not said.calls else None,
-                tool_calls=[_to_tau2(call) for call in said.calls] or None,
-                # Never None: tau2 adds the costs of all messages up.
-                cost=usage.cost_usd or 0.0,
-                usage=used if usage.tokens is not None else None,
-            )
-            return answer, state
+                said = state.ask(self._translator.events(message))
+            return self._translator.message(said, state.last_usage), state
 
         def set_seed(self, seed: int) -> None:
             """Do nothing: the agent behind the URL decides about its own randomness."""
-
-        def _events(self, message: Any) -> list[Event]:
-            """Return a message of tau2's from the side of the user's agent, to which the agent under test speaks."""
-            return [self._event(part) for part in getattr(message, "tool_messages", None) or [message]]
-
-        def _event(self, message: Any) -> Event:
-            if message.role == "tool":
-                name = self._names.get(message.id, "")
-                return ToolReturned(message.id, name, message.content or "", bool(message.error))
-            if message.role == "assistant":
-                return UserSaid(message.content or "")
-            calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
-            self._names.update({c.id: c.name for c in calls})
-            return AgentSaid(message.content if not calls else None, calls)
-
-    def _to_tau2(call: ToolCall) -> Any:
-        return messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments), requestor="user")
 
     return A2AUser
 

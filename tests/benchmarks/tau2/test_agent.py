@@ -19,7 +19,7 @@ from trials import run_against
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import upstream
-from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, to_events, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, Translator, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.benchmark import BENCHMARK
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
@@ -205,7 +205,7 @@ def test_history_before_the_first_turn_is_sent(tau2: upstream.Tau2) -> None:
         m.ToolMessage(role="tool", id="c9", content="made", requestor="assistant", error=False),
         m.AssistantMessage(role="assistant", content="I made it."),
     ]
-    assert to_events(history)[2] == ToolReturned("c9", "make", "made")
+    assert Translator(m, "assistant").events(*history)[2] == ToolReturned("c9", "make", "made")
     agent, _, session = agent_of(tau2, "Fine.")
     state = agent.get_init_state(history)  # type: ignore[attr-defined]
     agent.generate_next_message(m.UserMessage(role="user", content="Close it."), state)  # type: ignore[attr-defined]
