@@ -168,7 +168,7 @@ class Assessment:
     def run(self) -> Concluded:
         """Run the trials, or judge the protocol, and return the outcome.
 
-        :raises AssessmentFailed: if it came to no result.
+        :raises AssessmentFailed: if it has no result.
         :raises Stopped: if it was stopped.
         """
         began = time.monotonic()

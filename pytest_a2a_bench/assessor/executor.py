@@ -115,7 +115,7 @@ class AssessmentExecutor(AgentExecutor):
         try:
             if context.current_task is None:
                 await event_queue.enqueue_event(new_task_from_user_message(message))
-                # From here on it is not lost, whatever becomes of this process.
+                # From here on it is not lost, even if this process is killed.
                 self.claim(name)
                 call = context.call_context
                 trace = context_of(call.state.get("headers", {}))
@@ -251,7 +251,7 @@ class AssessmentExecutor(AgentExecutor):
     async def _follow(
         self, record: Record, assessment: Assessment, ended: asyncio.Future[Concluded], updater: _Updater
     ) -> Concluded:
-        """Send updates of progress until an assessment has ended, and return what it came to."""
+        """Send updates of progress until an assessment has ended, and return its outcome."""
         sent, began = "", time.monotonic()
         last = began
         while not ended.done():

@@ -30,7 +30,7 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.text import one_line
-from pytest_a2a_bench.tool_door import OVER, Answer, Desk, NativeCall
+from pytest_a2a_bench.tool_door import OVER, Answer, NativeCall, ToolQueue
 from pytest_a2a_bench.tracing import NO_SPAN, Span
 
 if TYPE_CHECKING:
@@ -73,15 +73,15 @@ class Exchange(NamedTuple):
 
 
 class NativeTurns:
-    """The turns of one conversation, between the messages that are sent and the desk where calls come in.
+    """The turns of one conversation, between the messages that are sent and the queue of the calls that come in.
 
-    For one thread; only :meth:`Desk.close` may be called from others.
+    For one thread; only :meth:`ToolQueue.close` may be called from others.
 
     :ivar exchanges: what was called and answered so far.
     """
 
-    def __init__(self, desk: Desk, sender: Sender) -> None:
-        self.desk = desk
+    def __init__(self, tool_queue: ToolQueue, sender: Sender) -> None:
+        self.tool_queue = tool_queue
         self._sender = sender
         self._reply: Future[AgentReply] | None = None
         self._call: NativeCall | None = None
@@ -96,15 +96,15 @@ class NativeTurns:
 
     def offer(self, tools: tuple[ToolSpec, ...]) -> ToolAccess:
         """Say what may be called, and return where."""
-        self.desk.tools, self.desk.is_used = tools, True
-        return self.desk.access
+        self.tool_queue.tools, self.tool_queue.is_used = tools, True
+        return self.tool_queue.access
 
     def begin(self, parts: Sequence[Part], timeout: float | None) -> None:
         """Send a message, and take calls until it is answered."""
-        self.desk.begin_turn()
+        self.tool_queue.begin_turn()
         self._turn += 1
         self._reply = self._sender.begin(parts, timeout)
-        self._reply.add_done_callback(self.desk.note_reply)
+        self._reply.add_done_callback(self.tool_queue.note_reply)
 
     def wait(self) -> ToolCall | AgentReply:
         """Return the next call, or the reply once it is there and no call came before it.
@@ -113,7 +113,7 @@ class NativeTurns:
         """
         reply = self._reply
         assert reply is not None, "begin() comes first"
-        self._call = self.desk.next_call()
+        self._call = self.tool_queue.next_call()
         if self._call is not None:
             name = one_line(self._call.call.name, _NAME)
             self._span = self._sender.turn_span.child(tracing.tool_name(name), "internal", tracing.tool_start(name))
@@ -139,7 +139,7 @@ class NativeTurns:
 
     def findings(self) -> Sequence[DialectFinding]:
         """Return what there was to find since this was last asked."""
-        return self.desk.findings()
+        return self.tool_queue.findings()
 
     def close(self, patience: float = LAST_WORDS) -> Usage:
         """End the conversation, and return what the turn cost that was under way.
@@ -148,7 +148,7 @@ class NativeTurns:
 
         :param patience: seconds for that.
         """
-        self.desk.end()
+        self.tool_queue.end()
         call, self._call = self._call, None
         if call is not None:
             self._end(call, OVER)
@@ -325,7 +325,11 @@ class Conversation:
     def aside(self) -> Iterator[None]:
         """Keep what is said inside the block out of events, findings and usage; the conversation is over after it."""
         kept, native = dict(vars(self)), self.native
-        counted = (native.desk.carried_out, native.desk.refused, len(native.exchanges)) if native is not None else None
+        counted = (
+            (native.tool_queue.carried_out, native.tool_queue.refused, len(native.exchanges))
+            if native is not None
+            else None
+        )
         self.events, self.findings, self.usage = list(self.events), [], Usage()
         try:
             yield
@@ -333,7 +337,7 @@ class Conversation:
             self.close()
             vars(self).update(kept)
             if native is not None and counted is not None:
-                native.desk.carried_out, native.desk.refused = counted[:2]
+                native.tool_queue.carried_out, native.tool_queue.refused = counted[:2]
                 del native.exchanges[counted[2] :]
 
     def note(self, finding: DialectFinding) -> None:

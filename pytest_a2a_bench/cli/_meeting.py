@@ -29,7 +29,7 @@ NO_CALL = "no call"
 
 _GUIDE = "https://github.com/pytest-a2a-bench/pytest-a2a-bench/blob/main/docs/guides/agents.md"
 SECONDS = 30.0
-"""Most seconds of a turn here, where no limit is named: somebody waits for what comes of it."""
+"""Most seconds of a turn here, where no limit is named: a person waits for the answer."""
 _USUAL_SECONDS = {field.name: field.default for field in dataclasses.fields(ClientConfig)}["timeout"]
 _ORDER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
 _TOOL = ToolSpec("get_status", "Return the status of an order.", _ORDER)

@@ -111,7 +111,7 @@ def _run(argv: Sequence[str]) -> int:
         return USAGE_ERROR
     except KeyboardInterrupt as error:
         return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
-    except BrokenPipeError:  # `a2a-bench compare A B | head`: nobody would read a message
+    except BrokenPipeError:  # `a2a-bench compare A B | head`: a message would not be read
         # What is left in the buffer cannot be written when the process ends. The verdict may not be known: no success.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED

@@ -1,4 +1,4 @@
-"""A trial's tools as an MCP endpoint: the desk, where native calls wait for the conversation.
+"""The queue of a trial in which calls of an MCP client wait until the conversation carries them out.
 
 It knows neither MCP nor HTTP: :mod:`.server` is the endpoint.
 """
@@ -36,7 +36,7 @@ LEAST_BYTES = 1024
 
 
 class Answer(NamedTuple):
-    """What a call came to.
+    """The outcome of a call.
 
     :param is_over: whether the conversation ended with it, or before.
     """
@@ -54,11 +54,11 @@ class NativeCall:
     answer: Future[Answer] = field(default_factory=Future)
 
 
-class Desk:
+class ToolQueue:
     """The native calls of one trial. Safe to use from several threads.
 
     :param access: where the agent reaches it.
-    :param on_close: called once, when nobody is to reach it any more.
+    :param on_close: called once, when the endpoint is to be closed.
     :param forget: called once the trial's result is stored: its token need not be hidden any more.
     :ivar tools: what is offered; set when the conversation is.
     :ivar is_used: whether a conversation was run with it.
@@ -92,7 +92,7 @@ class Desk:
     # -- the server's side --
 
     def take(self, size: int) -> bool:
-        """Count the bytes of a request, and tell whether the trial may still have them.
+        """Count the bytes of a request, and return whether the trial may still have them.
 
         If not, that is how the agent ended the conversation, as with answers that are too large together.
         """
@@ -155,7 +155,7 @@ class Desk:
             self._in_turn = 0
 
     def note_reply(self, reply: Future[Any]) -> None:
-        """Hear that the reply is there, or whatever came instead of it: what is called later comes too late."""
+        """Note that the reply, or an error in its place, has arrived: later calls are refused."""
         self._queue.put(None)
 
     def next_call(self) -> NativeCall | None:
@@ -176,7 +176,7 @@ class Desk:
                 return item
 
     def findings(self) -> Sequence[DialectFinding]:
-        """Return what there was to find since this was last asked."""
+        """Return the findings since the last call."""
         with self._lock:
             found, self._findings = tuple(self._findings.values()), {}
             return found
@@ -207,7 +207,7 @@ class Desk:
                 left.append(item)
 
     def close(self) -> None:
-        """Let nobody reach it any more. Safe to call again, from any thread."""
+        """Close the endpoint. Safe to call again, from any thread."""
         self.end()
         with self._lock:
             closing, self._on_close = self._on_close, None

@@ -1,4 +1,4 @@
-"""The MCP server before the desks: one for all trials of a process, an address and a token for each. Needs ``mcp``.
+"""The MCP server of tool queues: one for all trials of a process, an address and a token for each. Needs ``mcp``.
 
 One port, because an agent elsewhere has to reach it through firewalls and proxies, and because nothing is shared behind
 it: a trial has an MCP server object and a manager of its own, and the only way to them is a request that has passed
@@ -36,7 +36,7 @@ from pytest_a2a_bench.model import ToolAccess
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
-from pytest_a2a_bench.tool_door import OVER_META, Answer, Desk
+from pytest_a2a_bench.tool_door import OVER_META, Answer, ToolQueue
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -49,13 +49,13 @@ _REFUSED = "This is no trial's endpoint, or not its token. An endpoint ends with
 
 
 class _Trial(NamedTuple):
-    desk: Desk
+    tool_queue: ToolQueue
     manager: StreamableHTTPSessionManager
     over: asyncio.Event
 
 
 class ToolServer:
-    """Serves the tools of trials over MCP. Made once for a place in a process; see :func:`open_desk`.
+    """Serves the tools of trials over MCP. Made once for a place in a process; see :func:`open_tool_queue`.
 
     :param place: where it listens.
     """
@@ -72,7 +72,7 @@ class ToolServer:
 
     # -- trials come and go --
 
-    async def open(self, bounds: Bounds) -> Desk:
+    async def open(self, bounds: Bounds) -> ToolQueue:
         """Begin to serve one more trial.
 
         :raises ConfigurationError: if the server cannot listen.
@@ -88,18 +88,18 @@ class ToolServer:
             with contextlib.suppress(RuntimeError):  # the loop is gone, and the server with it
                 loop.get_loop().call_soon_threadsafe(self._end, trial)
 
-        desk = Desk(access, bounds, close, forget)
+        tool_queue = ToolQueue(access, bounds, close, forget)
         manager = StreamableHTTPSessionManager(
-            _serve(desk), json_response=True, stateless=True, max_request_body_size=bounds.bytes
+            _serve(tool_queue), json_response=True, stateless=True, max_request_body_size=bounds.bytes
         )
         over, ready = asyncio.Event(), asyncio.Event()
-        self._trials[trial] = _Trial(desk, manager, over)
+        self._trials[trial] = _Trial(tool_queue, manager, over)
         task = asyncio.create_task(_hold(manager, ready, over))
         self._holding.add(task)
         task.add_done_callback(self._holding.discard)
         async with asyncio.timeout(_START_SECONDS):
             await ready.wait()
-        return desk
+        return tool_queue
 
     def _end(self, name: str) -> None:
         trial = self._trials.pop(name, None)
@@ -109,7 +109,7 @@ class ToolServer:
     # -- requests --
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through to the desk that its path and its token both name, and no other."""
+        """Let a request through to the queue that its path and its token both name, and no other."""
         if scope["type"] != "http":
             return
         request = Request(scope)
@@ -129,8 +129,8 @@ class ToolServer:
     def _find(self, request: Request) -> _Trial | None:
         named = _PATH.search(request.url.path)
         trial = self._trials.get(named[1]) if named else None
-        # Compared in any case, so that the time tells nobody which trials there are.
-        token = trial.desk.access.token if trial else secrets.token_urlsafe(32)
+        # Compared in any case, so that the time of the answer does not show which trials there are.
+        token = trial.tool_queue.access.token if trial else secrets.token_urlsafe(32)
         given = request.headers.get("authorization", "")
         is_good = hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode())
         return trial if is_good else None
@@ -138,7 +138,7 @@ class ToolServer:
     async def _let_in(self, trial: _Trial, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                body = await _read_body(request, receive, trial.desk)
+                body = await _read_body(request, receive, trial.tool_queue)
         except TimeoutError:
             await PlainTextResponse("The request did not come.\n", 408)(scope, receive, send)
             return
@@ -182,7 +182,7 @@ class ToolServer:
 
     async def _close(self) -> None:
         for trial in list(self._trials.values()):
-            trial.desk.close()
+            trial.tool_queue.close()
             trial.over.set()
         self._trials.clear()
         if self._server is not None:
@@ -190,35 +190,35 @@ class ToolServer:
         await asyncio.gather(*self._holding, return_exceptions=True)
 
 
-async def _read_body(request: Request, receive: Receive, desk: Desk) -> bytes:
+async def _read_body(request: Request, receive: Receive, tool_queue: ToolQueue) -> bytes:
     """Return a request's JSON, read by our own rules: what the library reads holds nothing that a file cannot.
 
     :raises ReplyLimitError: if it is larger or deeper than a reply may be.
     :raises ProtocolError: if it is no JSON, or does not come whole.
     """
-    meter = Meter(desk.bounds)
+    meter = Meter(tool_queue.bounds)
     declared = request.headers.get("content-length", "")
     body = bytearray()
     try:
-        if declared.isdecimal() and int(declared[:20]) > desk.bounds.bytes:
+        if declared.isdecimal() and int(declared[:20]) > tool_queue.bounds.bytes:
             raise meter.error("bytes", "the request is larger than a reply may be")
         while True:
             message = await receive()
             if message["type"] != "http.request":
                 raise ProtocolError("the request did not come whole")
             body += message.get("body", b"")
-            if len(body) > desk.bounds.bytes:
+            if len(body) > tool_queue.bounds.bytes:
                 raise meter.error("bytes", "the request is larger than a reply may be")
             if not message.get("more_body", False):
                 return json.dumps(meter.parse(bytes(body)), allow_nan=False).encode()
     except ReplyLimitError as error:
-        desk.note(error.limit)
+        tool_queue.note(error.limit)
         raise
-    except ValueError as error:  # a number that is none: nobody can store it
+    except ValueError as error:  # NaN or infinity, which no file may hold
         raise ProtocolError(f"malformed JSON: {error}") from error
     finally:
         # Beyond the bound this ends the conversation.
-        desk.take(len(body))
+        tool_queue.take(len(body))
 
 
 def _allowed(host: str, port: int, url: str) -> TransportSecuritySettings:
@@ -237,19 +237,19 @@ async def _hold(manager: StreamableHTTPSessionManager, ready: asyncio.Event, ove
         await over.wait()
 
 
-def _serve(desk: Desk) -> Server[Any]:
-    """Return an MCP server that knows one desk."""
+def _serve(tool_queue: ToolQueue) -> Server[Any]:
+    """Return an MCP server of one queue."""
 
     async def list_tools(context: Any, parameters: Any) -> ListToolsResult:
         return ListToolsResult(
             tools=[
                 Tool(name=t.name, description=t.description, input_schema={"type": "object", **t.parameters})
-                for t in desk.tools
+                for t in tool_queue.tools
             ]
         )
 
     async def call_tool(context: Any, parameters: CallToolRequestParams) -> CallToolResult:
-        answer = await asyncio.wrap_future(desk.call(parameters.name, dict(parameters.arguments or {})))
+        answer = await asyncio.wrap_future(tool_queue.call(parameters.name, dict(parameters.arguments or {})))
         return _result(answer)
 
     return Server("a2a-bench", version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
@@ -266,7 +266,7 @@ _lock = threading.Lock()
 _servers: dict[BindAddress, tuple[asyncio.AbstractEventLoop, ToolServer]] = {}
 
 
-def open_desk(place: BindAddress, bounds: Bounds) -> Desk:
+def open_tool_queue(place: BindAddress, bounds: Bounds) -> ToolQueue:
     """Begin to serve the tools of a trial, on the shared event loop.
 
     :raises ConfigurationError: if the server cannot listen.
@@ -274,7 +274,7 @@ def open_desk(place: BindAddress, bounds: Bounds) -> Desk:
     with _lock:
         current = loop.get_loop()
         known = _servers.get(place)
-        # One of a loop that was shut down, or of the process that this one was forked from, answers nobody.
+        # One of a loop that was shut down, or of the process that this one was forked from, answers no request.
         if known is None or known[0] is not current:
             known = _servers[place] = (current, ToolServer(place))
     return loop.run(known[1].open(bounds))

@@ -26,7 +26,7 @@ _NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 
 
 class Span:
-    """Something that takes time. This one is of nobody's interest; a tracer's are of a subclass."""
+    """A span that records nothing; those of a tracer are of a subclass."""
 
     def child(self, name: str, kind: Kind = "internal", attributes: Mapping[str, Value | None] | None = None) -> Span:
         """Begin a span inside this one; attributes that are None are left out."""

@@ -190,7 +190,7 @@ def _natively(native: NativeTurns | None, turn: int) -> tuple[list[str], list[st
     said = [json.dumps({"name": e.call.name, "arguments": dict(e.call.arguments)}, default=str) for e in made]
     read = [exchange.result for exchange in made]
     if native is not None and made and made[0] is exchanges[0]:
-        read.insert(0, tools_to_text(native.desk.tools))
+        read.insert(0, tools_to_text(native.tool_queue.tools))
     return read, said
 
 

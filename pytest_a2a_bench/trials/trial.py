@@ -218,8 +218,8 @@ class Trial:
             return
         if self.native is not None:
             self.native.close(0)
-            self.native.desk.close()
-            self._forget.append(self.native.desk.forget)
+            self.native.tool_queue.close()
+            self._forget.append(self.native.tool_queue.forget)
         self.parties.finish()
         self.context.session.finish()
 
@@ -227,7 +227,7 @@ class Trial:
         """Cut off a trial whose thread does not come back; called from another thread."""
         self.cancel.set()
         if self.native is not None:
-            self.native.desk.close()
+            self.native.tool_queue.close()
         self.cancel_sessions()
 
     def cancel_sessions(self) -> None:
@@ -314,10 +314,10 @@ def _open_native(settings: Settings, session: AgentSession) -> NativeTurns | Non
         return None
     try:
         from pytest_a2a_bench.benchmarks.conversation import NativeTurns
-        from pytest_a2a_bench.tool_door.server import open_desk  # needs the extra "mcp"
+        from pytest_a2a_bench.tool_door.server import open_tool_queue  # needs the extra "mcp"
     except ImportError as error:
         raise MissingExtraError("the server of --a2a-tools mcp", "mcp", detail=str(error)) from error
-    return NativeTurns(open_desk(place_of(settings), Bounds.of(settings.reply_limits)), session)
+    return NativeTurns(open_tool_queue(place_of(settings), Bounds.of(settings.reply_limits)), session)
 
 
 def refuse_unused(context: TrialContext, outcome: Outcome) -> None:
@@ -326,7 +326,7 @@ def refuse_unused(context: TrialContext, outcome: Outcome) -> None:
     :raises ConfigurationError: if it did not use the conversation's ``native``.
     """
     native, suite = context.native, context.key.suite
-    if native is not None and not native.desk.is_used and outcome.error is None:
+    if native is not None and not native.tool_queue.is_used and outcome.error is None:
         raise ConfigurationError(
             f"the suite {suite!r} does not offer its tools over MCP: its benchmark has to hand TrialContext.native "
             "to its Conversation; run it without --a2a-tools mcp"
@@ -336,7 +336,11 @@ def refuse_unused(context: TrialContext, outcome: Outcome) -> None:
 def _native_provenance(native: NativeTurns | None) -> dict[str, Any]:
     if native is None:
         return {}
-    return {"tools": "mcp", "native_calls": native.desk.carried_out, "native_calls_refused": native.desk.refused}
+    return {
+        "tools": "mcp",
+        "native_calls": native.tool_queue.carried_out,
+        "native_calls_refused": native.tool_queue.refused,
+    }
 
 
 # -- the result --

@@ -26,7 +26,7 @@ from pytest_a2a_bench.model import (
     UserSaid,
 )
 from pytest_a2a_bench.model.messages import Bounds
-from pytest_a2a_bench.tool_door import NOT_YOUR_TURN, OVER, Answer, Desk
+from pytest_a2a_bench.tool_door import NOT_YOUR_TURN, OVER, Answer, ToolQueue
 from pytest_a2a_bench.tracing import NO_SPAN
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
@@ -63,10 +63,10 @@ class Stage:
 
     def __init__(self, bounds: Bounds | None = None, **options: Any) -> None:
         self.bounds = bounds or Bounds()
-        self.desk = Desk(ToolAccess("http://here/trials/1/mcp", "t" * 40), self.bounds)
+        self.tool_queue = ToolQueue(ToolAccess("http://here/trials/1/mcp", "t" * 40), self.bounds)
         self.sender = Sender()
         self.conversation = Conversation(
-            self.sender, Briefing("Be brief.", (ADD,)), native=NativeTurns(self.desk, self.sender), **options
+            self.sender, Briefing("Be brief.", (ADD,)), native=NativeTurns(self.tool_queue, self.sender), **options
         )
 
     def during_the_turn(self, act: Callable[[Sender], object]) -> None:
@@ -79,8 +79,8 @@ def test_a_call_is_what_the_agent_says_next_and_its_result_goes_back_to_it() -> 
     heard: list[Answer] = []
 
     def act(sender: Sender) -> None:
-        heard.append(stage.desk.call("add", {"n": 2.0}).result(SECONDS))
-        heard.append(stage.desk.call("add", {"n": "x"}).result(SECONDS))
+        heard.append(stage.tool_queue.call("add", {"n": 2.0}).result(SECONDS))
+        heard.append(stage.tool_queue.call("add", {"n": "x"}).result(SECONDS))
         sender.say("It is 2.", Usage(10, 3))
 
     stage.during_the_turn(act)
@@ -106,7 +106,7 @@ def test_native_calls_come_before_those_in_the_answer_in_order_of_arrival() -> N
     def act(sender: Sender) -> None:
         # Several at once, and an answer before any of them has a result.
         for n in range(3):
-            stage.desk.call("add", {"n": n})
+            stage.tool_queue.call("add", {"n": n})
         sender.say(IN_TEXT)
 
     stage.during_the_turn(act)
@@ -122,32 +122,32 @@ def test_native_calls_come_before_those_in_the_answer_in_order_of_arrival() -> N
 
 @given(st.lists(st.integers(0, 99), max_size=8), st.integers(0, 8))
 def test_the_answer_stands_where_it_came(numbers: list[int], place: int) -> None:
-    desk = Desk(ToolAccess("http://here", "t"))
+    tool_queue = ToolQueue(ToolAccess("http://here", "t"))
     reply: Future[None] = Future()
-    desk.begin_turn()
-    reply.add_done_callback(desk.note_reply)
+    tool_queue.begin_turn()
+    reply.add_done_callback(tool_queue.note_reply)
     answers = []
     for index, number in enumerate(numbers):
         if index == place:
             reply.set_result(None)
-        answers.append(desk.call("add", {"n": number}))
+        answers.append(tool_queue.call("add", {"n": number}))
     if not reply.done():
         reply.set_result(None)
     taken = []
-    while (native := desk.next_call()) is not None:
+    while (native := tool_queue.next_call()) is not None:
         taken.append(native.call.arguments["n"])
     assert taken == numbers[:place]
     # Nobody waits for ever: who came too late is told so.
     assert [a.result(0).text for a in answers[place:]] == [NOT_YOUR_TURN] * len(numbers[place:])
-    assert (desk.carried_out, desk.refused) == (len(taken), len(numbers) - len(taken))
+    assert (tool_queue.carried_out, tool_queue.refused) == (len(taken), len(numbers) - len(taken))
 
 
 def test_between_turns_and_after_the_end_nothing_is_carried_out() -> None:
     stage = Stage()
-    assert stage.desk.call("add", {"n": 1}).result(0) == Answer(NOT_YOUR_TURN, error=True)
+    assert stage.tool_queue.call("add", {"n": 1}).result(0) == Answer(NOT_YOUR_TURN, error=True)
     stage.conversation.close()
-    assert stage.desk.call("add", {"n": 1}).result(0) == Answer(OVER, error=True, is_over=True)
-    assert stage.desk.carried_out == 0
+    assert stage.tool_queue.call("add", {"n": 1}).result(0) == Answer(OVER, error=True, is_over=True)
+    assert stage.tool_queue.carried_out == 0
 
 
 def test_an_end_within_a_turn_answers_the_agent_and_waits_for_its_last_words() -> None:
@@ -155,8 +155,8 @@ def test_an_end_within_a_turn_answers_the_agent_and_waits_for_its_last_words() -
     heard: list[Answer] = []
 
     def act(sender: Sender) -> None:
-        heard.append(stage.desk.call("add", {"n": 1}).result(SECONDS))
-        heard.append(stage.desk.call("add", {"n": 2}).result(SECONDS))
+        heard.append(stage.tool_queue.call("add", {"n": 1}).result(SECONDS))
+        heard.append(stage.tool_queue.call("add", {"n": 2}).result(SECONDS))
         sender.say(IN_TEXT, Usage(5, 1))
 
     stage.during_the_turn(act)
@@ -165,7 +165,7 @@ def test_an_end_within_a_turn_answers_the_agent_and_waits_for_its_last_words() -
     assert heard == [Answer(OVER, is_over=True), Answer(OVER, error=True, is_over=True)]
     assert stage.sender.is_over
     assert stage.conversation.usage == Usage(5, 1)
-    assert stage.desk.carried_out == 1
+    assert stage.tool_queue.carried_out == 1
 
 
 @pytest.mark.parametrize("trouble", [TransportError("gone"), AgentOutcomeError("failed", state="failed")])
@@ -173,7 +173,7 @@ def test_what_becomes_of_a_turn_after_the_end_says_nothing(trouble: Exception) -
     stage = Stage()
 
     def act(sender: Sender) -> None:
-        stage.desk.call("add", {"n": 1}).result(SECONDS)
+        stage.tool_queue.call("add", {"n": 1}).result(SECONDS)
         sender.replies[-1].set_exception(trouble)
 
     stage.during_the_turn(act)
@@ -191,7 +191,7 @@ def test_nobody_waits_for_an_agent_whose_time_is_up() -> None:
         return left.pop()
 
     stage = Stage(before_turn=before_turn)
-    stage.during_the_turn(lambda sender: stage.desk.call("add", {"n": 1}))
+    stage.during_the_turn(lambda sender: stage.tool_queue.call("add", {"n": 1}))
     stage.conversation.ask([UserSaid("Go.")])
     with pytest.raises(TrialTimeoutError):
         stage.conversation.ask([ToolReturned("call_1", "add", "1")])
@@ -210,15 +210,15 @@ def test_what_nobody_waits_for_any_more_is_not_carried_out() -> None:
     stage = Stage()
 
     def act(sender: Sender) -> None:
-        first = stage.desk.call("add", {"n": 1})
-        assert stage.desk.call("add", {"n": 2}).cancel()
+        first = stage.tool_queue.call("add", {"n": 1})
+        assert stage.tool_queue.call("add", {"n": 2}).cancel()
         first.result(SECONDS)
         sender.say("Done.")
 
     stage.during_the_turn(act)
     assert stage.conversation.ask([UserSaid("Go.")]).calls[0].arguments == {"n": 1}
     assert stage.conversation.ask([ToolReturned("call_1", "add", "1")]) == AgentSaid("Done.")
-    assert stage.desk.carried_out == 1
+    assert stage.tool_queue.carried_out == 1
 
 
 def test_the_bounds_of_a_reply_are_those_of_a_turn() -> None:
@@ -229,9 +229,9 @@ def test_the_bounds_of_a_reply_are_those_of_a_turn() -> None:
         deep: Any = 1
         for _ in range(5):
             deep = [deep]
-        refused.append(stage.desk.call("add", {"n": deep}).result(SECONDS))
+        refused.append(stage.tool_queue.call("add", {"n": deep}).result(SECONDS))
         for n in range(4):
-            answer = stage.desk.call("add", {"n": n}).result(SECONDS)
+            answer = stage.tool_queue.call("add", {"n": n}).result(SECONDS)
             refused.extend([answer] if answer.error else [])
         sender.say("Done.")
 
@@ -249,7 +249,7 @@ def test_the_bounds_of_a_reply_are_those_of_a_turn() -> None:
 
 def test_an_agent_that_sends_too_much_has_ended_the_conversation() -> None:
     stage = Stage(Bounds(total=4096))
-    stage.during_the_turn(lambda sender: [stage.desk.take(2000) for _ in range(4)])
+    stage.during_the_turn(lambda sender: [stage.tool_queue.take(2000) for _ in range(4)])
     with pytest.raises(AgentOutcomeError, match=r"too large together .*total=4096"):
         stage.conversation.ask([UserSaid("Go.")])
     assert [f.rule for f in stage.conversation.findings] == ["limit-total"]
@@ -261,7 +261,7 @@ def test_an_empty_answer_is_asked_about_once_also_after_native_calls() -> None:
 
     def act(sender: Sender) -> None:
         if len(sender.sent) == 1:
-            stage.desk.call("add", {"n": 1}).result(SECONDS)
+            stage.tool_queue.call("add", {"n": 1}).result(SECONDS)
         sender.say(words.pop(0))
 
     stage.during_the_turn(act)
@@ -275,7 +275,7 @@ def test_everything_is_sent_again_with_the_calls_that_were_native() -> None:
 
     def act(sender: Sender) -> None:
         if len(sender.sent) == 1:
-            stage.desk.call("add", {"n": 1}).result(SECONDS)
+            stage.tool_queue.call("add", {"n": 1}).result(SECONDS)
         sender.say("Well.")
 
     stage.during_the_turn(act)

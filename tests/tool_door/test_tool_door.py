@@ -24,10 +24,10 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.redact import KNOWN
-from pytest_a2a_bench.tool_door import NOT_YOUR_TURN, OVER, OVER_META, Answer, Desk
-from pytest_a2a_bench.tool_door.server import open_desk
+from pytest_a2a_bench.tool_door import NOT_YOUR_TURN, OVER, OVER_META, Answer, ToolQueue
+from pytest_a2a_bench.tool_door.server import open_tool_queue
 
-WHO = ToolSpec("who", "Says whose desk this is.", {"type": "object", "properties": {"n": {"type": "integer"}}})
+WHO = ToolSpec("who", "Says whose tool_queue this is.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 MODERN = "2026-07-28"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
@@ -38,17 +38,17 @@ class Trial:
 
     def __init__(self, name: str, place: BindAddress = LOOPBACK, bounds: Bounds | None = None) -> None:
         self.name = name
-        self.desk: Desk = open_desk(place, bounds or Bounds())
-        self.desk.tools = (WHO,)
+        self.tool_queue: ToolQueue = open_tool_queue(place, bounds or Bounds())
+        self.tool_queue.tools = (WHO,)
         self.calls: list[ToolCall] = []
-        self.desk.begin_turn()
+        self.tool_queue.begin_turn()
         self._reply: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._reply.add_done_callback(self.desk.note_reply)
+        self._reply.add_done_callback(self.tool_queue.note_reply)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
     def _work(self) -> None:
-        while (native := self.desk.next_call()) is not None:
+        while (native := self.tool_queue.next_call()) is not None:
             self.calls.append(native.call)
             native.answer.set_result(Answer(f"{self.name}:{native.call.arguments.get('n')}"))
 
@@ -56,8 +56,8 @@ class Trial:
         if not self._reply.done():
             self._reply.set_result(None)
         self._thread.join(30)
-        self.desk.close()
-        self.desk.forget()
+        self.tool_queue.close()
+        self.tool_queue.forget()
 
 
 @contextlib.contextmanager
@@ -101,7 +101,7 @@ def test_the_official_client_lists_and_calls(mode: str) -> None:
             assert [await call(client, n) for n in range(3)] == ["trial-0:0", "trial-0:1", "trial-0:2"]
 
     with trials() as (trial,):
-        asyncio.run(use(trial.desk.access))
+        asyncio.run(use(trial.tool_queue.access))
     assert trial.calls == [ToolCall("who", {"n": n}) for n in range(3)]
 
 
@@ -123,7 +123,7 @@ def test_32_trials_at_once_reach_themselves_and_no_other() -> None:
         return list(await asyncio.gather(*map(use, accesses, others)))
 
     with trials(32) as every:
-        accesses = [trial.desk.access for trial in every]
+        accesses = [trial.tool_queue.access for trial in every]
         heard = asyncio.run(all_at_once(accesses))
         assert len({access.token for access in accesses}) == len({access.url for access in accesses}) == 32
         assert len({httpx.URL(access.url).port for access in accesses}) == 1
@@ -133,7 +133,7 @@ def test_32_trials_at_once_reach_themselves_and_no_other() -> None:
 
 def test_without_its_token_nobody_learns_which_trials_there_are() -> None:
     with trials() as (trial,):
-        access = trial.desk.access
+        access = trial.tool_queue.access
         no_trial = ToolAccess(access.url.replace("/trials/", "/trials/x"), access.token)
         answers = [
             post(access, Authorization=""),
@@ -156,11 +156,11 @@ def test_without_its_token_nobody_learns_which_trials_there_are() -> None:
 
 def test_an_endpoint_ends_with_its_trial() -> None:
     with trials(2) as (one, other):
-        assert post(one.desk.access).status_code == 200
+        assert post(one.tool_queue.access).status_code == 200
         one.end()
-        assert post(one.desk.access).status_code == 401
-        assert post(other.desk.access).status_code == 200
-    assert post(other.desk.access).status_code == 401
+        assert post(one.tool_queue.access).status_code == 401
+        assert post(other.tool_queue.access).status_code == 200
+    assert post(other.tool_queue.access).status_code == 401
 
 
 def test_a_call_that_waits_is_answered_when_the_trial_ends() -> None:
@@ -169,19 +169,19 @@ def test_a_call_that_waits_is_answered_when_the_trial_ends() -> None:
             asyncio.get_running_loop().call_soon(waiting.set)
             return await client.call_tool("who", {})
 
-    async def main(desk: Desk) -> Any:
+    async def main(tool_queue: ToolQueue) -> Any:
         waiting = asyncio.Event()
-        task = asyncio.create_task(use(desk.access, waiting))
+        task = asyncio.create_task(use(tool_queue.access, waiting))
         await waiting.wait()
-        while desk._queue.empty():
+        while tool_queue._queue.empty():
             await asyncio.sleep(0.01)
-        await asyncio.to_thread(desk.close)
+        await asyncio.to_thread(tool_queue.close)
         return await task
 
-    desk = open_desk(LOOPBACK, Bounds())
-    desk.begin_turn()  # and nobody takes anything
-    result = asyncio.run(main(desk))
-    desk.forget()
+    tool_queue = open_tool_queue(LOOPBACK, Bounds())
+    tool_queue.begin_turn()  # and nobody takes anything
+    result = asyncio.run(main(tool_queue))
+    tool_queue.forget()
     assert (result.content[0].text, result.is_error, result.meta[OVER_META]) == (OVER, True, True)
 
 
@@ -190,16 +190,16 @@ def test_between_turns_a_call_is_refused() -> None:
         async with client_of(access) as client:
             return await client.call_tool("who", {})
 
-    desk = open_desk(LOOPBACK, Bounds())
-    result = asyncio.run(use(desk.access))
-    desk.close()
-    desk.forget()
+    tool_queue = open_tool_queue(LOOPBACK, Bounds())
+    result = asyncio.run(use(tool_queue.access))
+    tool_queue.close()
+    tool_queue.forget()
     assert (result.content[0].text, result.is_error) == (NOT_YOUR_TURN, True)
 
 
 def test_a_page_that_a_name_was_rebound_for_is_refused() -> None:
     with trials() as (trial,):
-        access = trial.desk.access
+        access = trial.tool_queue.access
         port = httpx.URL(access.url).port
         assert post(access, Host=f"evil.example:{port}").status_code == 421
         assert post(access, Host="evil.example").status_code == 421
@@ -211,7 +211,7 @@ def test_a_page_that_a_name_was_rebound_for_is_refused() -> None:
 
 def test_only_posts_are_served() -> None:
     with trials() as (trial,):
-        access = trial.desk.access
+        access = trial.tool_queue.access
         for method in ("GET", "DELETE", "PUT", "OPTIONS"):
             answer = httpx.request(method, access.url, headers=access.headers, verify=False)
             assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -238,9 +238,9 @@ def nested(depth: int) -> bytes:
 )
 def test_what_cannot_be_read_is_refused_and_harms_nobody(body: bytes, status: int, rule: str | None) -> None:
     with trials(bounds=Bounds(bytes=65_536)) as (trial,):
-        assert post(trial.desk.access, body).status_code == status
-        assert [f.rule for f in trial.desk.findings()] == ([rule] if rule else [])
-        assert post(trial.desk.access).status_code == 200
+        assert post(trial.tool_queue.access, body).status_code == status
+        assert [f.rule for f in trial.tool_queue.findings()] == ([rule] if rule else [])
+        assert post(trial.tool_queue.access).status_code == 200
     assert trial.calls == []
 
 
@@ -249,30 +249,30 @@ def test_a_body_without_a_length_is_bounded_too() -> None:
         yield from (b" " * 10_000 for _ in range(20))
 
     with trials(bounds=Bounds(bytes=65_536)) as (trial,):
-        access = trial.desk.access
+        access = trial.tool_queue.access
         headers = {"Content-Type": "application/json", **ACCEPT, **access.headers}
         with contextlib.suppress(httpx.WriteError, httpx.ReadError):
             assert (
                 httpx.post(access.url, content=chunks(), headers=headers, timeout=120, verify=False).status_code == 413
             )
-        assert [f.rule for f in trial.desk.findings()] == ["limit-bytes"]
+        assert [f.rule for f in trial.tool_queue.findings()] == ["limit-bytes"]
 
 
 def test_what_a_file_cannot_hold_does_not_get_in() -> None:
     body = json.dumps({**LIST, "method": "tools/call", "params": {"name": "who", "arguments": {"n": "\ud800"}}})
     with trials() as (trial,):
-        assert post(trial.desk.access, body.encode(), **{"MCP-Protocol-Version": "2025-06-18"}).status_code == 200
+        assert post(trial.tool_queue.access, body.encode(), **{"MCP-Protocol-Version": "2025-06-18"}).status_code == 200
     assert trial.calls == [ToolCall("who", {"n": "�"})]
 
 
 def test_the_token_is_hidden_until_the_trial_is_stored() -> None:
-    desk = open_desk(LOOPBACK, Bounds())
-    text = f"see {desk.access.token}"
+    tool_queue = open_tool_queue(LOOPBACK, Bounds())
+    text = f"see {tool_queue.access.token}"
     assert KNOWN.hide(text) == "see ***"
-    assert desk.access.token not in repr(desk.access)
-    desk.close()
+    assert tool_queue.access.token not in repr(tool_queue.access)
+    tool_queue.close()
     assert KNOWN.hide(text) == "see ***"
-    desk.forget()
+    tool_queue.forget()
     assert KNOWN.hide(text) == text
 
 
@@ -280,7 +280,7 @@ def test_an_agent_elsewhere_calls_it_by_the_name_it_was_given() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with trials(place=BindAddress("127.0.0.1", port, "https://bench.example/tools")) as (trial,):
-        access = trial.desk.access
+        access = trial.tool_queue.access
         assert access.url.startswith("https://bench.example/tools/trials/")
         # As a proxy passes it on: with the prefix or without, under the name that the agent called.
         path = httpx.URL(access.url).path
@@ -288,4 +288,4 @@ def test_an_agent_elsewhere_calls_it_by_the_name_it_was_given() -> None:
             inside = ToolAccess(f"http://127.0.0.1:{port}{passed}", access.token)
             assert post(inside, Host="bench.example").status_code == 200
         with pytest.raises(ConfigurationError, match=rf"cannot listen on 127.0.0.1:{port}: .*mcp-bind"):
-            open_desk(BindAddress("127.0.0.1", port), Bounds())
+            open_tool_queue(BindAddress("127.0.0.1", port), Bounds())
