@@ -31,9 +31,10 @@ from pytest_a2a_bench.model import (
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.tool_door import OVER, Answer, NativeCall, ToolQueue
-from pytest_a2a_bench.tracing import NO_SPAN, Span
+from pytest_a2a_bench.tracing import NO_SPAN
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.a2a.turn import AgentReply
     from pytest_a2a_bench.benchmarks.noise import Noise
 
@@ -43,22 +44,6 @@ LAST_WORDS = 30.0
 
 _NAME = 80
 """Characters of a tool's name that a span shows: agents choose it."""
-
-
-class Sender(Protocol):
-    """What sends messages without waiting for their answers: the A2A client's ``AgentSession``."""
-
-    def begin(self, parts: Sequence[Part], timeout: float | None = None) -> Future[AgentReply]:
-        """Send one message, and return what its answer will be."""
-        ...
-
-    @property
-    def turn_span(self) -> Span:
-        """What the turn that is under way is to a tracer."""
-        ...
-
-    is_over: bool
-    """Set where the conversation is over before its turn: whatever becomes of that says nothing about it."""
 
 
 class Exchange(NamedTuple):
@@ -80,7 +65,7 @@ class NativeTurns:
     :ivar exchanges: what was called and answered so far.
     """
 
-    def __init__(self, tool_queue: ToolQueue, sender: Sender) -> None:
+    def __init__(self, tool_queue: ToolQueue, sender: AgentSession) -> None:
         self.tool_queue = tool_queue
         self._sender = sender
         self._reply: Future[AgentReply] | None = None
@@ -197,32 +182,6 @@ class Session(Protocol):
 
     def send(self, parts: Sequence[Part], timeout: float | None = None) -> SessionReply:
         """Send one message and wait for the answer."""
-        ...
-
-
-class Speaker(Protocol):
-    """The agent's side: one :class:`Conversation`, or several after each other."""
-
-    @property
-    def events(self) -> list[Event]:
-        """What was said so far."""
-        ...
-
-    @property
-    def last_usage(self) -> Usage:
-        """What the last answer cost."""
-        ...
-
-    def open(self, greeting: str) -> None:
-        """Begin with words that the agent is taken to have said, before the first ``ask``."""
-        ...
-
-    def ask(self, new: Sequence[Event]) -> AgentSaid:
-        """Send the new events and return the reply."""
-        ...
-
-    def note(self, finding: DialectFinding) -> None:
-        """Record something about the last reply."""
         ...
 
 

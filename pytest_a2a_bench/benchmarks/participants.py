@@ -217,6 +217,10 @@ class Relay:
         return event
 
 
+Speaker = Conversation | Relay
+"""The agent's side of a trial."""
+
+
 # --- colleagues that the agent may ask ---
 
 MAX_ANSWER = 32_000

@@ -66,7 +66,10 @@ class Stage:
         self.tool_queue = ToolQueue(ToolAccess("http://here/trials/1/mcp", "t" * 40), self.bounds)
         self.sender = Sender()
         self.conversation = Conversation(
-            self.sender, Briefing("Be brief.", (ADD,)), native=NativeTurns(self.tool_queue, self.sender), **options
+            self.sender,
+            Briefing("Be brief.", (ADD,)),
+            native=NativeTurns(self.tool_queue, self.sender),  # type: ignore[arg-type]
+            **options,
         )
 
     def during_the_turn(self, act: Callable[[Sender], object]) -> None:

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pytest_a2a_bench.benchmarks.conversation import Speaker
+from pytest_a2a_bench.benchmarks.participants import Speaker
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.dialects.serialization import parse_python
 from pytest_a2a_bench.errors import ConfigurationError

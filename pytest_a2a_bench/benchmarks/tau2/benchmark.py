@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, Seat, TrialContext
-from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
+from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.models import ModelJudge
 from pytest_a2a_bench.benchmarks.noise import Noise
-from pytest_a2a_bench.benchmarks.participants import Relay
+from pytest_a2a_bench.benchmarks.participants import Relay, Speaker
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, retrieval, shortcuts
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
@@ -127,7 +127,7 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
         return None
     end = len(result.transcript)
     first = min(found, key=lambda d: end if d.turn is None else d.turn)
-    return _doubted(result, first)
+    return replace(first, doubt="; ".join(map(one_line, notes.remarks(result))))
 
 
 def _given(result: TrialResult) -> int:
@@ -383,11 +383,6 @@ def _unexplained(result: TrialResult, gold: list[_Call], made: list[_Call]) -> D
     reward = result.reward_info
     differs = "; ".join(reward.db_diff[:3]) if reward else ""
     return Diagnosis("gold-unreached" if in_order else "order", "", one_line(differs))
-
-
-def _doubted(result: TrialResult, found: Diagnosis) -> Diagnosis:
-    doubts = list(notes.remarks(result))
-    return Diagnosis(found.kind, found.subject, found.detail, found.turn, "; ".join(map(one_line, doubts)))
 
 
 def _is_shown(value: Any, before: Sequence[Turn]) -> bool:
