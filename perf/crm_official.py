@@ -35,6 +35,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from crm_official_tools import NATIVE, heard_natively, run_tools_upstream, says, write_calls
+from mini_org.org import schema_rows, task_row
 from mini_org.solve import choose_steps
 from mini_org.solve.task import AgentTask
 
@@ -243,11 +244,9 @@ def run_upstream(
     users.completion = _say(iter([script.user[0], *script.user]), lambda messages: seen.user.append(messages))
     envs.litellm = types.SimpleNamespace(completion=_say(iter(script.evaluator), seen.evaluator.append))
     LocalSalesforce.org = domain.org
-    row = task.to_json()
+    row = task_row(task)
     row["answer"] = row["answer"] or ["a refusal"]  # upstream reads the first one, of privacy tasks too
-    schema = [
-        {"object": o.name, "fields": {f.name: f.description for f in o.fields}} for o in domain.org.schema.objects
-    ]
+    schema = schema_rows(domain.org.schema)
     with contextlib.redirect_stdout(io.StringIO()):
         make = envs.InteractiveChatEnv if task.interactive else envs.ChatEnv
         env = make(tasks={0: row}, task_index=0, org_type="b2b")

@@ -11,6 +11,8 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mini_org.org import schema_rows, task_row
+
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
@@ -189,11 +191,9 @@ def run_tools_upstream(
         return types.SimpleNamespace(choices=[choice], usage=usage, _hidden_params={"response_cost": 0.0})
 
     agents.completion = completion
-    row = task.to_json()
+    row = task_row(task)
     row["answer"] = row["answer"][0] if len(row["answer"]) == 1 else row["answer"]
-    schema = [
-        {"object": o.name, "fields": {f.name: f.description for f in o.fields}} for o in domain.org.schema.objects
-    ]
+    schema = schema_rows(domain.org.schema)
     # It prints each failure of its parser.
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         chosen = tools.TOOLS_FULL if strategy == "tool_call_flex" else tools.TOOLS

@@ -257,16 +257,6 @@ class Scan(NamedTuple):
     value: Any = BROKEN
     deep: bool = False
 
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        """The calls, in order."""
-        return tuple(f.reading for f in self.found)
-
-    @property
-    def prose(self) -> str:
-        """The text without its calls; the text itself where it has none."""
-        return self.without(self.found)
-
     def without(self, taken: Sequence[Found]) -> str:
         """Return the text without some of its calls."""
         return _without(self.text, taken) if taken else self.text

@@ -130,12 +130,8 @@ def test_a_task_that_is_not_there_is_named_with_the_span_of_those_that_are(tools
 def published(tmp_path: Path) -> Path:
     """CRMArena's tasks in the form in which they are published, whose rows are in a live org only."""
     org = build(seed=3, tasks_per_category=2)
-    rows = [{**task.to_json(), "idx": n} for n, task in enumerate(org.tasks) if task.category == "handle_time"]
-    data = tmp_path / "data"
-    data.mkdir()
-    (data / "b2b_tasks.json").write_text(json.dumps(rows))
-    (data / "b2b_schema.json").write_text(json.dumps(org.schema.to_json()))
-    return data
+    org.publish(tmp_path / "data", [task for task in org.tasks if task.category == "handle_time"], rows=False)
+    return tmp_path / "data"
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ import pytest
 from examples import sampled
 from one_test import in_one_test
 
-from pytest_a2a_bench.dialects.scan import RAW_LIMIT, scan_text
+from pytest_a2a_bench.dialects.calls import Reading
+from pytest_a2a_bench.dialects.scan import RAW_LIMIT, Scan, scan_text
 from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks, parse_json
 from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.model.messages import MAX_DEPTH
@@ -21,8 +22,16 @@ CALL = '{"name": "get_user", "arguments": {"id": "u1"}}'
 WANTED = ToolCall("get_user", {"id": "u1"})
 
 
+def readings(scan: Scan) -> tuple[Reading, ...]:
+    return tuple(found.reading for found in scan.found)
+
+
+def prose(scan: Scan) -> str:
+    return scan.without(scan.found)
+
+
 def calls_in(text: str) -> list[ToolCall]:
-    return [c for r in scan_text(text, KNOWN).readings for c in r.calls]
+    return [c for r in readings(scan_text(text, KNOWN)) for c in r.calls]
 
 
 @in_one_test(
@@ -60,7 +69,7 @@ def calls_in(text: str) -> list[ToolCall]:
 )
 def test_a_call_is_found_however_it_is_written(text: str) -> None:
     scan = scan_text(text, KNOWN)
-    assert [c for r in scan.readings for c in r.calls] == [WANTED]
+    assert [c for r in readings(scan) for c in r.calls] == [WANTED]
     assert scan.unreadable == ()
 
 
@@ -98,7 +107,7 @@ def test_brackets_quotes_and_tags_inside_arguments_are_only_text() -> None:
     call = {"name": "get_user", "arguments": {"id": nasty, nasty: {"deep": [nasty]}}}
     for text in (json.dumps(call), f"<json>{json.dumps(call)}</json> thanks", f"```json\n{json.dumps(call)}\n```"):
         scan = scan_text(text, KNOWN)
-        assert [c for r in scan.readings for c in r.calls] == [ToolCall("get_user", call["arguments"])]  # type: ignore[arg-type]
+        assert [c for r in readings(scan) for c in r.calls] == [ToolCall("get_user", call["arguments"])]  # type: ignore[arg-type]
         assert scan.unreadable == ()
 
 
@@ -125,7 +134,7 @@ def test_an_unknown_tool_in_a_good_call_is_still_a_call() -> None:
 )
 def test_prose_stays_prose(text: str) -> None:
     scan = scan_text(text, KNOWN)
-    assert (scan.readings, scan.unreadable, scan.prose) == ((), (), text)
+    assert (readings(scan), scan.unreadable, prose(scan)) == ((), (), text)
 
 
 @in_one_test(
@@ -149,17 +158,17 @@ def test_prose_stays_prose(text: str) -> None:
 )
 def test_a_call_that_cannot_be_read_is_reported(text: str) -> None:
     scan = scan_text(f"Sure. {text}", KNOWN)
-    assert scan.readings == ()
+    assert readings(scan) == ()
     assert len(scan.unreadable) == 1
     assert scan.unreadable[0] in text or text.startswith(scan.unreadable[0])
 
 
 def test_one_bad_call_does_not_take_the_others_with_it() -> None:
     scan = scan_text(f'{{"tool_calls": [{CALL}, {{"name": "book", "arguments": {{bad}}}}]}}', KNOWN)
-    assert [c for r in scan.readings for c in r.calls] == [WANTED]
+    assert [c for r in readings(scan) for c in r.calls] == [WANTED]
     assert scan.unreadable == ('{"name": "book", "arguments": {bad}}',)
     scan = scan_text(f'{{"tool_calls": [{CALL}, {{"arguments": {{}}}}]}}', KNOWN)
-    assert [c for r in scan.readings for c in r.calls] == [WANTED]
+    assert [c for r in readings(scan) for c in r.calls] == [WANTED]
     assert len(scan.unreadable) == 1
 
 
@@ -169,9 +178,9 @@ def test_a_name_may_be_anything_but_a_name() -> None:
 
 
 def test_prose_around_calls_is_what_is_left() -> None:
-    assert scan_text(f"Let me see.\n```json\n{CALL}\n```\nDone.", KNOWN).prose == "Let me see.\nDone."
-    assert scan_text(f"<json>\n{CALL}\n</json>", KNOWN).prose == ""
-    assert scan_text(f"{CALL}, {CALL}", KNOWN).prose == ""
+    assert prose(scan_text(f"Let me see.\n```json\n{CALL}\n```\nDone.", KNOWN)) == "Let me see.\nDone."
+    assert prose(scan_text(f"<json>\n{CALL}\n</json>", KNOWN)) == ""
+    assert prose(scan_text(f"{CALL}, {CALL}", KNOWN)) == ""
 
 
 def test_what_is_kept_of_an_unreadable_call_is_bounded() -> None:
@@ -183,7 +192,7 @@ def test_what_is_kept_of_an_unreadable_call_is_bounded() -> None:
 def test_nesting_is_read_up_to_a_limit_and_reported_beyond(depth: int) -> None:
     text = '{"name": "book", "arguments": {"a": ' + "[" * (depth - 2) + "]" * (depth - 2) + "}}"
     scan = scan_text(text, KNOWN)
-    assert bool(scan.readings) is (depth <= MAX_DEPTH)
+    assert bool(readings(scan)) is (depth <= MAX_DEPTH)
     assert bool(scan.unreadable) is (depth > MAX_DEPTH)
 
 
@@ -260,7 +269,7 @@ def cpu_seconds(text: str) -> float:
 
 def test_opening_tags_that_nothing_closes_are_counted() -> None:
     """Each is looked for to the end of the text, so that more of them would take quadratic time."""
-    shapes = [scan_text("<tool_call>" * n + f"<json>{CALL}</json>", KNOWN).readings[0].shape for n in (99, 100)]
+    shapes = [readings(scan_text("<tool_call>" * n + f"<json>{CALL}</json>", KNOWN))[0].shape for n in (99, 100)]
     assert shapes == ["tagged", "bare"]
 
 
@@ -270,5 +279,5 @@ def test_a_search_that_is_given_up_says_so() -> None:
     assert scan_text("{x}" * 5_000, KNOWN).unreadable == ()
     for filler in ("{x}" * 5_000, "x" * MAX_TEXT):
         scan = scan_text(filler + CALL, KNOWN)
-        assert scan.readings == ()
+        assert readings(scan) == ()
         assert len(scan.unreadable) == 1

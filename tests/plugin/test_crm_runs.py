@@ -202,11 +202,7 @@ def test_own_tests_of_the_same_tasks_come_first(
 def published(tmp_path: Path) -> Path:
     """A directory in the official shape, made of the mini org."""
     mini = build()
-    mini.write_sqlite(tmp_path / "crmarenapro_b2b_data.db")
-    tasks = [task for task in mini.tasks if task.category in ("handle_time", "transfer_count")]
-    rows = [task.to_json() | {"idx": number} for number, task in enumerate(tasks)]
-    (tmp_path / "b2b_tasks.json").write_text(json.dumps(rows))
-    (tmp_path / "b2b_schema.json").write_text(json.dumps(mini.schema.to_json()))
+    mini.publish(tmp_path, [task for task in mini.tasks if task.category in ("handle_time", "transfer_count")])
     return tmp_path
 
 

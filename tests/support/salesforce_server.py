@@ -86,8 +86,9 @@ class SalesforceServer:
             return self._page(match[1])
         if path in ("query", "search"):
             result = self.org.run(parameters["q"][0])
-            envelope = result.envelope()
-            return self._paged(envelope) if path == "query" else envelope
+            if path == "search":
+                return {"searchRecords": list(result.records)}
+            return self._paged({"totalSize": result.total_size, "done": True, "records": list(result.records)})
         raise OrgError("NOT_FOUND", "The requested resource does not exist")
 
     def _paged(self, envelope: dict[str, Any]) -> dict[str, Any]:

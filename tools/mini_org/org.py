@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +27,7 @@ from mini_org.company import Company, add_basics
 from mini_org.ids import task_id
 from mini_org.words import COMPANY, PERSONAS
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSchema, SObject, standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, CrmTask
 
 VERSION = "3"
 """Counts up when the same seed gives another org or other tasks."""
@@ -66,11 +67,6 @@ class MiniOrg:
         """Generator, version and seed, as results name the source."""
         return f"mini-{VERSION}, seed {self.seed}"
 
-    @property
-    def interactive_tasks(self) -> tuple[CrmTask, ...]:
-        """The same tasks with a user who can be asked back."""
-        return tuple(replace(task, interactive=True) for task in self.tasks)
-
     def write_sqlite(self, path: Path) -> None:
         """Write the tables to a new SQLite file.
 
@@ -83,6 +79,33 @@ class MiniOrg:
             fill(connection, self.rows, self.schema)
         finally:
             connection.close()
+
+    def publish(self, folder: Path, tasks: Sequence[CrmTask], *, rows: bool = True) -> None:
+        """Write some tasks, the schema and the tables as upstream publishes those of its b2b org."""
+        folder.mkdir(exist_ok=True)
+        numbered = [task_row(task) | {"idx": number} for number, task in enumerate(tasks)]
+        (folder / "b2b_tasks.json").write_text(json.dumps(numbered))
+        (folder / "b2b_schema.json").write_text(json.dumps(schema_rows(self.schema)))
+        if rows:
+            self.write_sqlite(folder / "crmarenapro_b2b_data.db")
+
+
+def task_row(task: CrmTask) -> dict[str, Any]:
+    """Return a task in the published form."""
+    return {
+        "idx": task.task_id,
+        "answer": [None if answer == NONE else answer for answer in task.answers],
+        "task": task.category,
+        "persona": task.persona,
+        "metadata": {"required": task.required, "optional": task.optional},
+        "reward_metric": task.metric,
+        "query": task.query,
+    }
+
+
+def schema_rows(schema: OrgSchema) -> list[dict[str, Any]]:
+    """Return a schema in the published form."""
+    return [{"object": o.name, "fields": {f.name: f.description for f in o.fields}} for o in schema.objects]
 
 
 @lru_cache(maxsize=4)

@@ -134,19 +134,6 @@ class CrmTask:
         """What is known of its category."""
         return CATEGORIES[self.category]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the task in the published format (``idx, answer, task, persona, metadata, reward_metric, query``)."""
-        return {
-            "idx": self.task_id,
-            # null in the published files, the word None in conversations.
-            "answer": [None if a == NONE else a for a in self.answers],
-            "task": self.category,
-            "persona": self.persona,
-            "metadata": {"required": self.required, "optional": self.optional},
-            "reward_metric": self.metric,
-            "query": self.query,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Provenance:

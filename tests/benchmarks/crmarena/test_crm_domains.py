@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from argparse import ArgumentParser
@@ -35,13 +34,8 @@ def directory(tmp_path: Path) -> Path:
     """A directory in the published shape, with rows and tasks of the mini org."""
     built = build(seed=3, tasks_per_category=2)
     tasks = [t for name, n in CHOSEN.items() for t in [t for t in built.tasks if t.category == name][:n]]
-    rows = [{**task.to_json(), "idx": number} for number, task in enumerate(tasks)]
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "b2b_tasks.json").write_text(json.dumps(rows))
-    (folder / "b2b_schema.json").write_text(json.dumps(built.schema.to_json()))
-    built.write_sqlite(folder / "crmarenapro_b2b_data.db")
-    return folder
+    built.publish(tmp_path / "data", tasks)
+    return tmp_path / "data"
 
 
 def close_domains() -> None:

@@ -15,7 +15,7 @@ from mini_org.files import make_files
 from mini_org.near_makers import MAKERS
 from mini_org.near_misses import chosen_rows, near_misses, traps
 from mini_org.near_rows import NearMiss
-from mini_org.org import MiniOrg
+from mini_org.org import MiniOrg, schema_rows
 from mini_org.solve import choose_steps
 from mini_org.solve.attentive import attentive
 from mini_org.solve.shortcuts import SHORTCUTS
@@ -266,7 +266,7 @@ def test_who_reads_the_schema_keeps_its_tasks_under_drift(level: DriftLevel, mos
     tasks = [task for task in org.tasks if task.answers]
     with opened(org) as plain:
         local = drifted(plain, level, seed=1)
-        reads = attentive(local.run, local.schema.to_json(), org.schema.to_json())
+        reads = attentive(local.run, schema_rows(local.schema), schema_rows(org.schema))
         kept = remembered = 0
         for task in tasks:
             seen = AgentTask(*(drift_text(text, org.schema, local.schema) for text in (task.query, task.required)))

@@ -40,12 +40,6 @@ class QueryResult:
     rows_read: int
     seconds: float
 
-    def envelope(self) -> dict[str, Any]:
-        """Return the REST API's answer: ``{totalSize, done, records}``, or ``{searchRecords}`` for SOSL."""
-        if self.language == "sosl":
-            return {"searchRecords": list(self.records)}
-        return {"totalSize": self.total_size, "done": True, "records": list(self.records)}
-
 
 class Org(Protocol):
     """An org. May be asked from several threads at once."""

@@ -156,13 +156,6 @@ class OrgSchema:
         """Return the child relationship of that name in any case, or None."""
         return self._children.get((parent.name.lower(), name.lower()))
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the schema in the published shape, without hidden fields, as an agent sees it."""
-        return [
-            {"object": sobject.name, "fields": {field.name: field.description for field in sobject.fields}}
-            for sobject in self.objects
-        ]
-
 
 # Each of the three added characters stands for five of the others: bit by bit, which of these are capitals.
 _SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from mini_org.org import schema_rows
 from one_test import in_one_test
 from small_org import open_small_org, plain
 
@@ -91,7 +92,7 @@ def test_a_reference_takes_its_relationship_along(org: LocalOrg) -> None:
 
 
 def test_the_agent_is_told_the_new_names(org: LocalOrg) -> None:
-    told = {each["object"]: each["fields"] for each in drift_schema(standard_schema(), "medium").to_json()}
+    told = {each["object"]: each["fields"] for each in schema_rows(drift_schema(standard_schema(), "medium"))}
     assert told["Account"]["Label"] == "Name of the company"
     assert "Name" not in told["Account"]
 

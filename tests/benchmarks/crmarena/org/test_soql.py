@@ -48,21 +48,18 @@ def test_select(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> Non
 def test_the_envelope_is_the_rest_apis(org: LocalOrg) -> None:
     record_id = CASES[3]
     result = org.run(f"SELECT Id, Account.Name, (SELECT Id FROM CaseHistories__r) FROM Case WHERE Id = '{record_id}'")
-    assert result.envelope() == {
-        "totalSize": 1,
-        "done": True,
-        "records": [
-            {
-                "attributes": {"type": "Case", "url": f"/services/data/v62.0/sobjects/Case/{record_id}"},
-                "Id": record_id,
-                "Account": {
-                    "attributes": {"type": "Account", "url": f"/services/data/v62.0/sobjects/Account/{ACCOUNTS[2]}"},
-                    "Name": "Zeta 100% Foods",
-                },
-                "CaseHistories__r": None,
-            }
-        ],
-    }
+    assert result.total_size == 1
+    assert result.records == (
+        {
+            "attributes": {"type": "Case", "url": f"/services/data/v62.0/sobjects/Case/{record_id}"},
+            "Id": record_id,
+            "Account": {
+                "attributes": {"type": "Account", "url": f"/services/data/v62.0/sobjects/Account/{ACCOUNTS[2]}"},
+                "Name": "Zeta 100% Foods",
+            },
+            "CaseHistories__r": None,
+        },
+    )
 
 
 def test_children_are_envelopes_and_are_counted(org: LocalOrg) -> None:
@@ -77,7 +74,8 @@ def test_groups_are_aggregate_results(org: LocalOrg) -> None:
 
 
 def test_count_has_no_records(org: LocalOrg) -> None:
-    assert org.run("SELECT COUNT() FROM Case").envelope() == {"totalSize": 7, "done": True, "records": []}
+    counted = org.run("SELECT COUNT() FROM Case")
+    assert (counted.total_size, counted.records) == (7, ())
     assert org.run("SELECT COUNT() FROM Case LIMIT 3").total_size == 3
 
 
