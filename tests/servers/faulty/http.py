@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
@@ -75,7 +76,8 @@ class Desk:
         if body:
             return packed(Packet(status, headers, body))
         write = _odd_event if self.agent.on("odd-writing") else "data: {}\n\n".format
-        return StreamingResponse((write(event) async for event in events), status, dict(headers))
+        written = (write(event) async for event in events)
+        return StreamingResponse(_pinging(written) if self.agent.on("only-pings") else written, status, dict(headers))
 
     def activated(self, caller: Caller) -> dict[str, str]:
         """Return the header that names the extensions that the agent will use."""
@@ -243,6 +245,14 @@ def _read(envelope: Any, version: str) -> FaultyCall:
     if not isinstance(params, dict):
         raise failure("InvalidParams", "params must be an object")
     return FaultyCall("JSONRPC", operation, params)
+
+
+async def _pinging(events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Yield the first event, and then comments that keep the connection open."""
+    yield await anext(events)
+    while True:
+        yield ": ping\n\n"
+        await asyncio.sleep(0.05)
 
 
 # -- HTTP+JSON --
