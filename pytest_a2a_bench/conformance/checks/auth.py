@@ -14,7 +14,7 @@ from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.checks.asking import filled, requests
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, walk
-from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET
+from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET, LIST
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, NEVER_CALLED, OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STATUSES, WireReply
@@ -171,9 +171,10 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     made = await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED})
     if not made.ok:
         return
-    one = {"taskId": task_id, "id": made.result.get("id")}
-    hidden(ctx, await as_other(ctx, CREATE, {**one, "url": NEVER_CALLED}), f"another user's {CREATE}")
-    hidden(ctx, await as_other(ctx, GET, one), f"another user's {GET}")
+    of_task: dict[str, Any] = {"taskId": task_id}
+    one = {**of_task, "id": made.result.get("id")}
+    for operation, params in ((CREATE, {**one, "url": NEVER_CALLED}), (GET, one), (LIST, {**of_task, "pageSize": 1})):
+        hidden(ctx, await as_other(ctx, operation, params), f"another user's {operation}")
     deleted = await as_other(ctx, DELETE, one)
     # Deleting is idempotent, so that "done" may be said of what was not there for that user.
     kept = await ctx.call(GET, one)

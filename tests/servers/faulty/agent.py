@@ -407,7 +407,8 @@ class FaultyAgent:
         return record.configs[params["id"]]
 
     def _list_configs(self, params: Json, owner: tuple[str, str]) -> Json:
-        return {"configs": list(self._find(params.get("taskId"), owner).configs.values())}
+        known = None if params.get("pageSize") and self.on("configs-by-page") else owner
+        return {"configs": list(self._find(params.get("taskId"), known).configs.values())}
 
     def _delete_config(self, params: Json, owner: tuple[str, str]) -> Json:
         record = self._find(params.get("taskId"), owner)
