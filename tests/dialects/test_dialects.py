@@ -184,20 +184,6 @@ TRICKY = [
 ]
 
 
-@in_one_test("name", NAMED)
-@in_one_test("words", TRICKY)
-@in_one_test("first", [True, False])
-def test_whatever_is_said_arrives_as_said(name: str, words: str, first: bool) -> None:
-    briefing = BRIEFING if first else None
-    for event in (UserSaid(words), ToolReturned("c1", "book", words, True)):
-        dialect = dialects.get(name)
-        decoded = dialect.decode_request(dialect.encode_request(briefing, [event]))
-        if first and name in ("agentbeats", "sierra"):
-            assert decoded.events == (event,)
-        else:
-            assert decoded == dialects.DecodedRequest(briefing, (event,))
-
-
 @in_one_test("name", ["tool_call", "data"])
 @in_one_test("words", TRICKY)
 def test_our_own_formats_need_no_metadata_to_tell_a_user_from_a_tool(name: str, words: str) -> None:
@@ -483,12 +469,6 @@ def test_a_json_message_in_text_is_a_message_in_data() -> None:
     assert read("tool_call", Part.of_text('{"content": "Hi"}')).text == '{"content": "Hi"}'
 
 
-def test_both_agentbeats_spellings_are_read() -> None:
-    older = text('<json>\n{"name": "get_user", "kwargs": {"id": "u1"}}\n</json>')
-    assert dialects.get("agentbeats").encode_reply(AgentSaid(None, (CALL,)))[0].text == CALL_JSON
-    assert dialects.get("agentbeats").decode_reply(older, TOOLS).calls == (CALL,)
-
-
 def test_replies_are_written_as_each_format_has_it() -> None:
     said = AgentSaid("Hi")
     assert dialects.get("tool_call").encode_reply(said) == text("Hi")
@@ -552,11 +532,6 @@ def test_every_dialect_carries_out_the_same(name: str) -> None:
         found = [[c.name, c.arguments] for c in decoded.calls]
         assert json.dumps(found) == json.dumps(json.loads(reply.get("calls", "[]"))), reply["name"]
         assert decoded.unreadable is (reply["comes"] == "reminded"), reply["name"]
-
-
-def test_names_are_told_apart() -> None:
-    assert len(CORPUS) >= 60
-    assert len({r["name"] for r in CORPUS}) == len(CORPUS)
 
 
 def test_tools_as_a_list_for_readers() -> None:

@@ -37,11 +37,7 @@ _FOLDERS = ("", "local_data", "data", "tasks", "CRMArenaPro", "CRMArena")
 _SUFFIXES = (".json", ".jsonl", ".parquet")
 _ORIGINAL_TASKS = ("original_tasks", "crmarena_tasks", "crmarena_w_metadata", "original", "crmarena", "CRMArena/test")
 _ORIGINAL_SCHEMA = ("original_schema", "crmarena_schema", "schema_with_dependencies", "schema/test", "schema")
-_ROWS = {
-    "original": ("crmarena_data.db", "original_data.db", "original.db"),
-    "b2b": ("crmarenapro_b2b_data.db", "b2b_data.db", "b2b.db"),
-    "b2c": ("crmarenapro_b2c_data.db", "b2c_data.db", "b2c.db"),
-}
+_ROWS = dict(zip(("original", "b2b", "b2c"), OFFICIAL, strict=True))
 _SQLITE = b"SQLite format 3\0"
 _POINTER = b"version https://git-lfs"
 
@@ -165,10 +161,10 @@ def _find_table(root: Path, stems: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 def _find_rows(root: Path, domain: str) -> Path | None:
-    """Return the SQLite file of a domain's org, or None: by its known names, else the only ``*.db`` that names it."""
+    """Return the SQLite file of a domain's org, or None: by its official name, else the only ``*.db`` that names it."""
     folders = [root / name for name in _FOLDERS]
     org = org_of(domain)
-    named = [path for name in _ROWS[org] for folder in folders if (path := folder / name).is_file()]
+    named = [path for folder in folders if (path := folder / _ROWS[org]).is_file()]
     others = sorted({path for folder in folders if folder.is_dir() for path in folder.glob(f"*{org}*.db")})
     return named[0] if named else others[0] if len(others) == 1 else None
 
@@ -177,8 +173,8 @@ def _rows_problems(rows: Path | None, domain: str) -> list[str]:
     """Say what is wrong with the SQLite file of a domain's org; an empty list where nothing is."""
     if rows is None:
         return [
-            f"the org's rows: no {' or '.join(_ROWS[org_of(domain)])}, there or in local_data/ (upstream's repository "
-            "has it in local_data/); or let a live org answer: --a2a-set crm-org=salesforce"
+            f"the org's rows: no {_ROWS[org_of(domain)]}, there or in local_data/ (upstream's repository has it in "
+            "local_data/); or let a live org answer: --a2a-set crm-org=salesforce"
         ]
     with rows.open("rb") as file:
         start = file.read(len(_POINTER))

@@ -242,13 +242,6 @@ def test_questions_are_counted(tmp_path: Path) -> None:
     assert result.parties[0].turns == 1
 
 
-@pytest.mark.slow
-def test_whoever_is_not_there_is_not_asked(tmp_path: Path) -> None:
-    result = run(Asking(1, name="bob"), Speaker(knowing), tmp_path)
-    (answer,) = [turn for turn in result.transcript if turn.tool == "ask_agent"]
-    assert (answer.error, answer.text) == (True, "There is no colleague 'bob'; there is ann.")
-
-
 @pytest.mark.parametrize(
     "options", [{}, *(pytest.param(o, marks=pytest.mark.slow) for o in ({"dialect": "data"}, {"tools": "mcp"}))]
 )
