@@ -27,7 +27,7 @@ from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.reports.conformance import summary_lines
+from pytest_a2a_bench.reports.findings import summary_lines
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import did_you_mean, one_line
 

@@ -13,7 +13,7 @@ from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.conformance.report import Report
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import KNOWN
-from pytest_a2a_bench.reports.conformance import render
+from pytest_a2a_bench.reports.findings import render
 
 _BOUNDS: Mapping[str, tuple[Callable[[float], bool], str]] = {
     "timeout": (lambda n: 0 < n < math.inf, "give a number of seconds above 0"),

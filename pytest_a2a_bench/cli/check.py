@@ -16,7 +16,7 @@ from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.conformance.card.fetch import is_url
 from pytest_a2a_bench.conformance.finding import VERSIONS
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.reports.conformance import FORMATS
+from pytest_a2a_bench.reports.findings import FORMATS
 
 _LEVELS = ("MUST", "SHOULD", "MAY")
 _BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")

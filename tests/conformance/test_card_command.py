@@ -19,7 +19,7 @@ from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
 from pytest_a2a_bench.conformance.report import REPORT
-from pytest_a2a_bench.reports.conformance import FORMATS
+from pytest_a2a_bench.reports.findings import FORMATS
 
 
 @pytest.fixture
@@ -179,27 +179,6 @@ def cases_of(text: str) -> dict[str, tuple[str, str]]:
     assert int(suite.attrib["tests"]) == len(below)
     assert int(suite.attrib["failures"]) == sum(e is not None and e.tag == "failure" for e in below.values())
     return {name: (e.tag, e.get("message", "")) if e is not None else ("", "") for name, e in below.items()}
-
-
-def test_junit_has_a_test_case_for_each_rule(
-    write: Any, tmp_path: Path, noop_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    waivers = tmp_path / "waivers.toml"
-    waivers.write_text('[[waiver]]\nid = "CARD-009"\nreason = "until 2.4"\n')
-    assert main.main(["check", "--card", write(bad()), "--format", "junit", "--waivers", str(waivers)]) == 1
-    found = cases_of(capsys.readouterr().out)
-    assert found["CARD-004[card]"][0] == "failure"
-    assert "tags is empty" in found["CARD-004[card]"][1]
-    assert found["CARD-009[card]"] == ("skipped", "waived: until 2.4")
-    assert found["CARD-028[card]"][0] == "system-out"  # a warning
-    assert found["CARD-003[card]"] == ("", "")
-    # Nobody has served it.
-    assert found["CARD-014[card]"] == ("skipped", "how a card is served cannot be seen in a file")
-
-    assert main.main(["check", "--card", noop_url, "--format", "junit", "--version", "1.0"]) == 0
-    served = cases_of(capsys.readouterr().out)
-    assert served["CARD-014[card]"] == ("", "")
-    assert served.keys() == found.keys()
 
 
 VALUES = st.recursive(

@@ -28,7 +28,7 @@ from pytest_a2a_bench.conformance.clients.serving import CARD_PATH
 from pytest_a2a_bench.conformance.report import Report
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.reports.conformance import FORMATS, render
+from pytest_a2a_bench.reports.findings import FORMATS, render
 
 PLACES = [(b, v) for v in ("1.0", "0.3") for b in ("JSONRPC", "HTTP+JSON", "GRPC")]
 

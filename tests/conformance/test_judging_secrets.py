@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of
-from pytest_a2a_bench.reports.conformance import render
+from pytest_a2a_bench.reports.findings import render
 
 BEARER = {"httpAuthSecurityScheme": {"scheme": "bearer"}}
 BASIC = {"httpAuthSecurityScheme": {"scheme": "basic"}}
@@ -84,7 +84,7 @@ def test_an_agent_that_repeats_credentials_does_not_bring_them_into_reports(
     monkeypatch.setenv("BOBS_TOKEN", f"{theirs}\n")
     found = asyncio.run(results(Echo(kind), scheme, mine))
     report = Report("http://127.0.0.1", tuple(judge(found)))
-    shown = [render(report, format) for format in ("text", "json", "junit", "sarif", "markdown")]
+    shown = [render(report, format) for format in ("text", "json", "sarif", "markdown")]
     shown.append(json.dumps([dataclasses.asdict(r) for r in found]))
     assert "refused: " in (" ".join(r.reason for r in found) if kind == "error" else shown[0])
     secrets = [*mine.split(":")[-1:], *theirs.split(":")[-1:], mine, theirs]

@@ -13,7 +13,7 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.reports.contents import Contents
-from pytest_a2a_bench.reports.html.page import render
+from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 
 LONG = [task.task_id for task in index.load_tasks("telecom")]

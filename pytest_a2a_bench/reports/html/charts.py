@@ -5,9 +5,8 @@ A chart takes its colours from the page, has a title and a description, and its 
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -23,93 +22,8 @@ from pytest_a2a_bench.results.stats import mean_reward, summarise
 
 WIDTH, HEIGHT = 400, 216
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 12, 22, 28
-_BINS = 24
 COLOURS = 6
 """Colours of lines; more lines share them, and the table beside the chart names them."""
-
-_WIDE = 40.0
-"""From this ratio of the largest value to the smallest that matters an axis is logarithmic."""
-
-_FLOOR = 1e-6
-"""The smallest value of a logarithmic axis, as a share of the largest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A range of values, linear or logarithmic."""
-
-    low: float
-    high: float
-    log: bool = False
-
-    def at(self, value: float) -> float:
-        """Return where a value is: 0 at the low end, 1 at the high end."""
-        # A single value has no range, and is in the middle.
-        if self.high <= self.low:
-            return 0.5
-        if self.log:
-            clipped = min(max(value, self.low), self.high)
-            return math.log(clipped / self.low) / math.log(self.high / self.low)
-        return (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
-
-    def value(self, position: float) -> float:
-        """Return the value at a position of 0 to 1."""
-        if self.log:
-            return self.low * math.exp(math.log(self.high / self.low) * position)
-        return self.low + (self.high - self.low) * position
-
-
-def axis_of(values: Sequence[float]) -> Axis:
-    """Return the axis that shows values best.
-
-    :param values: none of them negative, at least one.
-    """
-    ordered = sorted(values)
-    # Not the smallest value: one outlier near 0 would stretch a logarithmic axis over nothing.
-    low, high = percentile(ordered, 2) or 0.0, ordered[-1]
-    if low > 0 and high / low > _WIDE:
-        return Axis(max(ordered[0], low / 2, high * _FLOOR), high, log=True)
-    return Axis(0.0, nice(high) if high > 0 else 1.0)
-
-
-def bins(values: Sequence[float], axis: Axis, count: int) -> list[int]:
-    """Return how many values are in each of a number of equally wide parts of the axis."""
-    found = [0] * count
-    for value in values:
-        # The largest value belongs to the last bin.
-        found[min(count - 1, int(axis.at(value) * count))] += 1
-    return found
-
-
-def ticks(axis: Axis) -> list[float]:
-    """Return a few round values on an axis."""
-    if axis.log:
-        return _log_ticks(axis)
-    step = nice((axis.high - axis.low) / 4 or 1)
-    # A little slack: 0.3 / 0.1 is not quite 3.
-    first = math.ceil(axis.low / step - 1e-9)
-    return [i * step for i in range(first, math.floor(axis.high / step + 1e-9) + 1)]
-
-
-def nice(value: float) -> float:
-    """Return the smallest of 1, 2, 2.5, 5 times a power of ten that is not less.
-
-    :raises ValueError: if the value is not positive.
-    """
-    if value <= 0:
-        raise ValueError(f"{value} has no round number above it")
-    power = 10.0 ** math.floor(math.log10(value))
-    steps = (step * power for step in (1, 2, 2.5, 5, 10, 20))
-    # Below about 1e-307 a power of ten is not exact any more, or is 0.
-    return next((step for step in steps if step >= value * (1 - 1e-9)), value)
-
-
-def _log_ticks(axis: Axis) -> list[float]:
-    low, high = math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))
-    # 1 and 3: half-way on a logarithmic axis.
-    every = [step * 10.0**power for power in range(low, high + 1) for step in (1, 3)]
-    inside = [value for value in every if axis.low * 0.999 <= value <= axis.high * 1.001]
-    return inside if len(inside) <= 5 else [value for value in inside if f"{value:e}".startswith("1.0")]
 
 
 def bar(rate: float, low: float, high: float, label: str) -> Markup:
@@ -139,47 +53,15 @@ def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Markup:
     :param series: name -> k -> rate; at least one name, and at least one k of 2 or more.
     """
     most = max(k for points in series.values() for k in points)
-    axis = Axis(1, most)
     # All of a few, and some of many.
     marks = [k for k in range(1, most + 1) if most <= 8 or k in (1, most) or k % (most // 4 or 1) == 0]
-    parts: list[Markup] = [*_rate_grid(), *(_tick(axis, k, f"{k}") for k in marks)]
+    parts: list[Markup] = [*_rate_grid(), *(_tick(k, most) for k in marks)]
     for i, points in enumerate(series.values()):
-        places = [(_x(axis, k), _y(v)) for k, v in sorted(points.items())]
+        places = [(_x(k, most), _y(v)) for k, v in sorted(points.items())]
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         parts.append(el("path", d=path, class_=f"line s{i % COLOURS}"))
         parts += [el("circle", cx=round(x, 1), cy=round(y, 1), r=3, class_=f"dot s{i % COLOURS}") for x, y in places]
     text = "; ".join(f"{name}: " + ", ".join(f"{v:.0%} at k={k}" for k, v in p.items()) for name, p in series.items())
-    return _figure(title, text, parts)
-
-
-def histogram(values: Sequence[float], form: Callable[[float], str], title: str) -> Markup:
-    """Return how values are distributed, with their median and their 95th percentile.
-
-    :param values: none of them negative, at least one.
-    :param form: writes a value with its unit.
-    """
-    ordered = sorted(values)
-    axis = axis_of(ordered)
-    found = bins(ordered, axis, _BINS)
-    width = (WIDTH - _LEFT - _RIGHT) / _BINS
-    most = max(found)
-    parts = [_line(_LEFT, _y(0), WIDTH - _RIGHT, _y(0), "grid")]
-    for i, n in enumerate(found):
-        if n:
-            # Never thinner than a line: one slow turn among thousands is what one looks for.
-            height = max(1.5, (_y(0) - _y(1)) * n / most)
-            x, y = round(_LEFT + i * width + 1, 2), round(_y(0) - height, 2)
-            parts.append(
-                el("rect", x=x, y=y, width=round(width - 2, 2), height=round(height, 2), rx=1.5, class_="column")
-            )
-    parts += [_tick(axis, value, form(value)) for value in ticks(axis)]
-    p50, p95 = (percentile(ordered, q) or 0.0 for q in (50, 95))
-    # Two words in one place cannot be read: the median gives way.
-    apart = abs(_x(axis, p95) - _x(axis, p50)) > 34
-    parts += _marker(axis, p50, "p50" if apart else "")
-    parts += _marker(axis, p95, "p95")
-    text = f"{len(ordered)} values, median {form(p50)}, 95th percentile {form(p95)}, largest {form(ordered[-1])}"
-    text += "; logarithmic" if axis.log else ""
     return _figure(title, text, parts)
 
 
@@ -204,21 +86,15 @@ def _rate_grid() -> list[Markup]:
     return found
 
 
-def _tick(axis: Axis, value: float, label: str) -> Markup:
-    x = _x(axis, value)
+def _tick(k: int, most: int) -> Markup:
+    x = _x(k, most)
     # Labels at the ends must not be cut off.
     anchor = "end" if x > WIDTH - _RIGHT - 12 else "start" if x < _LEFT + 6 else "middle"
-    return _text(x, HEIGHT - 8, label, anchor)
+    return _text(x, HEIGHT - 8, f"{k}", anchor)
 
 
-def _marker(axis: Axis, value: float, label: str) -> list[Markup]:
-    x = _x(axis, value)
-    anchor = "end" if x > WIDTH - _RIGHT - 14 else "middle"
-    return [_line(x, _TOP - 4, x, _y(0), "marker"), *([_text(x, _TOP - 9, label, anchor)] if label else [])]
-
-
-def _x(axis: Axis, value: float) -> float:
-    return _LEFT + axis.at(value) * (WIDTH - _LEFT - _RIGHT)
+def _x(k: int, most: int) -> float:
+    return _LEFT + (k - 1) / (most - 1) * (WIDTH - _LEFT - _RIGHT)
 
 
 def _y(rate: float) -> float:
@@ -314,24 +190,33 @@ def _classes(index: int, is_wide: bool) -> str | None:
     return " ".join(name for name, wanted in (("num", index > 1), ("wide", is_wide)) if wanted) or None
 
 
+_PERCENTILES = (5, 25, 50, 75, 95, 99)
+
+
 def reliability_and_cost(trials: Sequence[TrialResult]) -> Markup:
-    """Return pass^k, turn times, trial times and costs."""
-    cards = [_reliability(_curves(trials))]
-    for name in agent_names(trials) or (None,):
-        cards += _distributions([r for r in trials if r.key.agent == name], f" ({name})" if name is not None else "")
+    """Return pass^k, and how turn times, trial times and costs are distributed."""
+    head = ["", *(f"p{q}" for q in _PERCENTILES), "mean", "largest", "count"]
+    rows = [
+        row
+        for name in agent_names(trials) or (None,)
+        for row in _distributions([r for r in trials if r.key.agent == name], f" ({name})" if name is not None else "")
+    ]
+    numbers = _card("Time and cost", scroller("Time and cost", _numbers(head, rows)))
+    cards = [_reliability(_curves(trials)), numbers]
     return el("section", el("h2", "Reliability, time and cost"), el("div", cards, class_="cards"), id="figures")
 
 
-def _distributions(trials: Sequence[TrialResult], whose: str) -> list[Markup]:
-    turns = [s for r in trials for s in r.turn_latencies]
-    costs = [r.cost for r in trials if r.cost is not None]
-    lengths = [r.duration for r in trials if r.duration > 0]
-    unknown = "Neither the agent nor a model reported what it cost."
-    return [
-        _distribution(f"Time of a turn{whose}", turns, seconds, "No turn was measured."),
-        _distribution(f"Time of a trial{whose}", lengths, seconds, "No trial was measured."),
-        _distribution(f"Cost of a trial{whose}", costs, dollars, unknown),
-    ]
+def _distributions(trials: Sequence[TrialResult], whose: str) -> Iterator[list[str]]:
+    every: tuple[tuple[str, list[float], Callable[[float | None], str]], ...] = (
+        ("Time of a turn", [s for r in trials for s in r.turn_latencies], seconds),
+        ("Time of a trial", [r.duration for r in trials if r.duration > 0], seconds),
+        ("Cost of a trial", [r.cost for r in trials if r.cost is not None], dollars),
+    )
+    for title, values, form in every:
+        ordered = sorted(values)
+        quantiles = [form(percentile(ordered, q)) for q in _PERCENTILES]
+        rest = [form(sum(ordered) / len(ordered)), form(ordered[-1])] if ordered else [form(None)] * 2
+        yield [f"{title}{whose}", *quantiles, *rest, f"{len(ordered):,}"]
 
 
 def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:
@@ -353,26 +238,20 @@ def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Markup:
         title,
         curve(curves, title),
         el("ul", keys, class_="legend"),
-        _numbers(title, ["domain", *(f"k={k}" for k in range(1, most + 1))], cells),
+        el(
+            "details",
+            el("summary", "Numbers"),
+            scroller(f"Numbers: {title}", _numbers(["domain", *(f"k={k}" for k in range(1, most + 1))], cells)),
+            class_="numbers",
+        ),
     )
-
-
-def _distribution(title: str, values: Sequence[float], form: Callable[[float | None], str], empty: str) -> Markup:
-    if not values:
-        return _card(title, el("p", empty, class_="empty"))
-    ordered = sorted(values)
-    rows = [[f"p{q}", form(percentile(ordered, q))] for q in (5, 25, 50, 75, 95, 99)]
-    rows += [["mean", form(sum(ordered) / len(ordered))], ["largest", form(ordered[-1])]]
-    rows.append(["count", number(len(ordered), 0)])
-    return _card(title, histogram(ordered, form, title), _numbers(title, ["", title.lower()], rows))
 
 
 def _card(title: str, *children: Markup) -> Markup:
     return el("article", el("h3", title), children, class_="card")
 
 
-def _numbers(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+def _numbers(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
     titles = [el("th", t, scope="col") if t else el("td") for t in head]
     body = [el("tr", el("th", row[0], scope="row"), [el("td", c, class_="num") for c in row[1:]]) for row in rows]
-    numbers = scroller(f"Numbers: {title}", table(titles, body, "small"))
-    return el("details", el("summary", "Numbers"), numbers, class_="numbers")
+    return table(titles, body, "small")
