@@ -1,4 +1,4 @@
-"""Text and properties that leave a pytest run: explanations, terminal lines, Allure parameters, without secrets."""
+"""Text and properties that leave a pytest run: explanations and terminal lines, without secrets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from collections.abc import Generator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,20 +50,13 @@ def sections_of(report: pytest.TestReport) -> list[tuple[str, str]]:
     return [*report.sections, *((name, text) for name, text, *_ in getattr(report.longrepr, "sections", ()))]
 
 
-def set_properties(
-    item: pytest.Item, values: Mapping[str, str | int | float | bool], transcript: str | None = None
-) -> None:
-    """Put scalars into an item's properties, in place of what an earlier run of it (a rerun) left.
-
-    :param transcript: file that reporters may take a copy of.
-    """
+def set_properties(item: pytest.Item, values: Mapping[str, str | int | float | bool]) -> None:
+    """Put scalars into an item's properties, in place of what an earlier run of it (a rerun) left."""
     # 0.1 + 0.2 is no number that a person wants to read.
     values = {name: round(value, 9) if isinstance(value, float) else value for name, value in values.items()}
     # A rerun must not report the properties of the try before it.
     kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
     item.user_properties[:] = [*kept, *((sys.intern(PREFIX + name), value) for name, value in values.items())]
-    if allure_is_written(item.config):
-        tell_allure({PREFIX + name: value for name, value in values.items()}, transcript)
 
 
 def is_excused_miss(report: Any) -> bool:
@@ -89,28 +81,6 @@ def shown_path(path: str | None, config: pytest.Config) -> str | None:
     except ValueError:  # another drive
         return path
     return path if relative.startswith("..") else relative
-
-
-# -- Allure: properties as parameters of the running test, its transcript as an attachment --
-
-
-def allure_is_written(config: pytest.Config) -> bool:
-    """Return whether Allure's results are written in this process."""
-    return config.pluginmanager.has_plugin("allure_listener")
-
-
-def tell_allure(values: Mapping[str, Any], transcript: str | None) -> None:
-    """Add to the test that is running.
-
-    :param transcript: file to attach; None for none.
-    """
-    import allure  # a package that is not ours, and that is loaded already where this is called
-
-    for name, value in values.items():
-        # By its parameters Allure knows a test again: what an agent makes of it is none of those.
-        allure.dynamic.parameter(name, value, excluded=True)
-    if transcript and Path(transcript).is_file():
-        allure.attach.file(transcript, name="transcript", attachment_type=allure.attachment_type.JSON)
 
 
 # -- text that leaves a pytest run, for a terminal, a log or a report --

@@ -178,8 +178,12 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         from pytest_a2a_bench.plugin import page
 
         page.register(config, run)
-    where = (run.settings.markdown, run.settings.history_file, config.getoption("htmlpath", None))
-    if any(where) or run.settings.github == "on" or (run.settings.github == "auto" and "GITHUB_ACTIONS" in os.environ):
+    if (
+        run.settings.markdown
+        or run.settings.history_file
+        or run.settings.github == "on"
+        or (run.settings.github == "auto" and "GITHUB_ACTIONS" in os.environ)
+    ):
         from pytest_a2a_bench.plugin import publishing
 
         publishing.register(config, run, reporting)

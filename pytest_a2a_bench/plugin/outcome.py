@@ -37,7 +37,7 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
     """
     result = _wait(item, key, schedule)
     item.stash[RESULT] = result
-    set_properties(item, properties(result, shown_path(result.path, item.config)), result.path)
+    set_properties(item, properties(result, shown_path(result.path, item.config)))
     if result.status in ("skipped", "not_run"):
         # What was not run says nothing about anybody; the gate "breaker" sees to it that such a run fails.
         pytest.skip(_shown(result.error or "skipped", item.config))

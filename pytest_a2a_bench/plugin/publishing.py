@@ -1,10 +1,9 @@
-"""Reports for reviewers: Markdown, GitHub, the history of runs, pytest-html, and the agents that they name."""
+"""Reports for reviewers: Markdown, GitHub and the history of runs, and the agents that they name."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import pytest
 from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentile, sum_usage
-from pytest_a2a_bench.plugin.explanation import PREFIX, is_excused_miss, say, sections_of
+from pytest_a2a_bench.plugin.explanation import is_excused_miss, say, sections_of
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
@@ -150,9 +149,7 @@ def _text(report: pytest.TestReport) -> str:
 
 
 def register(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
-    """Listen for what is published: pytest-html's column, the history, and Markdown or GitHub."""
-    if config.getoption("htmlpath", None):
-        config.pluginmanager.register(RewardColumn(), "a2a-bench-pytest-html")
+    """Listen for what is published: the history, and Markdown or GitHub."""
     if run.settings.history_file:
         config.pluginmanager.register(Past(config, run, reporting, Path(run.settings.history_file)), HISTORY)
     if wanted(run, os.environ):
@@ -303,32 +300,3 @@ class Past:
         found = history.trend(self.entries) if len(self.entries) > 1 else None
         for line in (*self._notes, *(history.trend_lines(found) if found else ())):
             say(terminalreporter, sanitise(f"a2a: {line}"))
-
-
-# -- pytest-html: a column with the reward, and all properties in the expanded row --
-
-_COLUMN = 2
-"""Behind the result and the test's name."""
-
-
-class RewardColumn:
-    """What pytest-html asks while it builds a row. Its hooks are not there where it is not installed."""
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_html_results_table_header(self, cells: list[str]) -> None:
-        """Add the column."""
-        cells.insert(_COLUMN, '<th class="sortable numeric" data-column-type="a2a_reward">Reward</th>')
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_html_results_table_row(self, report: Any, cells: list[str]) -> None:
-        """Add the reward; what is no trial has none."""
-        reward = dict(getattr(report, "user_properties", ())).get(PREFIX + "reward", "")
-        cells.insert(_COLUMN, f'<td class="col-a2a_reward">{escape(str(reward))}</td>')
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_html_results_table_html(self, report: Any, data: list[str]) -> None:
-        """Add every property."""
-        ours = [(n, v) for n, v in getattr(report, "user_properties", ()) if str(n).startswith(PREFIX)]
-        if ours:
-            rows = "".join(f"<tr><td>{escape(str(n))}</td><td>{escape(str(v))}</td></tr>" for n, v in ours)
-            data.append(f'<table class="a2a">{rows}</table>')

@@ -325,9 +325,6 @@ class Reporting:
     def _write_summary(self, terminal: Any) -> None:
         results, lost = self.loaded()
         terminal.write_sep("=", "a2a benchmark summary")
-        first = summary.silence(results)
-        if first:
-            say(terminal, first, red=True)
         for line in summary.lines(results, width=terminal._tw.fullwidth):
             say(terminal, line)
         for line in summary.category_lines(results, width=terminal._tw.fullwidth):
@@ -341,8 +338,7 @@ class Reporting:
         # Caveats about the numbers are shown with -q, too.
         quiet = self.config.get_verbosity() < 0
         for line in summary.caveats(results) if quiet else self._notes(results, lost):
-            if line != first:
-                say(terminal, line, red=line.startswith(summary.NOTHING_MEASURED))
+            say(terminal, line, red=line.startswith((summary.NOTHING_MEASURED, summary.SILENT)))
 
     def _advice(self, results: Sequence[TrialResult]) -> Iterator[str]:
         """Say how an agent is measured, to whom it was shown miss by miss that it does not solve every task."""
