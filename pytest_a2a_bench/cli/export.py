@@ -49,6 +49,8 @@ METRICS = "metrics"
 
 _STANDARD_OUTPUT = "-"
 _LOOK_EVERY = 0.5
+_INCOMPLETE = 2
+"""Exit code where a file cannot be read."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -100,7 +102,7 @@ def _chosen(namespace: Namespace, found: manifest.SelectedResults) -> manifest.S
         found,
         manifest=dataclasses.replace(run, keys=keys),
         results=tuple(r for r in found.results if _is_wanted(r.key, namespace)),
-        absent=tuple(key for key in found.absent if key in keys),
+        absent={key: why for key, why in found.absent.items() if key in keys},
     )
 
 
@@ -164,6 +166,10 @@ def run(namespace: Namespace) -> int:
     if namespace.jsonl:
         return _write_lines(namespace)
     found = _chosen(namespace, manifest.load_selected(namespace.directory))
+    for line in found.unreadable:
+        print(line, file=sys.stderr)
+    # Other formats refuse, unless --allow-incomplete counts the trial as a failure.
+    code = _INCOMPLETE if found.unreadable and namespace.format == METRICS else 0
     if namespace.format != METRICS and any(result.key.agent == NOISY for result in found.results):
         raise ConfigurationError(f"export: trials with noise are no results of the benchmark; add --agent {PLAIN}")
     for domain, output in _files(namespace, found):
@@ -171,14 +177,14 @@ def run(namespace: Namespace) -> int:
         data, lines = _export(namespace, found)
         if output == _STANDARD_OUTPUT:
             print(json.dumps(data, indent=2))
-            return 0
+            return code
         _save(output, dump_json(data))
         for line in lines:
             print(line)
         print(f"written to {output}")
     if found.others:
         print(f"left out: {found.others} trial files that are not of the last run")
-    return 0
+    return code
 
 
 def _save(path: str, text: str) -> None:
@@ -236,28 +242,31 @@ def _write_metrics(namespace: Namespace, written: Sequence[Path]) -> int:
 
 def _write_lines(namespace: Namespace) -> int:
     if namespace.output == _STANDARD_OUTPUT:
-        _stream(namespace, sys.stdout)
-        return 0
+        return _stream(namespace, sys.stdout)[1]
     try:
         with Path(namespace.output).open("w", encoding="utf-8") as target:
-            count = _stream(namespace, target)
+            written, code = _stream(namespace, target)
     except OSError as exc:
         raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
-    print(f"{count} trials written to {namespace.output}")
-    return 0
+    print(f"{written} trials written to {namespace.output}")
+    return code
 
 
-def _stream(namespace: Namespace, target: TextIO) -> int:
-    """Write a line for each trial, and return how many."""
-    count = 0
+def _stream(namespace: Namespace, target: TextIO) -> tuple[int, int]:
+    """Write a line for each trial; return how many, and the exit code, which says whether a file cannot be read."""
+    written = code = 0
     for result in _finished(namespace):
+        if isinstance(result, StoreError):
+            print(result, file=sys.stderr)
+            code = _INCOMPLETE
+            continue
         target.write(json.dumps(protocol_metrics.of_trial(result)) + "\n")
         target.flush()
-        count += 1
-    return count
+        written += 1
+    return written, code
 
 
-def _finished(namespace: Namespace) -> Iterator[TrialResult]:
+def _finished(namespace: Namespace) -> Iterator[TrialResult | StoreError]:
     """Yield the trials of the last run, each once; of one that goes on, as they end."""
     run = manifest.load(namespace.directory)
     store = Store(namespace.directory)
@@ -265,8 +274,11 @@ def _finished(namespace: Namespace) -> Iterator[TrialResult]:
     while True:
         goes_on = namespace.follow and lock.is_in_use(namespace.directory)
         for key in list(waiting):
-            result = store.read(key)
-            if result is not None and result.run_id in run.runs:
+            try:
+                result: TrialResult | StoreError | None = store.read(key)
+            except StoreError as error:
+                result = error
+            if isinstance(result, StoreError) or (result is not None and result.run_id in run.runs):
                 waiting.remove(key)
                 yield result
         if not goes_on or not waiting:

@@ -112,13 +112,15 @@ def _judge(namespace: Namespace, directory: Path) -> int:
         raise ConfigurationError(str(error)) from error
     settings = _read(namespace, found)
     read = files.read(settings, Path(), directory)
-    results = [*found.results, *(_absent(key, found.manifest.categories) for key in found.absent)]
+    results = list(found.every)
     problems = [*read.problems, *_unknown(settings, results)]
     if problems:
         raise ConfigurationError(*problems)
     trials = _trials(found, results, settings, read)
     verdict_found = judge_run(trials, thresholds_of(settings), settings, read.baseline)
     _print(verdict_found, trials, directory)
+    for line in found.unreadable:
+        print(line, file=sys.stderr)
     _write(directory, verdict_found, trials, found)
     return int(verdict_found.failed or bool(verdict_found.errors))
 
@@ -144,13 +146,6 @@ def _read(namespace: Namespace, found: SelectedResults) -> Settings:
             "--max-drop is measured from a baseline: add --baseline FILE (written by --write-baseline)"
         )
     return settings
-
-
-def _absent(text: str, categories: Mapping[str, str]) -> TrialResult:
-    # It was asked for, and never leaves the denominator.
-    key, error = TrialKey.parse(text), "there is no result of it"
-    category = categories.get(key.task_key, "")
-    return TrialResult(key, "infrastructure_error", error=error, error_type="Absent", category=category)
 
 
 def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
@@ -245,7 +240,7 @@ def _write_baseline(namespace: Namespace, sources: Sequence[Path]) -> int:
         raise ConfigurationError(f"{found.source}: no trial of {namespace.agent} was evaluated")
     if found.absent and not namespace.allow_incomplete:
         raise ConfigurationError(
-            f"{found.source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave "
+            f"{found.source} is not of a whole run: {found.notes[0]}; run them with --a2a-resume, or leave "
             "them out with --allow-incomplete"
         )
     if target.exists() and not namespace.force:
@@ -308,8 +303,8 @@ def _rescore(namespace: Namespace, directory: Path) -> int:
     for trial in trials:
         for line in trial.differences():
             print(line)
-    for key in found.absent:
-        print(f"{key}: there is no result")
+    for key, why in found.absent.items():
+        print(f"{key}: {why}")
     output = directory if namespace.in_place else namespace.output
     if output is not None:
         run_id = f"rescored-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"

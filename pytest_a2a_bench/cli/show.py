@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 import threading
 import webbrowser
@@ -40,13 +41,16 @@ from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.results.store import Store, load_trial
+from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 from pytest_a2a_bench.text import nearest, one_line
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
+from pytest_a2a_bench.waiting import counted
 
 _LISTED = 20
 _NEAREST = 5
+_INCOMPLETE = 2
+"""Exit code where a file cannot be read."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -83,13 +87,16 @@ def run(namespace: Namespace) -> int:
 
 def _explain(namespace: Namespace, directory: Path) -> int:
     found = manifest.load_selected(directory)
-    results = list(found.results)
+    results = list(found.every)
     if namespace.what is not None:
         what = found.manifest.nodeids.get(namespace.what, namespace.what)
         results = [r for r in results if _is_meant(what, str(r.key))]
         if not results:
             raise ConfigurationError(f"{directory} has no trial {one_line(namespace.what, 200)}")
     code = _print_reasons(namespace, directory, found, results)
+    if wrong := [str(r.error) for r in results if r.error in found.unreadable]:
+        print("\n".join(wrong), file=sys.stderr)
+        code = _INCOMPLETE
     lost = _is_lost(results) if namespace.why and namespace.what is not None else None
     if lost is not None and namespace.format == "text" and namespace.ids is None:
         loaded = _settings.load_settings(namespace)
@@ -97,7 +104,7 @@ def _explain(namespace: Namespace, directory: Path) -> int:
         # An agent may be elsewhere by now.
         if loaded.source("endpoint") in ("cli", "env"):
             settings = dataclasses.replace(settings, endpoint=loaded.settings.endpoint)
-        return _explain_noise(lost, settings)
+        _explain_noise(lost, settings)
     return code
 
 
@@ -153,9 +160,15 @@ def _one_of(keys: Sequence[TrialKey], directory: Path) -> TrialResult:
 
     :raises ConfigurationError: if none of them has a file.
     """
-    stored = [result for key in keys if (result := Store(directory).read(key)) is not None]
+    stored: list[TrialResult] = []
+    problem = f"{keys[0]} has no file in {directory}: it did not run, or was stopped before its end"
+    for key in keys:
+        try:
+            stored += filter(None, [Store(directory).read(key)])
+        except StoreError as error:
+            problem = str(error)
     if not stored:
-        raise ConfigurationError(f"{keys[0]} has no file in {directory}: it did not run, or was stopped before its end")
+        raise ConfigurationError(problem)
     chosen = next((result for result in stored if not result.success), stored[0])
     if others := [str(key) for key in keys if key != chosen.key]:
         print(f"{len(keys)} trials of this task; the others: {one_line(', '.join(others), 400)}\n")
@@ -243,7 +256,7 @@ def _is_lost(results: Sequence[TrialResult]) -> TrialResult | None:
     return lost[0] if len(lost) == 1 else None
 
 
-def _explain_noise(result: TrialResult, settings: Settings) -> int:
+def _explain_noise(result: TrialResult, settings: Settings) -> None:
     """Run the trial again with subsets of its events, and print the smallest that loses it.
 
     :param settings: of the plain trials of its run.
@@ -255,17 +268,22 @@ def _explain_noise(result: TrialResult, settings: Settings) -> int:
     try:
         settings = with_endpoint(settings, builtin.url if builtin is not None else settings.endpoint, agents={})
         with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
-            smallest, tried = reduce(list(events), lambda some: _is_lost_with(some, result, settings, connection))
+            steps = counted(range(_MOST), "conversations at most")
+
+            def loses(some: Sequence[str]) -> bool:
+                next(steps)
+                return _is_lost_with(some, result, settings, connection)
+
+            smallest, tried = reduce(list(events), loses)
     finally:
         if builtin is not None:
             builtin.stop()
     if smallest is None:
         print(f"with all of them it succeeds now ({count(tried, 'conversation')} run): the agent varies by itself")
-        return 0
+        return
     print(f"{count(tried, 'conversation')} run; {count(len(smallest), 'event')} suffices to lose it:")
     for name in smallest:
         print(f"  {noise_text(events[name])}")
-    return 0
 
 
 def _settings_of(found: Manifest, options: Mapping[str, Any]) -> Settings:

@@ -14,7 +14,7 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.conformance.report import REPORT, CheckRow, StoredReport
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats, dialect_of
 from pytest_a2a_bench.results import manifest
@@ -84,9 +84,12 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         raise ConfigurationError(f"{directory}: no such directory; give a run's --a2a-results")
     trials, unreadable = Store(directory).read_readable()
     if not trials:
-        wrong = unreadable or [f"{directory}: there are no trial files (trials/*.json) in it"]
-        raise ConfigurationError(wrong[0])
+        nothing = f"{directory}: there are no trial files (trials/*.json) in it"
+        raise ConfigurationError(next(iter(unreadable.values()), nothing))
     asked = _manifest(directory)
+    if asked is not None:
+        keys = {TrialKey.parse(key).file_stem: key for key in asked.keys}
+        trials += [manifest.missing(keys[stem], asked, why) for stem, why in unreadable.items() if stem in keys]
     found, notes = _verdict(directory, asked, trials)
     checks, explanations = _checks(conformance) if conformance else ((), {})
     comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
@@ -104,7 +107,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         compared=_compared(found, trials),
         history=past,
         nodeids=_nodeids(asked),
-        notes=[*notes, *about_baseline, *(f"Left out, as it cannot be read: {text}." for text in unreadable)],
+        notes=[*notes, *about_baseline, *(f"This file cannot be read: {text}." for text in unreadable.values())],
         unfinished=_unfinished(asked, trials) if found is None and asked is not None else (),
         made_at=now(),
     )
@@ -117,7 +120,7 @@ def beside(baseline: Path, trials: Sequence[TrialResult]) -> dict[str, TrialResu
     """
     if not baseline.is_dir():
         return {}
-    others = {str(r.key): r for r in Store(baseline).read_all()}
+    others = {str(r.key): r for r in Store(baseline).read_readable()[0]}
     of_task: dict[str, TrialResult] = {}
     for other in others.values():
         of_task.setdefault(other.key.task_key, other)

@@ -10,7 +10,7 @@ import functools
 import shlex
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks import registry
@@ -20,6 +20,7 @@ from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.results.gates.files import Example, Reason
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.waiting import counted
 
 SHOWN = 6
 """Lines of a summary of causes."""
@@ -130,10 +131,10 @@ def sentence(result: TrialResult, diagnosis: Diagnosis) -> str:
     return f"{who}{cause.about(diagnosis.subject)}{where}"
 
 
-def clusters(results: Iterable[TrialResult]) -> list[Cluster]:
+def clusters(results: Sequence[TrialResult]) -> list[Cluster]:
     """Return the failed trials of a run by cause, the most frequent first."""
     found: dict[tuple[str, str, str], list[tuple[TrialResult, Diagnosis]]] = {}
-    for result in results:
+    for result in counted(results, "trials explained"):
         diagnosis = diagnosis_of(result)
         if diagnosis is not None:
             found.setdefault((result.key.suite, diagnosis.kind, diagnosis.subject), []).append((result, diagnosis))

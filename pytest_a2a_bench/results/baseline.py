@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -254,23 +254,17 @@ def _of_directory(directory: Path) -> Baseline:
         return Baseline.of(results, str(directory))
     # The last run's trials only: a directory may hold earlier ones of other selections.
     run = manifest.load_selected(directory)
-    found = Baseline.of(run.results, str(directory))
-    notes = []
-    if run.absent:
-        some = ", ".join(run.absent[:3]) + (", ..." if len(run.absent) > 3 else "")
-        have = "has" if len(run.absent) == 1 else "have"
-        notes.append(
-            f"{len(run.absent):,} of the run's {count(len(run.manifest.keys), 'trial')} {have} no result ({some})"
-        )
+    found = Baseline.of(run.every, str(directory))
+    notes = list(run.unreadable)
+    absent = tuple(run.absent)
+    if absent:
+        some = ", ".join(absent[:3]) + (", ..." if len(absent) > 3 else "")
+        have = "has" if len(absent) == 1 else "have"
+        notes.append(f"{len(absent):,} of the run's {count(len(run.manifest.keys), 'trial')} {have} no result ({some})")
     if run.others:
         are, do = ("is", "does") if run.others == 1 else ("are", "do")
         notes.append(f"{count(run.others, 'trial file')} {are} of other runs or selections and {do} not count")
-    tasks = dict(found.tasks)
-    # A trial that was asked for and has no result is an error: it never leaves the denominator.
-    for name, number in Counter(task_name(TrialKey.parse(key)) for key in run.absent).items():
-        record = tasks.get(name, TaskRecord())
-        tasks[name] = TaskRecord(record.outcomes, record.errors + number)
-    return dataclasses.replace(found, tasks=tasks, absent=run.absent, notes=tuple(notes))
+    return dataclasses.replace(found, absent=absent, notes=tuple(notes))
 
 
 def pooled(runs: Sequence[Baseline]) -> Baseline:

@@ -24,6 +24,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText, digest
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
+from pytest_a2a_bench.waiting import counted
 
 SCHEMA_VERSION = 1
 NAME = "run.json"
@@ -131,38 +132,69 @@ class SelectedResults:
     """A run as it is on disk.
 
     :param results: of the run's trials, in the order of its keys.
-    :param absent: keys of trials that have no file of this run.
+    :param absent: keys of trials that have no file of this run, or one that cannot be read, each with the reason.
     :param others: how many trial files there are beside them, of other selections or runs.
     """
 
     manifest: Manifest
     results: tuple[TrialResult, ...]
-    absent: tuple[str, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
     others: int = 0
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """What is wrong with each file that cannot be read."""
+        return tuple(why for why in self.absent.values() if why != NO_RESULT)
+
+    @property
+    def every(self) -> tuple[TrialResult, ...]:
+        """The results, and an error for each absent trial: it was asked for, and stays in the denominator."""
+        return (*self.results, *(missing(key, self.manifest, why) for key, why in self.absent.items()))
+
+
+NO_RESULT = "there is no result of it"
+
+
+def missing(text: str, asked: Manifest, why: str) -> TrialResult:
+    """Return a trial without a result as an error.
+
+    :param text: its key.
+    """
+    key = TrialKey.parse(text)
+    category = asked.categories.get(key.task_key, "")
+    return TrialResult(key, "infrastructure_error", asked.run_id, error=why, error_type="Absent", category=category)
 
 
 def load_selected(directory: Path) -> SelectedResults:
     """Read a run's results.
 
-    :raises StoreError: if the directory is no run's, a file cannot be read, or there is no result at all.
+    :raises StoreError: if the directory is no run's, or there is no result at all that can be read.
     """
     asked = load(directory)
-    results, absent = read_own(asked, directory)
-    if not results:
-        raise StoreError(f"{directory} has no result of its run {asked.run_id}: nothing was finished")
+    found = read_own(asked, directory)
+    if not found.results:
+        nothing = f"{directory} has no result of its run {asked.run_id}: nothing was finished"
+        raise StoreError(next(iter(found.unreadable), nothing))
     files = sum(1 for _ in Store(directory).trials.glob("*.json"))
-    return SelectedResults(asked, tuple(results), tuple(absent), files - len(results))
+    return dataclasses.replace(found, others=files - len(found.results) - len(found.unreadable))
 
 
-def read_own(asked: Manifest, directory: Path) -> tuple[list[TrialResult], list[str]]:
-    """Return the results of a run's trials, and the keys of those without one; files of earlier runs are no results.
-
-    :raises StoreError: if a file cannot be read.
-    """
+def read_own(asked: Manifest, directory: Path) -> SelectedResults:
+    """Return the results of a run's trials, and which have none; files of earlier runs are no results."""
     store = Store(directory)
-    found = {key: store.read(TrialKey.parse(key)) for key in asked.keys}
-    own = {key: result for key, result in found.items() if result is not None and result.run_id in asked.runs}
-    return list(own.values()), [key for key in found if key not in own]
+    results: list[TrialResult] = []
+    absent: dict[str, str] = {}
+    for key in counted(asked.keys, "results read"):
+        try:
+            result = store.read(TrialKey.parse(key))
+        except StoreError as error:
+            absent[key] = str(error)
+            continue
+        if result is not None and result.run_id in asked.runs:
+            results.append(result)
+        else:
+            absent[key] = NO_RESULT
+    return SelectedResults(asked, tuple(results), absent)
 
 
 # --- the fingerprint of a stored result ---

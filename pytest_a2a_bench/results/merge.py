@@ -198,11 +198,13 @@ def _with_places(part: Part, places: Mapping[str, str]) -> str:
 
 
 def _collect(parts: Sequence[Part]) -> tuple[list[tuple[Part, list[TrialResult]]], list[str]]:
-    found, problems = [], []
+    found: list[tuple[Part, list[TrialResult]]] = []
+    problems: list[str] = []
     for part in parts:
-        results, absent = manifest.read_own(part.manifest, part.directory)
-        found.append((part, results))
-        if absent:
+        own = manifest.read_own(part.manifest, part.directory)
+        found.append((part, list(own.results)))
+        problems += own.unreadable
+        if absent := [key for key, why in own.absent.items() if why == manifest.NO_RESULT]:
             problems.append(
                 f"{part.name} has no result of its run for {count(len(absent), 'trial')}: {listed(absent, _SHOWN)}"
             )

@@ -30,6 +30,7 @@ from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
 from pytest_a2a_bench.redact import KNOWN, dump_json
 from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.waiting import counted
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -314,15 +315,15 @@ class Store:
         for path in sorted(self.trials.glob("*.json")):
             yield load_trial(path)
 
-    def read_readable(self) -> tuple[list[TrialResult], list[str]]:
-        """Return every stored result that can be read, and what is wrong with each other file."""
+    def read_readable(self) -> tuple[list[TrialResult], dict[str, str]]:
+        """Return every stored result that can be read, and what is wrong with each other file, by the file's stem."""
         found: list[TrialResult] = []
-        wrong: list[str] = []
-        for path in sorted(self.trials.glob("*.json")):
+        wrong: dict[str, str] = {}
+        for path in counted(sorted(self.trials.glob("*.json")), "results read"):
             try:
                 found.append(load_trial(path))
             except StoreError as error:
-                wrong.append(str(error))
+                wrong[path.stem] = str(error)
         return found, wrong
 
 

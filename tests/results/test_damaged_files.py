@@ -31,7 +31,8 @@ COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     "rescore": lambda root: ["gate", "--rescore", f"{root}/run"],
 }
 READ_BY = {
-    "trial": ("promote", "promote over", "merge", "compare", "export", "rescore"),  # the page leaves it out with a note
+    # Commands that go on without it, and say so: test_one_unreadable_trial_stops_nothing.
+    "trial": ("promote", "promote over", "merge"),
     "run": ("promote", "merge", "compare", "export", "rescore"),
     "verdict": ("report",),
     "baseline": ("promote over", "report --baseline", "compare file"),
@@ -145,6 +146,34 @@ def test_a_damaged_file_is_one_line(
         assert word in err
     if damage in PLACES:
         assert any(place in err for place in WRONG[kind])
+
+
+WITHOUT = {
+    "show": (lambda root: ["show", "--results", f"{root}/run"], 2, "4 of 5 trials did not pass"),
+    "show --why": (lambda root: ["show", "create_task_1", "--why", "--results", f"{root}/run"], 2, "2 of 2 trials did"),
+    "show a task": (lambda root: ["show", "create_task_1", "--results", f"{root}/run"], 0, "2 trials of this task"),
+    "gate": (lambda root: ["gate", f"{root}/run", "--min-pass", "0"], 1, "2 trials could not be evaluated"),
+    "accept": (lambda root: [*COMMANDS["promote"](root), "--allow-incomplete"], 0, "1 of 3 trials succeeded"),
+    "compare": (COMMANDS["compare"], 0, "2 trials of B could not be evaluated"),
+    "export": (COMMANDS["export"], 0, "counted as a failure: tau2/mock/create_task_1#0"),
+    "metrics": (lambda root: ["export", "metrics", f"{root}/run", "-o", f"{root}/m.json"], 2, "written to"),
+    "lines": (lambda root: ["export", "metrics", f"{root}/run", "-o", f"{root}/m", "--jsonl"], 2, "4 trials written"),
+    "report": (COMMANDS["report"], 0, "5 trials"),
+    "rescore": (COMMANDS["rescore"], 2, "5 trials: "),
+}
+"""Command, exit code, and what it prints, of a run of five trials of which one has an unreadable file."""
+
+
+@in_one_test("command", [name for name in WITHOUT if TAU2 or name not in NEED_TAU2])
+def test_one_unreadable_trial_stops_nothing(copied: Callable[[], dict[str, Path]], command: str) -> None:
+    path = copied()["trial"]
+    path.write_text('{"schema_version": 1, "half')
+    arguments, expected, words = WITHOUT[command]
+    code, out, err = run(*arguments(root_of(path)))
+    assert code == expected, out + err
+    assert words in out
+    if command not in ("show a task", "report"):  # the one shows another trial, the other names it on the page
+        assert str(path) in out + err
 
 
 def test_a_trial_that_a_run_asks_for_twice_counts_nowhere(files: dict[str, Path]) -> None:
