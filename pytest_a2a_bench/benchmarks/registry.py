@@ -511,11 +511,19 @@ def get_player(name: str) -> Player | None:
     module = _players.get(name) or _load(name).player
     if not module:
         return None
+    return cast("Player", _part("player", name, module))
+
+
+def _part(kind: str, suite: str, module: str) -> Any:
+    """Return what a module of a suite has under a name, such as ``PLAYER``.
+
+    :raises ConfigurationError: if it cannot be loaded.
+    """
     try:
-        return cast("Player", importlib.import_module(module).PLAYER)
+        return getattr(importlib.import_module(module), kind.upper())
     # Ours or anybody's module: what is wrong with it is for its author to read, in one line.
     except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"the player of suite {name!r} cannot be loaded from {module!r}: {error}") from error
+        raise ConfigurationError(f"the {kind} of suite {suite!r} cannot be loaded from {module!r}: {error}") from error
 
 
 def get_diagnoser(name: str) -> Diagnoser | None:
@@ -523,11 +531,7 @@ def get_diagnoser(name: str) -> Diagnoser | None:
     suite = find(name)
     if suite is None or not suite.diagnoser:
         return None
-    try:
-        return cast("Diagnoser", importlib.import_module(suite.diagnoser).DIAGNOSER)
-    except (ImportError, AttributeError) as error:
-        text = f"the diagnoser of suite {name!r} cannot be loaded from {suite.diagnoser!r}: {error}"
-        raise ConfigurationError(text) from error
+    return cast("Diagnoser", _part("diagnoser", name, suite.diagnoser))
 
 
 def players() -> Iterator[tuple[str, Player]]:

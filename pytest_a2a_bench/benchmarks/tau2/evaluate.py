@@ -19,6 +19,7 @@ from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
     accepted,
+    begin,
     build_environment,
     load,
     paused_collector,
@@ -154,23 +155,13 @@ def gold_environment(tau2: Tau2, domain: str, task: Any, env_kwargs: Mapping[str
     """
     # Made anew: tools change their database in place.
     gold = tau2.registry.get_env_constructor(domain)(**env_kwargs)
-    initial = task.initial_state
-    _set_state(gold, task, (initial.message_history if initial else None) or [])
+    begin(gold, task)
     for action in task.evaluation_criteria.actions or []:
         try:
             gold.make_tool_call(tool_name=action.name, requestor=action.requestor, **action.arguments)
         except Exception:  # a gold action that fails is part of some gold runs, and upstream goes on too
             continue
     return gold
-
-
-def _set_state(environment: Any, task: Any, messages: list[Any]) -> None:
-    initial = task.initial_state
-    environment.set_state(
-        initialization_data=initial.initialization_data if initial else None,
-        initialization_actions=initial.initialization_actions if initial else None,
-        message_history=messages,
-    )
 
 
 def diff(expected: Any, found: Any, path: str) -> Iterator[str]:
@@ -237,7 +228,7 @@ def _without_foreign_tools(environment: Any, messages: Sequence[Any]) -> Iterato
 def _replay(environment: Any, task: Any, messages: list[Any]) -> None:
     """Bring an environment to where the conversation left it; it is read for the difference from the gold only."""
     try:
-        _set_state(environment, task, messages)
+        begin(environment, task, messages)
     except Exception as exc:  # upstream raises ValueError where a tool answers otherwise than it is recorded
         found = one_line(str(exc), 300)
         raise EvaluatorError(f"the recorded tool calls lead elsewhere with the data installed now: {found}") from exc

@@ -38,8 +38,10 @@ class IncompleteError(ConfigurationError):
     """Trials are missing or have no reward, and nobody said that this may be so."""
 
 
-def export(selected: SelectedResults, *, domain: str | None = None, allow_incomplete: bool = False) -> dict[str, Any]:
-    """Return the content of a tau2 results file.
+def export(
+    selected: SelectedResults, domain: str | None = None, allow_incomplete: bool = False
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the content of a tau2 results file, and what to say about it.
 
     :param domain: the domain to export; may be None where there is only one.
     :param allow_incomplete: write trials without a reward as failures, as tau2 itself does with samples that it skips,
@@ -60,18 +62,10 @@ def export(selected: SelectedResults, *, domain: str | None = None, allow_incomp
             f"without them: {which}; run pytest again with --a2a-resume, or pass --allow-incomplete to count them as "
             "failures"
         )
-    return _file(selected, domain, results, absent, unfinished)
-
-
-def _export_told(
-    selected: SelectedResults, domain: str | None, allow_incomplete: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the content of a results file, and what to say about it; like :func:`export`."""
-    data = export(selected, domain=domain, allow_incomplete=allow_incomplete)
-    ours = data["a2a_bench"]
-    lines = [f"counted as a failure: {key} ({reason})" for key, reason in ours["not_evaluated"].items()]
-    lines.append(f"{len(data['simulations'])} trials of {data['info']['environment_info']['domain_name']}")
-    lines += [f"not for tau2's leaderboard: {reason}" for reason in ours["not_leaderboard_ready_because"]]
+    data = _file(selected, domain, results, absent, unfinished)
+    lines = [f"counted as a failure: {key} ({reason})" for key, reason in unfinished.items()]
+    lines.append(f"{len(data['simulations'])} trials of {domain}")
+    lines += [f"not for tau2's leaderboard: {why}" for why in data["a2a_bench"]["not_leaderboard_ready_because"]]
     return data, lines
 
 
@@ -278,7 +272,7 @@ def _one(values: set[str]) -> str | None:
     return " and ".join(sorted(str(v) for v in values if v is not None)) or None
 
 
-EXPORT = _export_told
+EXPORT = export
 
 
 _KEPT = ("max_steps", "max_errors", "seed")

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.noise import Written, scalars
 from pytest_a2a_bench.benchmarks.registry import Gold, Step
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
-from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
+from pytest_a2a_bench.benchmarks.tau2.upstream import begin, build_environment, load, read_task
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import ToolCall
 
@@ -20,12 +20,7 @@ def rehearse(domain: str, task_id: str, settings: Settings, gold: Gold) -> tuple
     tau2 = load(with_llm=False, data=edition.data)
     task = read_task(tau2, domain, task_id, edition.data)
     environment, _ = build_environment(tau2, domain, task)
-    start = task.initial_state
-    environment.set_state(
-        start and start.initialization_data,
-        start and start.initialization_actions,
-        (start and start.message_history) or [],
-    )
+    begin(environment, task)
     return tuple(_Rehearsal(tau2, environment).steps(gold))
 
 

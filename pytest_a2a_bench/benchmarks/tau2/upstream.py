@@ -216,6 +216,19 @@ def build_environment(tau2: Tau2, domain: str, task: Any, retrieval: str | None 
     return constructor(**kwargs), kwargs
 
 
+def begin(environment: Any, task: Any, messages: list[Any] | None = None) -> None:
+    """Bring a new environment to where a task begins, or to where the calls of some messages lead from there.
+
+    :param messages: those of the task itself where None.
+    """
+    start = task.initial_state
+    environment.set_state(
+        initialization_data=start.initialization_data if start else None,
+        initialization_actions=start.initialization_actions if start else None,
+        message_history=((start.message_history if start else None) or []) if messages is None else messages,
+    )
+
+
 def code_missing(environment: Any, task: Any) -> list[str]:
     """Return the names of functions that a task relies on and that the installed code's environment does not have.
 

@@ -365,7 +365,7 @@ def test_exports_have_the_checkouts_tasks_and_name_it(
 ) -> None:
     directory = write_chosen(tmp_path / "run", [both[1]], chosen(checkout))
     name = both[1].provenance["edition"]["name"]
-    data = export(manifest.load_selected(directory))
+    data, _ = export(manifest.load_selected(directory))
     assert TITLE in json.dumps(data["tasks"])
     assert data["a2a_bench"]["edition"] == [name]
     assert data["info"]["git_commit"].endswith(f"with data of {name}")
