@@ -74,6 +74,7 @@ _KINDS: Mapping[str, _Kind] = {
     "server error": _Kind("the server fails on bad input instead of refusing it"),
     **{f"the {name}": _Kind(f"the {name} is not looked at") for name in _IGNORABLE},
     "lost artifacts": _Kind("GetTask has lost the artifacts", ("SEND-003",)),
+    "refused interface": _Kind("", _UNTRUE),
     "refusal": _Kind("one refusal, whatever is asked", least=2),
     "validation": _Kind("messages are not validated", least=3),
     "kind": _Kind("", ("DM-012",)),
@@ -130,8 +131,10 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
     # A pointer is into the error itself, and a stream has more to it: that is about its form, as the group errors is.
     # An unknown task is the answer to an accepted request.
     is_form = bool(pointer or last.events or last.problem) or result.requirement.group == "errors"
-    if not (has_failed(last) or is_form or is_unknown) and said[-1]:
-        yield "refusal", said
+    if said[-1] and not (has_failed(last) or is_unknown):
+        yield "refused interface", (*here, said[-1])
+        if not is_form:
+            yield "refusal", said
     if error is None and not last.problem and rule.startswith("VAL-"):
         yield "validation", (version,)
     if rule in ("SEND-003", "STREAM-016") and "/artifacts" in pointer and last.method in ("GetTask", "tasks/get"):

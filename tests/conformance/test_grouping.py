@@ -147,6 +147,21 @@ def test_one_refusal_of_everything_is_told_once() -> None:
     assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed"]
 
 
+def test_what_an_interface_refuses_whatever_is_asked_is_beneath_the_rule_of_the_card() -> None:
+    rows = [row("SEND-001", "no result", **refused("tenant: is not known"))]
+    rows += [row("LIST-007", "no result", method="ListTasks", **refused("tenant: is not known"))]
+    rows += [row("GET-002", "other", method="GetTask", **refused("id: is too long"))]
+    alone = outcomes(rows)
+    rows.append(row("CARD-007", "refused", pointer="/url", method="GetTask", **refused("tenant: is not known")))
+    assert set(alone.values()) == {"failed"}
+    assert outcomes(rows) == {
+        "SEND-001[JSONRPC]": "explained",
+        "LIST-007[JSONRPC]": "explained",
+        "GET-002[JSONRPC]": "failed",
+        "CARD-007[JSONRPC]": "failed",
+    }
+
+
 def test_internal_errors_of_one_operation_are_told_once_and_first_of_a_valid_request() -> None:
     failed: dict[str, Any] = {"status": 500, "response": json.dumps({"error": {"message": "unknown exception"}})}
     rows = [
