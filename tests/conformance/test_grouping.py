@@ -456,6 +456,22 @@ def test_artifacts_that_get_task_has_lost_are_told_once(monkeypatch: pytest.Monk
     assert any(line.startswith("STREAM-016 [JSONRPC] ") for line in rows["SEND-003"].explains)
 
 
+@pytest.mark.parametrize(
+    ("fault", "ids", "named"),
+    [
+        ("no-commas", ("EXT-002", "EXT-003", "EXT-005"), "EXT-005"),
+        ("no-tenant", ("CARD-007", "SEND-001", "LIST-007", "ERR-JSON-TaskNotFound"), "CARD-007"),
+    ],
+)
+def test_a_fault_is_one_finding_with_its_own_name(fault: str, ids: tuple[str, ...], named: str) -> None:
+    async def judge_one() -> list[CheckResult]:
+        async with serve_faulty(fault, transport="jsonrpc") as running:
+            return await judged(running.url, ids)
+
+    rows = [r.requirement.id for r in asyncio.run(judge_one()) if r.outcome in FOUND]
+    assert rows == [named]
+
+
 def test_a_stream_that_loses_artifacts_is_a_defect_of_its_own() -> None:
     def row(id: str, pointer: str, **stored: Any) -> CheckResult:
         task = {"id": "t", "status": {"state": "TASK_STATE_COMPLETED"}, **stored}
