@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
-from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.a2a.network import Guard
 from pytest_a2a_bench.adk.credentials import Credential, read_credentials
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.config.doors import ADK

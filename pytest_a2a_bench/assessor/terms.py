@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.card import origin_of
-from pytest_a2a_bench.a2a.guard import Guard
-from pytest_a2a_bench.a2a.network import is_loopback
+from pytest_a2a_bench.a2a.network import Guard, is_loopback
 from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite

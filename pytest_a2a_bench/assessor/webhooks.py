@@ -20,7 +20,7 @@ from a2a.types import TaskPushNotificationConfig
 from a2a.utils.proto_utils import to_stream_response
 from google.protobuf.json_format import MessageToJson
 
-from pytest_a2a_bench.a2a.guard import ForbiddenAddress, Guard
+from pytest_a2a_bench.a2a.network import ForbiddenAddress, Guard
 from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.errors import EndpointUnreachableError
 from pytest_a2a_bench.redact import redact_url

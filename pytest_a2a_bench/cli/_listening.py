@@ -10,7 +10,6 @@ from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli._reporting import check_numbers, check_output, deliver
 from pytest_a2a_bench.cli._served import terminable
 from pytest_a2a_bench.conformance.clients.agent import CARDS, SITUATIONS
@@ -19,6 +18,7 @@ from pytest_a2a_bench.conformance.clients.rules import requirement_ids
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError, Terminated
+from pytest_a2a_bench.listener import BindAddress, read_bind_address
 from pytest_a2a_bench.text import one_line, sanitise
 
 _SHOWN = 20_000

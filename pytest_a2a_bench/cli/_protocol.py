@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.cli._reporting import check_numbers, check_output, deliver, write_report
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.cli._settings import read_config
@@ -26,6 +25,7 @@ from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
+from pytest_a2a_bench.listener import BindAddress, read_bind_address
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports.findings import summary_lines
 from pytest_a2a_bench.results.stats import count

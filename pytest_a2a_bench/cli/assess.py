@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.config import Credentials
-from pytest_a2a_bench.a2a.guard import Guard
-from pytest_a2a_bench.a2a.network import is_loopback, read_bind_address, read_variable
+from pytest_a2a_bench.a2a.network import Guard, is_loopback, read_variable
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
 from pytest_a2a_bench.benchmarks.tau2.options import locate_data
 from pytest_a2a_bench.cli import _settings
@@ -30,6 +29,7 @@ from pytest_a2a_bench.config.load import Loaded, lend_variables, read_env_file
 from pytest_a2a_bench.config.settings import TAGGED_AGENTS, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.language_models import limit_rate
+from pytest_a2a_bench.listener import read_bind_address
 from pytest_a2a_bench.redact import Secret, dump_json
 from pytest_a2a_bench.results.store import save
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted, without_sdk_spans

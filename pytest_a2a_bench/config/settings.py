@@ -367,7 +367,6 @@ class Settings:
         Located(values.locate_reports),
         About("Write reports by reporters of plugins", "NAME=FILE,..."),
     ] = field(default_factory=dict)
-    traceback: Annotated[bool, About("Show the traceback of failed trials besides the reason")] = False
     github: Annotated[str, *choice(*SWITCHES), About("Job summary and annotations on GitHub Actions")] = "auto"
 
     # a2a: protocol

@@ -14,7 +14,6 @@ from pytest_a2a_bench.a2a.bodies import as_objects
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.a2a.network import BindAddress
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.engine import RawWire, check_all
@@ -28,6 +27,7 @@ from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError
+from pytest_a2a_bench.listener import BindAddress
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.waiting import waiting_for
 

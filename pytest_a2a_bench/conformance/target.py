@@ -10,9 +10,10 @@ from pytest_a2a_bench.a2a.auth import authentication, explain_refusal
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
-from pytest_a2a_bench.a2a.network import USUAL, BindAddress, Network
+from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.conformance.finding import BINDING_OF
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.listener import BindAddress
 
 Breadth = Literal["safe", "standard", "full"]
 

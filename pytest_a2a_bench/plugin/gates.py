@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin import collection
 from pytest_a2a_bench.plugin.collection import decides_early
@@ -291,7 +290,7 @@ class Gatekeeper:
                 say(terminalreporter, f"a2a: {line}")
         if silent or self.verdict is None:
             return
-        news = list(self._quarantine_lines()) if self.config.get_verbosity() >= 0 else []
+        news = self._news() if self.config.get_verbosity() >= 0 else []
         if not (self._is_gated or excused or self.verdict.notes or news):
             return
         failed = self.verdict.failed or bool(self.verdict.errors)
@@ -300,6 +299,10 @@ class Gatekeeper:
         terminalreporter.write_sep("=", f"a2a verdict: {outcome}", red=failed, green=asked and not failed)
         for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news, *filter(None, [self.problem])):
             say(terminalreporter, line)
+
+    def _news(self) -> list[str]:
+        entries = self.run.plan.quarantine
+        return list(describe_quarantine(entries, self.reporting.results())) if entries else []
 
     def _empty_lines(self) -> Iterator[str]:
         """Say why nothing ran, where only the workers or nobody said so."""
@@ -325,16 +328,6 @@ class Gatekeeper:
             if excused:
                 yield f"missed ({len(excused)}; --a2a-missed runs these again):"
                 yield from summary.missed_lines(self.reporting.results(), _marks(excused), width)
-
-    def _quarantine_lines(self) -> Iterator[str]:
-        entries, results = self.run.plan.quarantine, self.reporting.results()
-        if entries:
-            yield from describe_quarantine(entries, results, registry.group_names(), self._list_tasks)
-
-    def _list_tasks(self, name: str, domain: str) -> Iterator[str]:
-        suite = registry.load(name, self.run.settings)
-        for split in suite.splits(domain):
-            yield from (task.key().task_key for task in suite.load_tasks(domain, split))
 
 
 def _marks(excused: list[Any]) -> dict[str, str]:

@@ -215,7 +215,7 @@ def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.Te
         report.outcome = "skipped"
         report.wasxfail = reason
         setattr(report, MISSED, True)
-    elif not run.settings.traceback:
+    elif item.config.getoption("tbstyle", "auto") == "auto":
         # "assert False" of a line that everybody knows: what matters is in the sections below.
         shim.hide_traceback(report, trial_text.headline(result))
 

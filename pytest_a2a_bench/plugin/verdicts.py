@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.network import USUAL, read_bind_address
+from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.engine import Judge, RawWire
@@ -22,6 +22,7 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, ConformanceWarning, collect_errors
+from pytest_a2a_bench.listener import read_bind_address
 from pytest_a2a_bench.plugin import shim, state
 from pytest_a2a_bench.plugin.check_items import ItemCheck, acts_of
 from pytest_a2a_bench.plugin.explanation import add_explanation, set_properties
@@ -30,11 +31,11 @@ from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.text import one_line
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.network import BindAddress
     from pytest_a2a_bench.conformance.finding import Planned
     from pytest_a2a_bench.conformance.gateway.run import Pair
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.conformance.target import Target
+    from pytest_a2a_bench.listener import BindAddress
 
 JUDGEMENT = pytest.StashKey[Judgement]()
 # Where an item ends: an error shows its evidence as its message, a plain skip has none.

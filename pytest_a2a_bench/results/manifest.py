@@ -242,7 +242,6 @@ WITHOUT_EFFECT = frozenset(
         "mcp_url",
         "min_pass",
         "min_pass_k",
-        "traceback",
         "history_file",
         "missed",
         "oauth_client_id_env",

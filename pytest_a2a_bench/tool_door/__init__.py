@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress, read_bind_address
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.reading import limit_finding, restore_call
 from pytest_a2a_bench.errors import AgentOutcomeError, ConfigurationError
+from pytest_a2a_bench.listener import LOOPBACK, BindAddress, read_bind_address
 from pytest_a2a_bench.model import DialectFinding, ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, is_deeper
 

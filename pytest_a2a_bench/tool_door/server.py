@@ -30,8 +30,8 @@ from starlette.responses import PlainTextResponse
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.bodies import Meter
-from pytest_a2a_bench.a2a.network import BindAddress, authority, family
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, ReplyLimitError
+from pytest_a2a_bench.listener import BindAddress, authority, family
 from pytest_a2a_bench.model import ToolAccess
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.quiet_server import QuietServer

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from one_test import in_one_test
 from raw_agent import RawAgent, raw_agent
 
-from pytest_a2a_bench.a2a.guard import ForbiddenAddress, Guard
-from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.network import ForbiddenAddress, Guard, Network
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 

@@ -18,7 +18,7 @@ from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, response, rpc
 from starlette.responses import JSONResponse
 
-from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.a2a.network import Guard
 from pytest_a2a_bench.agents.gateway import MAX_BODY, called_by_name
 from pytest_a2a_bench.assessor import callers
 from pytest_a2a_bench.assessor.callers import Callers

@@ -11,12 +11,12 @@ from full_agent import full_agent
 from judged import SCRIPTED, collect
 from one_test import in_one_test
 
-from pytest_a2a_bench.a2a.network import BindAddress, read_bind_address
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import BindAddress, read_bind_address
 from pytest_a2a_bench.platforms.process import free_port
 
 

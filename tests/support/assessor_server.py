@@ -24,7 +24,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.a2a.network import Guard
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.server import ServerOptions, assessor
 from pytest_a2a_bench.assessor.terms import Terms

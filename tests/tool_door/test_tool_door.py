@@ -19,8 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 from one_test import in_one_test
 
-from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import LOOPBACK, BindAddress
 from pytest_a2a_bench.model import ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.redact import KNOWN

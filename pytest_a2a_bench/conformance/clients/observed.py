@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.network import BindAddress
 from pytest_a2a_bench.conformance.clients.agent import CARDS, SITUATIONS
 from pytest_a2a_bench.conformance.clients.rules import judge_client
 from pytest_a2a_bench.conformance.clients.serving import ClientServer
@@ -15,6 +14,7 @@ from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Finding
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.waivers import Waiver
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import BindAddress
 from pytest_a2a_bench.text import one_line
 
 

@@ -25,7 +25,6 @@ from google.protobuf import empty_pb2, json_format
 from google.protobuf.message import DecodeError
 
 from pytest_a2a_bench.a2a.bodies import as_object
-from pytest_a2a_bench.a2a.network import LOOPBACK, BindAddress, authority
 from pytest_a2a_bench.conformance.clients.agent import CARDS, EXTENSION, TENANT, Agent, Answer, Call, Task
 from pytest_a2a_bench.conformance.clients.spelling import (
     HttpAnswer,
@@ -41,6 +40,7 @@ from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMI
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import ERRORS
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, read_request
+from pytest_a2a_bench.listener import LOOPBACK, BindAddress, authority
 
 CARD_PATH = "/.well-known/agent-card.json"
 _READ_SECONDS = 30.0

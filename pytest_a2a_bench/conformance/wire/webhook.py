@@ -16,8 +16,8 @@ from typing import Any
 
 import h11
 
-from pytest_a2a_bench.a2a.network import BindAddress, authority, family
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.listener import BindAddress, authority, family
 
 # Each of these bounds is one that an agent could otherwise use to fill memory or to hold a connection for ever.
 _HEAD_LIMIT = 64 * 1024

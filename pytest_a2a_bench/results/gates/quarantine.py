@@ -16,7 +16,7 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -173,45 +173,9 @@ def covers(entry: Quarantined, key: TrialKey) -> bool:
     return entry.covers(key.task_key) or entry.covers(task_name(key))
 
 
-def names_no_task(
-    entry: Quarantined,
-    domains: set[tuple[str, str]],
-    groups: Collection[str],
-    list_tasks: Callable[[str, str], Iterable[str]],
-) -> bool:
-    """Return whether an entry is for none of the tasks that there are, as far as is known.
-
-    :param domains: suites and domains of which trials ran; of others nothing is said unless there are no such.
-    :param groups: every ``suite/domain`` that there is.
-    :param list_tasks: the keys of a suite's and domain's tasks.
-    """
-    suite, _, rest = entry.task.partition("/")
-    domain = rest.partition("/")[0]
-    # A pattern in the domain may be for any of those that ran.
-    if not domain or any(sign in f"{suite}{domain}" for sign in "*?["):
-        chosen = domains
-    # A domain that no suite has is a slip of the pen, whatever ran.
-    elif f"{suite}/{domain}" not in groups:
-        return True
-    else:
-        chosen = domains & {(suite, domain)}
-    tasks = [task for name, of in chosen for task in list_tasks(name, of)]
-    # A label is the user's own, and may belong to a test that did not run.
-    return bool(tasks) and not any(entry.covers(t) or entry.task.startswith(f"{t}@") for t in tasks)
-
-
-def describe_quarantine(
-    entries: Sequence[Quarantined],
-    results: Sequence[TrialResult],
-    groups: Collection[str],
-    list_tasks: Callable[[str, str], Iterable[str]],
-) -> Iterator[str]:
-    """Say which entries of a quarantine have ended, are needed no more, or are for no task.
-
-    :param groups: and ``list_tasks``: as :func:`names_no_task` takes them.
-    """
+def describe_quarantine(entries: Sequence[Quarantined], results: Sequence[TrialResult]) -> Iterator[str]:
+    """Yield which entries of a quarantine have ended, and which are needed no more."""
     today = datetime.date.today()
-    domains = {(r.key.suite, r.key.domain) for r in results}
     for entry in entries:
         found = [r for r in results if covers(entry, r.key)]
         # An error says nothing about whether the entry is still needed.
@@ -224,5 +188,3 @@ def describe_quarantine(
         elif judged and all(r.success for r in judged):
             every = "its trial" if len(judged) == 1 else f"all {len(judged)} trials"
             yield f"quarantined, and {every} succeeded: {entry.task} ({entry.reason})"
-        elif not found and names_no_task(entry, domains, groups, list_tasks):
-            yield f"the quarantine of {entry.task} is for no task: there is none of that name"

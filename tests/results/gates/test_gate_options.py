@@ -152,22 +152,15 @@ def test_what_became_of_each_entry_is_said() -> None:
             "front/*-b": "2020-01-31",
             "front/ok-[b]": "2999-01-31",
             "front/ok-c": "2999-01-31",
-            "front/ok-z": "2999-01-31",
-            "front/ok-y@mine": "2999-01-31",
-            "frnt/ok-a": "2999-01-31",
-            "back/ok-z": "2999-01-31",
         }.items()
     ]
     held = [("ok-a", 1.0), ("ok-b", 1.0), ("ok-c", 0.0)]
     results = [TrialResult(TrialKey("desk", "front", t), "evaluated", reward_info=Reward(r)) for t, r in held]
-    tasks = [f"desk/front/ok-{letter}" for letter in "abcy"]
-    said = list(quarantine.describe_quarantine(entries, results, ["desk/front", "desk/back"], lambda *_: tasks))
+    said = list(quarantine.describe_quarantine(entries, results))
     assert said == [
         "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
         "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
         "quarantined, and its trial succeeded: desk/front/ok-[b] (x)",
-        "the quarantine of desk/front/ok-z is for no task: there is none of that name",
-        "the quarantine of desk/frnt/ok-a is for no task: there is none of that name",
     ]
 
 
