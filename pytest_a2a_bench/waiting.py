@@ -46,11 +46,13 @@ def counted(items: Sequence[T], what: str) -> Iterator[T]:
 
     :param what: the items in the plural, for the line: ``checks``.
     """
-    began = last = time.monotonic()
+    first = last = time.monotonic()
     for done, item in enumerate(items):
         now = time.monotonic()
+        if done == 1:
+            first = now  # the first one may have loaded what the others need, and says nothing about them
         if done and now - last >= _EVERY:
             last = now
-            left = (now - began) / done * (len(items) - done)
-            _SAY[-1](f"{done:,} of {len(items):,} {what}, about {left:.0f} s left")
+            left = f", about {(now - first) / (done - 1) * (len(items) - done):.0f} s left" if done > 1 else ""
+            _SAY[-1](f"{done:,} of {len(items):,} {what}{left}")
         yield item
