@@ -19,16 +19,14 @@ from mini_org.org import MiniOrg, schema_rows
 from mini_org.solve import choose_steps
 from mini_org.solve.attentive import attentive
 from mini_org.solve.shortcuts import SHORTCUTS
-from mini_org.solve.task import AgentTask, read_observation
+from mini_org.solve.task import AgentTask
 from mini_org.words import TERRITORIES
 from mini_orgs import matches, mini, opened, solve, wrong_answers
 
-from pytest_a2a_bench.benchmarks.crmarena.actions import render_result
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import (
     CATEGORIES,
@@ -171,41 +169,10 @@ def test_no_task_tells_its_gold() -> None:
             assert not [gold for gold in task.answers if gold != NONE and gold in told], task.task_id
 
 
-def test_answers_vary() -> None:
-    for name, tasks in _by_category(mini()).items():
-        if CATEGORIES[name].metric != "privacy_rejection":
-            assert len({task.answers for task in tasks}) >= 4, name
-
-
-def test_texts_to_be_found_are_in_the_org() -> None:
-    org = mini()
-    texts = {
-        "knowledge_qa": [row["FAQ_Answer__c"] for row in org.rows["Knowledge__kav"]],
-        "sales_insight_mining": [row["Body__c"] for row in org.rows["VoiceCallTranscript__c"]],
-    }
-    for name, bodies in texts.items():
-        for task in _by_category(org)[name]:
-            assert task.answers == (NONE,) or any(task.answers[0] in body for body in bodies), task
-
-
 def test_no_answer_is_half_of_a_category() -> None:
     for name, tasks in _by_category(mini()).items():
         counts = Counter(task.answers for task in tasks if task.answers)
         assert all(count < 5 for count in counts.values()), (name, counts)
-
-
-def test_articles_are_long_have_sections_and_older_versions_that_contradict() -> None:
-    by_title: dict[str, list[str]] = {}
-    for row in mini().rows["Knowledge__kav"]:
-        # Price sheets hold a code each, for the twins of privacy, and are no articles.
-        if not row["Title"].startswith(("Public price list: ", "Internal: price floor ")):
-            by_title.setdefault(row["Title"], []).append(row["FAQ_Answer__c"])
-    assert len(by_title) >= 35
-    for bodies in by_title.values():
-        assert all(len(body) > 1_000 and body.count("\n## ") == 4 for body in bodies)
-        holds = {body.partition("## What holds")[2].partition("##")[0] for body in bodies}
-        assert len(holds) == len(bodies) >= 2
-        assert [body[:9] for body in bodies] == [f"Version {n}" for n in range(1, len(bodies) + 1)]
 
 
 def test_privacy_tasks_are_asked_by_a_customer_who_is_logged_in() -> None:
@@ -295,28 +262,6 @@ def test_every_gold_is_found_by_queries_alone() -> None:
     with opened(org) as local:
         assert wrong_answers(org.tasks, local.run) == []
     assert sum(bool(task.answers) for task in org.tasks) == 190
-
-
-def test_the_solver_sees_through_the_whole_briefing_and_what_an_agent_is_shown() -> None:
-    """Drive the plan as an agent does: briefing in front, observations as text."""
-    org = mini()
-    wrong = []
-    with opened(org) as local:
-        for task in org.tasks:
-            found = _as_agent(task, local)
-            if task.answers and not matches(found, task):
-                wrong.append((task.task_id, found))
-    assert wrong == []
-
-
-def _as_agent(task: CrmTask, local: LocalOrg) -> str:
-    steps = choose_steps(AgentTask(task.query, render_policy(task, local.schema, aided=True)))
-    try:
-        query = next(steps)
-        while True:
-            query = steps.send(read_observation(render_result(local.run(query))))
-    except StopIteration as end:
-        return str(end.value)
 
 
 @pytest.mark.slow
