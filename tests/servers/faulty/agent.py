@@ -180,7 +180,7 @@ class FaultyAgent:
         if operation == "GetExtendedAgentCard" and not capabilities.get("extendedAgentCard"):
             raise failure("UnsupportedOperation", "this agent has no extended card")
 
-    def _find(self, task_id: Any, owner: tuple[str, str]) -> Record:
+    def _find(self, task_id: Any, owner: tuple[str, str] | None) -> Record:
         record = self._store.find(task_id, None if self.on("no-scope") else owner)
         # Forbidden shows that the task exists, which is the fault.
         if record is None and self.on("forbidden") and self._store.find(task_id, None):
