@@ -34,7 +34,6 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "judges": ("a judge", "function(messages, **arguments) -> str or message"),
         "requirements": ("checks of an agent's protocol", "a sequence of (Requirement, check) pairs"),
         "observers": ("something that follows trials", "an instance of a subclass of TrialObserver"),
-        "stores": ("a place for results", "a class of fsspec's AbstractFileSystem"),
     }
 )
 """Kind -> what it is, and what the object is that an entry point names."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import fsspec
+
+# fsspec's own registry: a place for results needs no hook.
+fsspec.register_implementation("shelf", "store.Shelf", clobber=True)
+
 
 def pytest_a2a_bench_agents() -> dict[str, str]:
     return {"clerk": "agent:make"}
@@ -25,10 +30,6 @@ def pytest_a2a_bench_reporters() -> dict[str, str]:
 
 def pytest_a2a_bench_requirements() -> dict[str, str]:
     return {"house": "requirements:PACK"}
-
-
-def pytest_a2a_bench_stores() -> dict[str, str]:
-    return {"shelf": "store:Shelf"}
 
 
 def pytest_a2a_bench_users() -> dict[str, str]:

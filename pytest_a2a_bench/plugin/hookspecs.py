@@ -101,15 +101,6 @@ def pytest_a2a_bench_observers() -> Mapping[str, str]:
 
 
 @pytest.hookspec
-def pytest_a2a_bench_stores() -> Mapping[str, str]:
-    """Offer places for results, for ``--a2a-results SCHEME://...``. What fsspec itself knows needs no hook.
-
-    :return: by their schemes, classes of fsspec's ``AbstractFileSystem``.
-    """
-    raise NotImplementedError
-
-
-@pytest.hookspec
 def pytest_a2a_bench_prepare_trial(key: TrialKey, metadata: dict[str, Any]) -> None:
     """Prepare one trial before its conversation starts.
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pytest_a2a_bench import extensions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.results.store import bind, unbind
 
@@ -73,9 +72,6 @@ class Bucket:
             import fsspec
         except ImportError:
             raise MissingExtraError("fsspec", "cloud", f"for {url}") from None
-        scheme = url.partition("://")[0].lower()
-        if scheme in extensions.names("stores"):
-            fsspec.register_implementation(scheme, extensions.load("stores", scheme), clobber=True)
         # Only a disk has directories that have to be made.
         made = {"auto_mkdir": True} if url.lower().startswith(("file://", "local://")) else {}
         with _as_configuration_error(url):

@@ -96,11 +96,11 @@ def test_a_version_of_another_contract_is_refused(site: Path) -> None:
 
 
 def test_two_of_one_name_are_told_with_both_distributions(site: Path) -> None:
-    install(site, "one", "[pytest_a2a_bench.stores]\nshelf = a:X\n")
-    install(site, "two", "[pytest_a2a_bench.stores]\nshelf = b:X\n")
+    install(site, "one", "[pytest_a2a_bench.reporters]\nshelf = a:X\n")
+    install(site, "two", "[pytest_a2a_bench.reporters]\nshelf = b:X\n")
     both = r"'shelf', of distribution one 1\.2 \(a:X\) and distribution two 1\.2 \(b:X\); uninstall one"
     with pytest.raises(ConfigurationError, match=both):
-        extensions.load("stores", "shelf")
+        extensions.load("reporters", "shelf")
 
 
 def test_the_name_of_a_built_in_one_is_refused(site: Path) -> None:
@@ -167,7 +167,8 @@ def test_own_agent_user_judge_reporter_and_store(pytester: pytest.Pytester, own:
 @pytest.mark.slow
 def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(pytester: pytest.Pytester, own: Bench) -> None:
     (pytester.path / "user.py").write_text(
-        "def hurried(messages, **arguments):\n    open('asked', 'a').write('x')\n    return messages[-1]['words']\n"
+        "def hurried(messages, **arguments):\n    with open('asked', 'a') as file: file.write('x')\n"
+        "    return messages[-1]['words']\n"
     )
     result = own(
         "-ppytest_rerunfailures", "--reruns=1", "--a2a-endpoint=builtin:clerk", "--a2a-user=llm:a2a-user/hurried",
