@@ -60,6 +60,7 @@ OF_OTHERS = {
     "git": "wants the network",
     "grpcurl": "wants an agent that answers",
     "kubectl": "no cluster where the tests run",
+    "sed": "names the registry in a file for kubectl",
     "openssl": "makes a token",
     "ssh": "wants another machine",
     "tau2": "tau2's own, which .ci/upstream.py runs",
