@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PARTS = tuple(module.domain for module in CONFORMANCE_MODULES)
 
-_TRANSPORTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
 _FILTERS = ("group", "level", "id", "binding", "version")
 _SHOWN = 25
 
@@ -148,8 +147,10 @@ def _acts_problem(marker: pytest.Mark | None, run: BenchRun) -> str:
 
 def _is_spoken(version: str, binding: str, run: BenchRun) -> bool:
     """Return whether ``--a2a-protocol`` and ``--a2a-transport`` leave in the checks of an interface."""
+    from pytest_a2a_bench.conformance.finding import TRANSPORTS
+
     wanted = run.settings
-    return wanted.protocol in ("auto", version) and wanted.transport in ("auto", _TRANSPORTS[binding])
+    return wanted.protocol in ("auto", version) and wanted.transport in ("auto", TRANSPORTS[binding])
 
 
 def _parameter(check: ItemCheck) -> Any:

@@ -178,12 +178,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         from pytest_a2a_bench.plugin import page
 
         page.register(config, run)
-    if (
-        run.settings.markdown
-        or run.settings.history_file
-        or run.settings.github == "on"
-        or (run.settings.github == "auto" and "GITHUB_ACTIONS" in os.environ)
-    ):
+    if run.settings.markdown or run.settings.history_file or run.on_github:
         from pytest_a2a_bench.plugin import publishing
 
         publishing.register(config, run, reporting)

@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 _VERDICTS = {0: "passed", 1: "failed", 2: "interrupted", 5: "nothing was run"}
 
 
-def wanted(run: BenchRun, environ: Mapping[str, str]) -> bool:
-    """Return whether there is anything to publish to."""
-    return bool(run.settings.markdown) or on_github(run, environ)
-
-
-def on_github(run: BenchRun, environ: Mapping[str, str]) -> bool:
-    """Return whether to speak to GitHub: as the option says, or where GitHub Actions runs us."""
-    choice = run.settings.github
-    return choice == "on" or (choice == "auto" and environ.get("GITHUB_ACTIONS") == "true")
-
-
 class Publisher:
     """Listens to reports, and writes when the session is over and its exit status is known."""
 
@@ -76,7 +65,7 @@ class Publisher:
         text = markdown.render(self._summary(exitstatus))
         if self.run.settings.markdown:
             self._write(Path(self.run.settings.markdown), text, append=False)
-        if not on_github(self.run, os.environ):
+        if not self.run.on_github:
             return
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             self._write(Path(path), text, append=True)
@@ -152,7 +141,7 @@ def register(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None
     """Listen for what is published: the history, and Markdown or GitHub."""
     if run.settings.history_file:
         config.pluginmanager.register(Past(config, run, reporting, Path(run.settings.history_file)), HISTORY)
-    if wanted(run, os.environ):
+    if run.settings.markdown or run.on_github:
         config.pluginmanager.register(Publisher(config, run, reporting), "a2a-bench-publishing")
 
 

@@ -280,6 +280,12 @@ class BenchRun:
         # A note or a used agent counts as a request, too.
         return bool(self.plan.asked or self.settings.endpoint or self.collected.notes or self.collected.used)
 
+    @property
+    def on_github(self) -> bool:
+        """Whether to write for GitHub: as the setting says, or where GitHub Actions runs pytest."""
+        choice = self.settings.github
+        return choice == "on" or (choice == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
+
     def decide(self, **changes: Any) -> None:
         """Replace members of the plan by what is known by now: on the controller, before workers get it."""
         self.plan = dataclasses.replace(self.plan, **changes)
