@@ -111,7 +111,7 @@ def mutants(source: str) -> Iterator[tuple[str, str]]:
 
 def put_in_place(root: Path, module: str, source: str) -> None:
     """Import a mutant as the module; now, for pytest reads the modules of a plugin itself."""
-    name = f"{PACKAGE}.{module.replace('/', '.')}"
+    name = f"{PACKAGE}.{module.replace('/', '.')}".removesuffix(".__init__")
     path = root / PACKAGE / f"{module}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
