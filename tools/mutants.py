@@ -23,16 +23,16 @@ from pathlib import Path
 PACKAGE = "pytest_a2a_bench"
 ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gates": (
-        tuple(f"results/gates/{name}" for name in ("judge", "ceilings", "terms", "quarantine", "early", "sequential")),
-        ("results/gates",),
+        tuple(f"results/gates/{name}" for name in ("judge", "noise", "terms", "quarantine", "early")),
+        ("results/gates", "results/test_noise_gate.py"),
     ),
     "statistics": (
         ("results/stats", "results/inference", "results/compare", "results/baseline"),
         ("results/test_stats.py", "results/test_inference.py", "results/test_compare.py", "results/test_baseline.py"),
     ),
-    "trials": (("trials/runner", "trials/trial", "trials/stopping", "trials/pool", "trials/redelivery"), ("trials",)),
+    "trials": (("trials/runner", "trials/trial", "trials/stopping", "trials/pool"), ("trials",)),
     "store": (
-        ("results/store", "results/stored", "results/merge", "results/manifest"),
+        ("results/store", "results/merge", "results/manifest"),
         ("results/test_store.py", "results/test_merge.py", "results/test_damaged_files.py"),
     ),
     "evaluate": (
