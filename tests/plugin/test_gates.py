@@ -426,6 +426,7 @@ def test_a_joined_directory_is_judged_without_a_run(
     assert "7 of 10 trials succeeded" in capsys.readouterr().out
     found = json.loads(Path("whole/verdict.json").read_text())
     assert (found["verdict"], found["trials"]["missed"], len(found["missed"])) == ("pass", 3, 3)
+    assert found["agent"] == json.loads(Path("part1/verdict.json").read_text())["agent"]
     monkeypatch.setenv("A2A_MIN_PASS", "0.72")
     assert main(["gate", "whole"]) == 1, "as pytest reads the environment"
     assert "below the floor" in capsys.readouterr().out
