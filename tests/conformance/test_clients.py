@@ -21,11 +21,11 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card.judge import check_card
-from pytest_a2a_bench.conformance.clients import serving
 from pytest_a2a_bench.conformance.clients.agent import CARDS, SITUATIONS
 from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH
 from pytest_a2a_bench.conformance.report import Report
+from pytest_a2a_bench.conformance.wire import webhook as receiving
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.reports.findings import FORMATS, render
@@ -90,7 +90,7 @@ def test_what_browsers_and_probes_ask_is_no_request_of_the_client() -> None:
 
 
 def test_a_connection_that_is_held_open_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_READ_SECONDS", 3600.0)
+    monkeypatch.setattr(receiving, "_READ_SECONDS", 3600.0)
     with ObservedAgent() as agent:
         host, port = agent.url.removeprefix("http://").split(":")
         connection = socket.create_connection((host, int(port)))

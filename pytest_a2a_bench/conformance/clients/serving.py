@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from http import client
 from typing import Any, NamedTuple
 
-import h11
 import httpx
 from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
@@ -27,23 +26,20 @@ from google.protobuf.message import DecodeError
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.clients.agent import CARDS, EXTENSION, TENANT, Agent, Answer, Call, Task
 from pytest_a2a_bench.conformance.clients.spelling import (
-    HttpAnswer,
     read_params,
     rest_operation,
     spell,
     spell_http,
     with_odd,
-    write_http,
 )
 from pytest_a2a_bench.conformance.finding import BINDING_OF, BINDINGS, TRANSPORTS, VERSIONS, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import ERRORS
-from pytest_a2a_bench.conformance.wire.webhook import Delivery, read_request
-from pytest_a2a_bench.listener import LOOPBACK, BindAddress, authority
+from pytest_a2a_bench.conformance.wire.webhook import Delivery, HttpAnswer, HttpServer
+from pytest_a2a_bench.listener import BindAddress, authority
 
 CARD_PATH = "/.well-known/agent-card.json"
-_READ_SECONDS = 30.0
 _NOTIFY_SECONDS = 10.0
 _OLD_METHODS = {op.rpc03: name for name, op in OPERATIONS.items() if op.rpc03}
 
@@ -92,28 +88,28 @@ class ClientServer:
     """
 
     def __init__(self, place: BindAddress | None = None, retry_after: int = 2) -> None:
-        self._place = place or LOOPBACK
         self.agent = Agent(retry_after)
         self.seen = Seen(self.agent.calls)
         self.changed = asyncio.Event()
-        self._servers: list[asyncio.Server] = []
+        self._main = HttpServer(self._route, place)
+        self._other = HttpServer(self._note_elsewhere, BindAddress(self._main.place.host, 0))
+        self._dead: asyncio.Server | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._grpc: Any = None
         self.url, self.grpc_url = "", ""
 
     async def start(self) -> None:
         """Start to listen."""
-        host = self._place.host
-        main = await asyncio.start_server(lambda r, w: self._serve(r, w, self._route), host, self._place.port)
-        other = await asyncio.start_server(lambda r, w: self._serve(r, w, self._note_elsewhere), host, 0)
-        dead = await asyncio.start_server(self._meet_dead, host, 0)
-        self._servers = [main, other, dead]
-        ports = [int(s.sockets[0].getsockname()[1]) for s in self._servers]
-        self.url = self._place.url_at(ports[0])
-        called = authority(urllib.parse.urlsplit(self.url).hostname or host)
-        self.agent.elsewhere, self._dead_url = f"http://{called}:{ports[1]}", f"https://{called}:{ports[2]}"
+        place = self._main.place
+        await self._main.start()
+        await self._other.start()
+        self._dead = await asyncio.start_server(self._meet_dead, place.host, 0)
+        self.url = place.url_at(self._main.port)
+        called = authority(urllib.parse.urlsplit(self.url).hostname or place.host)
+        self.agent.elsewhere = f"http://{called}:{self._other.port}"
+        self._dead_url = f"https://{called}:{self._dead.sockets[0].getsockname()[1]}"
         with contextlib.suppress(ImportError):
-            self._start_grpc(host, called)
+            self._start_grpc(place.host, called)
 
     def _start_grpc(self, host: str, called: str) -> None:
         import grpc  # an extra
@@ -126,53 +122,37 @@ class ClientServer:
     async def close(self) -> None:
         """Send the notifications that are due, and stop."""
         await self.settle()
-        for server in self._servers:
-            server.close()
+        await self._main.close()
+        await self._other.close()
+        if self._dead is not None:
+            self._dead.close()
         if self._grpc is not None:
             self._grpc.stop(0)
 
     async def settle(self) -> None:
         """Wait until all that is under way is done."""
-        while self._work:
-            await asyncio.gather(*self._work, return_exceptions=True)
-
-    def _note(self, task: asyncio.Task[None] | None) -> None:
-        if task is not None:
-            self._work.add(task)
-            task.add_done_callback(self._work.discard)
+        # Not for a connection that is held open for later.
+        while busy := self._work | self._main.answering | self._other.answering:
+            await asyncio.gather(*busy, return_exceptions=True)
 
     # -- HTTP --
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, route: Any) -> None:
-        http = h11.Connection(h11.SERVER)
-
-        async def send(event: h11.Event) -> None:
-            writer.write(http.send(event) or b"")
-            await writer.drain()
-
-        try:
-            async with asyncio.timeout(_READ_SECONDS):
-                arrived = await read_request(http, reader, send)
-            if arrived is not None:
-                # Only now: a connection that is held open for later must not delay the end.
-                self._note(asyncio.current_task())
-                await write_http(route(*arrived), send)
-        except (OSError, EOFError, TimeoutError, h11.RemoteProtocolError):
-            pass  # the client went away, or this is no HTTP
-        finally:
-            writer.close()
-            self.changed.set()
 
     async def _meet_dead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Let a connection's TLS fail, so that the client knows that nobody has taken its message."""
         self.seen.dead += 1
         writer.close()
 
-    def _note_elsewhere(self, path: str, delivery: Delivery) -> HttpAnswer:
+    async def _note_elsewhere(self, path: str, delivery: Delivery) -> HttpAnswer:
         self.seen.elsewhere.append(delivery.headers)
         return HttpAnswer(403, {"Content-Type": "application/json"}, (b'{"error": "this is another origin"}',))
 
-    def _route(self, path: str, delivery: Delivery) -> HttpAnswer:
+    async def _route(self, path: str, delivery: Delivery) -> HttpAnswer:
+        answer = self._find(path, delivery)
+        self.changed.set()
+        # Clients in pages of other sites are clients, too.
+        return answer._replace(headers={**answer.headers, "Access-Control-Allow-Origin": "*"})
+
+    def _find(self, path: str, delivery: Delivery) -> HttpAnswer:
         head, _, rest = path.partition("/.well-known/")
         if rest:
             return self._card(head, "/.well-known/" + rest, delivery)
@@ -189,7 +169,9 @@ class ClientServer:
         call.last_card = self.seen.cards[-1].options if self.seen.cards else ()
         answer = self.agent.answer(call)
         while self.agent.to_notify:
-            self._note(asyncio.get_running_loop().create_task(self._notify(call, self.agent.to_notify.pop())))
+            task = asyncio.get_running_loop().create_task(self._notify(call, self.agent.to_notify.pop()))
+            self._work.add(task)
+            task.add_done_callback(self._work.discard)
         return answer
 
     def answer_from_thread(self, call: Call, running: asyncio.AbstractEventLoop) -> Answer:

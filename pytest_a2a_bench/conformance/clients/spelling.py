@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import client
-from typing import Any, NamedTuple
+from typing import Any
 
-import h11
 from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions, proto_utils
 from a2a.types import a2a_pb2
 from google.protobuf import json_format
@@ -17,33 +16,9 @@ from google.protobuf import json_format
 from pytest_a2a_bench.conformance.clients.agent import Answer, Call
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS
+from pytest_a2a_bench.conformance.wire.webhook import HttpAnswer
 
 _ODD = {"notYetInvented": {"members": [1, "of a later version"]}}
-
-
-class HttpAnswer(NamedTuple):
-    """An answer of HTTP: its body in pieces, which are cut off before their end; no status for no answer."""
-
-    status: int
-    headers: Mapping[str, str] = {}
-    pieces: tuple[bytes, ...] = ()
-    cut: bool = False
-
-
-async def write_http(answer: HttpAnswer, send: Callable[[h11.Event], Awaitable[None]]) -> None:
-    """Send an answer, as far as it goes."""
-    if not answer.status:
-        return
-    is_stream = answer.headers.get("Content-Type") == "text/event-stream"
-    length = {} if is_stream or answer.status in (204, 304) else {"Content-Length": str(sum(map(len, answer.pieces)))}
-    # Clients in pages of other sites are clients, too.
-    headers = {**answer.headers, **length, "Access-Control-Allow-Origin": "*", "Connection": "close"}
-    reason = client.responses.get(answer.status, "Status").encode("ascii")
-    await send(h11.Response(status_code=answer.status, headers=list(headers.items()), reason=reason))
-    for piece in answer.pieces:
-        await send(h11.Data(data=piece))
-    if not answer.cut:
-        await send(h11.EndOfMessage())
 
 
 def rest_operation(

@@ -1,4 +1,4 @@
-"""A small HTTP receiver for push notifications: it keeps what an agent delivers, within bounds."""
+"""A small HTTP server, and the receiver of push notifications on it: it keeps what an agent delivers, within bounds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import client
-from typing import Any
+from typing import Any, NamedTuple
 
 import h11
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.listener import BindAddress, authority, family
+from pytest_a2a_bench.listener import LOOPBACK, BindAddress, authority, family
 
 # Each of these bounds is one that an agent could otherwise use to fill memory or to hold a connection for ever.
 _HEAD_LIMIT = 64 * 1024
@@ -104,32 +104,47 @@ class Hook:
         return wanted(self.deliveries)
 
 
-class WebhookReceiver:
-    """Listens for what agents deliver; use it as an async context manager on the loop that also makes the calls.
+class HttpAnswer(NamedTuple):
+    """An answer of HTTP: its body in pieces, which are cut off before their end; no status for no answer."""
 
-    :param place: where; by default an ephemeral port of the loopback address.
-    :param everything: gets the requests to any path that no other hook has.
+    status: int
+    headers: Mapping[str, str] = {}
+    pieces: tuple[bytes, ...] = ()
+    cut: bool = False
+
+
+class HttpServer:
+    """Answers one request on each connection, on the event loop that starts it: no threads.
+
+    :param route: returns the answer to a request to a path.
+    :param place: where it listens; by default an ephemeral port of the loopback address.
+    :ivar answering: the requests that are being answered.
     """
 
-    def __init__(self, place: BindAddress | None = None, *, everything: Hook | None = None) -> None:
-        self._place = place
-        self._everything = everything
-        self._hooks: dict[str, Hook] = {}
+    def __init__(
+        self, route: Callable[[str, Delivery], Awaitable[HttpAnswer]], place: BindAddress | None = None
+    ) -> None:
+        self._route, self.place = route, place or LOOPBACK
         self._server: asyncio.Server | None = None
         self._handlers: set[asyncio.Task[None]] = set()
+        self.answering: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> WebhookReceiver:
-        await self.start()
-        return self
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        if self._server is None:
+            raise RuntimeError("the server was not started")
+        return int(self._server.sockets[0].getsockname()[1])
 
-    async def __aexit__(self, *raised: object) -> None:
-        await self.close()
+    @property
+    def where(self) -> str:
+        """``HOST:PORT`` of where it listens, or is to listen."""
+        return f"{authority(self.place.host)}:{self.place.port}"
 
     async def start(self) -> None:
         """Start to listen; does nothing if it listens already."""
         if self._server is None:
-            # On the loop that makes the calls too: no threads, and a delivery is there when the answer is.
-            self._server = await asyncio.start_server(self._serve, *self._address())
+            self._server = await asyncio.start_server(self._serve, self.place.host, self.place.port)
 
     async def close(self) -> None:
         """Stop, and drop the connections that are still open."""
@@ -147,75 +162,86 @@ class WebhookReceiver:
         await _rounds()
         self._server = None
 
-    @property
-    def where(self) -> str:
-        """``HOST:PORT`` of where it listens, or is to listen."""
-        host, port = self._address()
-        return f"{authority(host)}:{port}"
-
-    def _address(self) -> tuple[str, int]:
-        return (self._place.host, self._place.port) if self._place is not None else ("127.0.0.1", 0)
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        if self._server is None:
-            raise RuntimeError("the webhook receiver was not started")
-        return int(self._server.sockets[0].getsockname()[1])
-
-    def hook(self, *, status: int = 200, delay: float = 0.0, late: int = _MOST_DELIVERIES) -> Hook:
-        """Return a new hook with a path that nobody can guess."""
-        # Everything on a shared network can call this port; what is not from the agent must not be counted for it.
-        name = secrets.token_urlsafe(12)
-        base = self._place.url if self._place is not None else f"http://127.0.0.1:{self.port}"
-        self._hooks[name] = Hook(f"{base}/{name}", status, delay, late)
-        return self._hooks[name]
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
         task = asyncio.current_task()
-        if task is not None:
-            self._handlers.add(task)
-            task.add_done_callback(self._handlers.discard)
+        assert task is not None
+        for tasks in (self._handlers, self.answering):
+            task.add_done_callback(tasks.discard)
+        self._handlers.add(task)
+
+        async def send(event: h11.Event) -> None:
+            writer.write(http.send(event) or b"")
+            await writer.drain()
+
         try:
-            await self._answer(reader, writer)
+            try:
+                async with asyncio.timeout(_READ_SECONDS):
+                    arrived = await read_request(http, reader, send)
+                if arrived is None:
+                    return
+                self.answering.add(task)
+                answer = await self._route(*arrived)
+            except h11.RemoteProtocolError as error:
+                answer = HttpAnswer(error.error_status_hint)
+            if answer.status:
+                await _write(answer, send)
         except (OSError, EOFError, TimeoutError, asyncio.CancelledError):
             # A sender that goes away, or the end of the run: there is nobody left to answer.
             pass
         finally:
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
 
-        async def send(event: h11.Event) -> None:
-            writer.write(http.send(event) or b"")
-            await writer.drain()
+async def _write(answer: HttpAnswer, send: Callable[[h11.Event], Awaitable[None]]) -> None:
+    """Send an answer, as far as it goes."""
+    is_stream = answer.headers.get("Content-Type") == "text/event-stream"
+    length = {} if is_stream or answer.status in (204, 304) else {"Content-Length": str(sum(map(len, answer.pieces)))}
+    # One request a connection: whether a peer can send a second one on it is no question of A2A's.
+    headers = {**answer.headers, **length, "Connection": "close"}
+    reason = client.responses.get(answer.status, "Status").encode("ascii")
+    await send(h11.Response(status_code=answer.status, headers=list(headers.items()), reason=reason))
+    for piece in answer.pieces:
+        await send(h11.Data(data=piece))
+    if not answer.cut:
+        await send(h11.EndOfMessage())
 
-        async def respond(status: int) -> None:
-            reason = client.responses.get(status, "Status").encode("ascii")
-            # One delivery a connection: whether an agent can send a second one on it is no question of A2A's.
-            headers = [("Content-Length", "0"), ("Connection", "close")]
-            await send(h11.Response(status_code=status, headers=headers, reason=reason))
 
-        try:
-            async with asyncio.timeout(_READ_SECONDS):
-                arrived = await read_request(http, reader, send)
-        except h11.RemoteProtocolError as error:
-            await respond(error.error_status_hint)
-            return
-        if arrived is None:
-            return
-        path, delivery = arrived
+class WebhookReceiver(HttpServer):
+    """Listens for what agents deliver; use it as an async context manager on the loop that also makes the calls.
+
+    :param everything: gets the requests to any path that no other hook has.
+    """
+
+    def __init__(self, place: BindAddress | None = None, *, everything: Hook | None = None) -> None:
+        super().__init__(self._deliver, place)
+        self._everything = everything
+        self._hooks: dict[str, Hook] = {}
+
+    async def __aenter__(self) -> WebhookReceiver:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+    def hook(self, *, status: int = 200, delay: float = 0.0, late: int = _MOST_DELIVERIES) -> Hook:
+        """Return a new hook with a path that nobody can guess."""
+        # Everything on a shared network can call this port; what is not from the agent must not be counted for it.
+        name = secrets.token_urlsafe(12)
+        self._hooks[name] = Hook(f"{self.place.url_at(self.port)}/{name}", status, delay, late)
+        return self._hooks[name]
+
+    async def _deliver(self, path: str, delivery: Delivery) -> HttpAnswer:
         # A proxy between the agent and this may have changed what comes before the name.
         hook = self._hooks.get(path.rpartition("/")[2], self._everything)
         if hook is None:
-            await respond(404)
-            return
+            return HttpAnswer(404)
         hook.add(delivery)
         if hook.delay and len(hook.deliveries) <= hook.late:
             await asyncio.sleep(hook.delay)
         # After the delay, which stands for a receiver that is slow.
-        await respond(hook.status)
+        return HttpAnswer(hook.status)
 
 
 async def read_request(
