@@ -414,9 +414,9 @@ def test_a_card_at_the_root_that_names_nothing_is_refused(raw: dict[str, Any]) -
 def test_the_command_refuses_it(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with rooted("/rpc") as agent:
         assert main(["check", *options, f"{agent.url}/foo/bar"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"a2a-bench: no agent card found for {agent.url}/foo/bar; the card at the server's root")
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"a2a-bench: no agent card found for {agent.url}/foo/bar; the card at the server's root")
+    assert message.count("\n") == 1
 
 
 # Agents whose card is at one address and whose interface is at another, where nobody is.

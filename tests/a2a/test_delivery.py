@@ -100,7 +100,7 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
         with fault_proxy(port, choose, grpc=is_grpc) as proxy:
             with AgentConnection(ClientConfig(agent.url)) as direct:
                 card = direct.card().raw
-            told = load_card(json.dumps(dict(card)).replace(f":{port}", f":{proxy.port}").encode(), agent.url)
+            expected = load_card(json.dumps(dict(card)).replace(f":{port}", f":{proxy.port}").encode(), agent.url)
             config = ClientConfig(
                 f"http://127.0.0.1:{proxy.port}",
                 transport=transport,
@@ -111,7 +111,7 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
                 backoff_base=0.01,
             )
             settings = Settings(endpoint=config.endpoint, timeout=timeout, **options)
-            with AgentConnection(config, told) as connection:
+            with AgentConnection(config, expected) as connection:
                 observers = [Taped(tapes)] if tapes else []
                 runner = Runner(settings, Client(connection), Store(tmp_path), str(len(last)), observers)
                 results = [runner.run(TrialKey("counting", "desk", str(n))) for n in range(count)]

@@ -692,15 +692,17 @@ def test_transport_faults(connect: Connect, fault: Exception, error: type[Except
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "expected"),
     [("Fri, 31 Dec 2100 23:59:59 GMT", r"asked to wait \d{9,} s .*has 10 s left"), ("120", "asked to wait 120 s")],
 )
-def test_retry_after_beyond_the_turn_fails_at_once(connect: Connect, asked: str, told: str, waits: list[float]) -> None:
+def test_retry_after_beyond_the_turn_fails_at_once(
+    connect: Connect, asked: str, expected: str, waits: list[float]
+) -> None:
     card = {"name": "x", "url": "http://agent.test/rpc"}
     with respx.mock:
         respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
         route = respx.post("http://agent.test/rpc").respond(429, headers={"Retry-After": asked})
-        with pytest.raises(TransportError, match=f"HTTP 429.*{told}.*--a2a-timeout") as caught:
+        with pytest.raises(TransportError, match=f"HTTP 429.*{expected}.*--a2a-timeout") as caught:
             say(connect("http://agent.test", max_retries=2))
     assert waits == []
     assert route.call_count == 1

@@ -116,10 +116,10 @@ def test_no_exception_is_too_odd(no_proxy: str, host: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://proxy:1", "http://", "http://me:s3cret-pw@proxy:99999999"])
 def test_a_proxy_that_is_none_is_named_with_its_variable(url: str) -> None:
-    told = problem_of({"HTTPS_PROXY": url})
-    assert told.startswith("HTTPS_PROXY=")
-    assert "--a2a-proxy none" in told
-    assert "s3cret-pw" not in told
+    message = problem_of({"HTTPS_PROXY": url})
+    assert message.startswith("HTTPS_PROXY=")
+    assert "--a2a-proxy none" in message
+    assert "s3cret-pw" not in message
 
 
 def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "message"),
     [
         ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "asks for a client certificate"),
         ("TLSV1_ALERT_UNKNOWN_CA", "refuses the TLS handshake"),
@@ -138,11 +138,11 @@ def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
         ("TLSV1_ALERT_INTERNAL_ERROR", ""),
     ],
 )
-def test_only_what_the_server_did_not_take_is_a_refused_connection(reason: str, told: str) -> None:
+def test_only_what_the_server_did_not_take_is_a_refused_connection(reason: str, message: str) -> None:
     broken = ssl.SSLError(1, reason)
     broken.reason = reason
     found = explain(broken, "https://agent.example/rpc", Network(), None)
-    assert (told in found) if told else not found
+    assert (message in found) if message else not found
     refused = httpx.ConnectError("no")
     refused.__cause__ = broken
     assert explain(refused, "https://agent.example/rpc", Network(), None)
@@ -157,19 +157,19 @@ def test_credentials_of_proxies_are_secrets() -> None:
 # -- authorities --
 
 
-def test_files_that_cannot_be_read_are_told_together(place: Place, tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_reported_together(place: Place, tmp_path: Path) -> None:
     (tmp_path / "empty.pem").write_text("nothing here")
-    told = problem_of(
+    message = problem_of(
         {"HTTPS_PROXY": "ftp://x"}, ca=str(tmp_path / "empty.pem"), client_cert=str(tmp_path / "none.pem")
     )
-    assert f"--a2a-ca {tmp_path / 'empty.pem'}: there is no certificate in it" in told
-    assert f"--a2a-client-cert {tmp_path / 'none.pem'}: cannot be read (No such file or directory)" in told
-    assert "HTTPS_PROXY=ftp://x" in told
+    assert f"--a2a-ca {tmp_path / 'empty.pem'}: there is no certificate in it" in message
+    assert f"--a2a-client-cert {tmp_path / 'none.pem'}: cannot be read (No such file or directory)" in message
+    assert "HTTPS_PROXY=ftp://x" in message
     assert "there is no certificate" in problem_of(ca=str(place.key))
     assert "cannot be read (Is a directory)" in problem_of(ca=str(tmp_path))
 
 
-def test_a_damaged_certificate_is_told(place: Place, tmp_path: Path) -> None:
+def test_a_damaged_certificate_is_reported(place: Place, tmp_path: Path) -> None:
     lines = place.ca.read_text().splitlines()
     (tmp_path / "damaged.pem").write_text("\n".join([lines[0], lines[1][:-9], *lines[2:]]))
     assert "a certificate in it cannot be read" in problem_of(ca=str(tmp_path / "damaged.pem"))
@@ -192,9 +192,9 @@ def test_key_and_certificate_must_fit(place: Place, tmp_path: Path) -> None:
     assert "there is no private key in it" in problem_of(client_cert=cert)
     assert "is encrypted" in problem_of(client_cert=cert, client_key=str(place.locked))
     wrong = {"client_cert": cert, "client_key": str(place.locked), "client_passphrase_env": "PHRASE"}
-    told = problem_of({"PHRASE": "not-the-right-one"}, **wrong)
-    assert "the passphrase does not open the key" in told
-    assert "not-the-right-one" not in told
+    message = problem_of({"PHRASE": "not-the-right-one"}, **wrong)
+    assert "the passphrase does not open the key" in message
+    assert "not-the-right-one" not in message
 
 
 def test_both_may_be_in_one_file(place: Place, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_variables_that_are_not_set_are_named(place: Place) -> None:
     assert network_of({"MY_KEY": key}, client_cert=cert, client_key_env="MY_KEY").key == place.key.read_text()
 
 
-def test_all_that_is_wrong_with_a_connection_is_told_together() -> None:
+def test_all_that_is_wrong_with_a_connection_is_reported_together() -> None:
     settings = Settings(
         endpoint="https://x",
         auth_env="NO_TOKEN",
@@ -223,16 +223,16 @@ def test_all_that_is_wrong_with_a_connection_is_told_together() -> None:
         oauth_token_url="https://x/token",
         ca="/nowhere-at-all.pem",
     )
-    told = "; ".join(connection_problems(settings, {"A2A_OAUTH_CLIENT_SECRET": "s3cret"}))
+    message = "; ".join(connection_problems(settings, {"A2A_OAUTH_CLIENT_SECRET": "s3cret"}))
     for part in ("--a2a-auth-env names NO_TOKEN", "oauth-client-id-env names NO_ID", "--a2a-ca /nowhere"):
-        assert part in told
+        assert part in message
     replayed = dataclasses.replace(settings, replay="cassettes")
     assert ClientConfig.from_settings(replayed, {}).network == Network()
 
 
-def test_half_an_oauth_client_is_told() -> None:
-    (told,) = connection_problems(Settings(), {"A2A_OAUTH_CLIENT_ID": "me"})
-    assert "A2A_OAUTH_CLIENT_SECRET, which is not set" in told
+def test_half_an_oauth_client_is_reported() -> None:
+    (message,) = connection_problems(Settings(), {"A2A_OAUTH_CLIENT_ID": "me"})
+    assert "A2A_OAUTH_CLIENT_SECRET, which is not set" in message
     config = ClientConfig.from_settings(
         Settings(endpoint="http://x"), {"A2A_OAUTH_CLIENT_ID": "me", "A2A_OAUTH_CLIENT_SECRET": "s3cret-one"}
     )

@@ -91,16 +91,18 @@ def test_a_fresh_token_that_is_refused_is_not_asked_for_again() -> None:
     authority = Authority()
     with guarded_agent(authority) as url:
         authority.valid = type("Never", (set,), {"__contains__": lambda *_: False})()
-        told = refused(config_of(url))
-    assert "an OAuth 2 token was sent and refused; check its value and scopes" in told
-    assert "access-token-number" not in told
+        message = refused(config_of(url))
+    assert "an OAuth 2 token was sent and refused; check its value and scopes" in message
+    assert "access-token-number" not in message
     assert len(authority.asked) == 1
 
 
 def test_a_refusal_of_the_token_endpoint_says_what_it_answered() -> None:
     authority = Authority()
     with guarded_agent(authority) as url:
-        told = refused(config_of(url, {"A2A_OAUTH_CLIENT_ID": "stranger", "A2A_OAUTH_CLIENT_SECRET": "wrong-secret-1"}))
+        message = refused(
+            config_of(url, {"A2A_OAUTH_CLIENT_ID": "stranger", "A2A_OAUTH_CLIENT_SECRET": "wrong-secret-1"})
+        )
         authority.refuse = response(
             {"error": "invalid_client", "error_description": f"not {SECRET}"}, "400 Bad Request"
         )
@@ -109,9 +111,9 @@ def test_a_refusal_of_the_token_endpoint_says_what_it_answered() -> None:
         nothing = refused(config_of(url))
         authority.refuse = response("later", "503 Service Unavailable")
         trouble = refused(config_of(url), TransportError)
-    assert "/token: HTTP 401, saying invalid_client" in told
-    assert "check A2A_OAUTH_CLIENT_ID and A2A_OAUTH_CLIENT_SECRET" in told
-    assert "--a2a-set oauth-method=post" in told
+    assert "/token: HTTP 401, saying invalid_client" in message
+    assert "check A2A_OAUTH_CLIENT_ID and A2A_OAUTH_CLIENT_SECRET" in message
+    assert "--a2a-set oauth-method=post" in message
     assert "saying invalid_client: not ***" in echoed
     assert "expected an access_token" in nothing
     assert "HTTP 503" in trouble
@@ -120,9 +122,9 @@ def test_a_refusal_of_the_token_endpoint_says_what_it_answered() -> None:
 def test_a_token_url_elsewhere_needs_the_users_word() -> None:
     thief, authority = Authority(), Authority()
     with raw_agent(thief.serve, {}) as elsewhere, guarded_agent(authority, lambda _: f"{elsewhere.url}/token") as url:
-        told = refused(config_of(url))
+        message = refused(config_of(url))
         assert thief.asked == []
-        assert f"--a2a-set oauth-token-url={elsewhere.url}/token" in told
+        assert f"--a2a-set oauth-token-url={elsewhere.url}/token" in message
         authority.valid = thief.valid
         assert say(config_of(url, oauth_token_url=f"{elsewhere.url}/token")) == ["fine"]
         assert say(config_of(url, {"A2A_ALLOWED_ORIGINS": elsewhere.url})) == ["fine"]

@@ -68,15 +68,15 @@ def refusal(connection: AgentConnection) -> str:
 
 def test_an_authority_of_ones_own_is_trusted_when_it_is_named(place: Place, opened: Open) -> None:
     with raw_agent(answer, tls=place.server(), host="localhost") as agent:
-        told = refusal(opened(agent.url))
+        message = refusal(opened(agent.url))
         assert say(opened(agent.url, ca=str(place.ca))) == "fine"
         assert say(opened(agent.url, {"SSL_CERT_FILE": str(place.ca)})) == "fine"
         assert say(opened(agent.url, verify_ssl=False)) == "fine"
 
-    assert "the certificate of localhost is not trusted" in told
-    assert told.index("--a2a-ca FILE") < told.index("--a2a-ca system") < told.index("--a2a-set verify-ssl=off")
-    assert told.endswith(LAST)
-    assert "is the agent running?" not in told
+    assert "the certificate of localhost is not trusted" in message
+    assert message.index("--a2a-ca FILE") < message.index("--a2a-ca system") < message.index("--a2a-set verify-ssl=off")
+    assert message.endswith(LAST)
+    assert "is the agent running?" not in message
 
 
 def test_the_named_authority_comes_beside_the_usual_ones(place: Place) -> None:
@@ -97,16 +97,16 @@ def test_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: 
 
 def test_a_certificate_out_of_date_says_so(place: Place, opened: Open) -> None:
     with raw_agent(answer, tls=place.server(expired=True), host="localhost") as agent:
-        told = refusal(opened(agent.url, ca=str(place.ca)))
-    assert "the certificate of localhost has expired; renew it" in told
-    assert told.endswith(LAST)
+        message = refusal(opened(agent.url, ca=str(place.ca)))
+    assert "the certificate of localhost has expired; renew it" in message
+    assert message.endswith(LAST)
 
 
 def test_a_certificate_for_another_host_says_so(place: Place, opened: Open) -> None:
     with raw_agent(answer, tls=place.server("agent.example"), host="localhost") as agent:
-        told = refusal(opened(agent.url, ca=str(place.ca)))
-    assert "the certificate is for another host than localhost" in told
-    assert told.endswith(LAST)
+        message = refusal(opened(agent.url, ca=str(place.ca)))
+    assert "the certificate is for another host than localhost" in message
+    assert message.endswith(LAST)
 
 
 def test_a_server_without_tls_says_so(opened: Open) -> None:
@@ -121,9 +121,9 @@ def test_a_server_without_tls_says_so(opened: Open) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
-        told = refusal(opened(f"https://127.0.0.1:{listener.getsockname()[1]}"))
+        message = refusal(opened(f"https://127.0.0.1:{listener.getsockname()[1]}"))
         thread.join()
-    assert "does not speak TLS" in told
+    assert "does not speak TLS" in message
 
 
 # -- client certificates --
@@ -133,14 +133,14 @@ def test_a_server_asks_for_a_certificate(place: Place, opened: Open) -> None:
     shown = {"ca": str(place.ca), "client_cert": str(place.cert)}
     secret = {"MY_KEY": place.key.read_text(), "MY_PHRASE": Place.PASSPHRASE}
     with raw_agent(answer, tls=place.server(asks=True), host="localhost") as agent:
-        told = refusal(opened(agent.url, ca=str(place.ca)))
+        message = refusal(opened(agent.url, ca=str(place.ca)))
         assert say(opened(agent.url, **shown, client_key=str(place.key))) == "fine"
         assert say(opened(agent.url, secret, **shown, client_key_env="MY_KEY")) == "fine"
         locked = {"client_key": str(place.locked), "client_passphrase_env": "MY_PHRASE"}
         assert say(opened(agent.url, secret, **shown, **locked)) == "fine"
 
-    assert "asks for a client certificate" in told
-    assert "--a2a-client-cert FILE" in told
+    assert "asks for a client certificate" in message
+    assert "--a2a-client-cert FILE" in message
 
 
 def test_a_certificate_of_a_stranger_is_refused_in_words(place: Place, opened: Open, tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_our_certificate_stays_with_the_origin_that_the_user_named(place: Place,
     shown = {"ca": str(place.ca), "client_cert": str(place.cert), "client_key": str(place.key)}
     with raw_agent(answer, tls=place.server(asks=True), host="localhost") as other:
         with raw_agent(answer, dict(other.card), tls=place.server(asks=True), host="localhost") as agent:
-            told = refusal(opened(agent.url, **shown))
-            assert "asks for a client certificate" in told
-            assert f"if you trust it, set A2A_ALLOWED_ORIGINS={other.url}" in told
+            message = refusal(opened(agent.url, **shown))
+            assert "asks for a client certificate" in message
+            assert f"if you trust it, set A2A_ALLOWED_ORIGINS={other.url}" in message
             assert say(opened(agent.url, {"A2A_ALLOWED_ORIGINS": other.url}, **shown)) == "fine"
 
 
@@ -191,11 +191,11 @@ def test_a_proxy_that_wants_a_password(place: Place, opened: Open) -> None:
         known = {"HTTPS_PROXY": proxy.url.replace("//", "//me:pass-word-1@")}
         assert say(opened(agent.url, known, ca=str(place.ca))) == "fine"
         wrong = opened(agent.url, {"HTTPS_PROXY": proxy.url.replace("//", "//me:guess-work-2@")}, ca=str(place.ca))
-        told = refusal(wrong)
+        message = refusal(wrong)
 
-    assert f"the proxy {proxy.url} refuses the connection (407" in told
-    assert "put user and password into its URL in HTTPS_PROXY" in told
-    assert "guess-work-2" not in f"{told} {wrong.config!r} {wrong.config.network!r}"
+    assert f"the proxy {proxy.url} refuses the connection (407" in message
+    assert "put user and password into its URL in HTTPS_PROXY" in message
+    assert "guess-work-2" not in f"{message} {wrong.config!r} {wrong.config.network!r}"
     assert "guess-work-2" in wrong.config.secrets
 
 
@@ -205,10 +205,10 @@ def test_a_password_for_requests_without_tls_too(opened: Open) -> None:
 
 
 def test_a_proxy_that_is_not_there_is_named(opened: Open) -> None:
-    told = refusal(opened("https://agent.internal", {"HTTPS_PROXY": "http://u:hidden-one@127.0.0.1:1"}))
-    assert "the proxy http://127.0.0.1:1 cannot be reached" in told
-    assert "--a2a-proxy none" in told
-    assert "hidden-one" not in told
+    message = refusal(opened("https://agent.internal", {"HTTPS_PROXY": "http://u:hidden-one@127.0.0.1:1"}))
+    assert "the proxy http://127.0.0.1:1 cannot be reached" in message
+    assert "--a2a-proxy none" in message
+    assert "hidden-one" not in message
 
 
 def test_netrc_is_never_read(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,9 +232,9 @@ def test_grpc_with_authority_certificate_and_proxy(place: Place, opened: Open, t
         only = {"SSL_CERT_DIR": str(tmp_path)}
         (tmp_path / "own.pem").write_bytes(place.ca.read_bytes())
         assert say(opened(agent.url, {**phrase, **origins, **only}, **shown)) == "fine"
-        told = refusal(opened(agent.url, {**phrase, **origins}, **shown))
-        assert "is not trusted" in told
-        assert told.index("--a2a-ca") < told.index("--a2a-set verify-ssl=off")
+        message = refusal(opened(agent.url, {**phrase, **origins}, **shown))
+        assert "is not trusted" in message
+        assert message.index("--a2a-ca") < message.index("--a2a-set verify-ssl=off")
 
 
 def test_grpc_goes_through_a_proxy_but_not_to_this_machine(place: Place, opened: Open) -> None:

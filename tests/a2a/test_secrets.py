@@ -193,7 +193,7 @@ def test_a_closed_connection_leaves_the_log_alone(connect: Connect) -> None:
     assert logging.getLogRecordFactory() is logging.LogRecord
 
 
-def test_an_agent_that_repeats_the_token_is_told_of(connect: Connect) -> None:
+def test_an_agent_that_repeats_the_token_is_reported_of(connect: Connect) -> None:
     def handler(request: Request) -> bytes:
         text = base64.b64encode(f"x{request.headers['authorization']}".encode()).decode()
         return rpc(

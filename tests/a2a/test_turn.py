@@ -304,7 +304,7 @@ def test_the_same_words_in_two_turns_are_two_answers(connect: Connect) -> None:
     assert session.findings == []
 
 
-def test_a_last_chunk_that_repeats_the_answer_is_told_of(connect: Connect) -> None:
+def test_a_last_chunk_that_repeats_the_answer_is_reported_of(connect: Connect) -> None:
     def chunk(text: str, *, append: bool = True, last: bool = False) -> dict[str, Any]:
         artifact = {"artifactId": "a", "parts": [{"text": text}]}
         update = {"taskId": "t0", "contextId": "c", "artifact": artifact, "append": append, "lastChunk": last}

@@ -63,7 +63,7 @@ def test_an_agent_is_looked_at(tools: Tools, oracle: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "told"),
+    ("endpoint", "expected"),
     [
         (GONE, "nothing answers at"),
         ("ftp://x/", "expected http"),
@@ -72,8 +72,8 @@ def test_an_agent_is_looked_at(tools: Tools, oracle: str) -> None:
         ("builtin:llm", "is not offered"),
     ],
 )
-def test_an_agent_that_cannot_be_looked_at(tools: Tools, endpoint: str, told: str) -> None:
-    with pytest.raises(A2ABenchError, match=told):
+def test_an_agent_that_cannot_be_looked_at(tools: Tools, endpoint: str, expected: str) -> None:
+    with pytest.raises(A2ABenchError, match=expected):
         asyncio.run(tools.register_agent(endpoint))
 
 
@@ -322,8 +322,8 @@ def test_a_credential_reaches_its_agent_and_nobody_else(
         found = asyncio.run(tools.register_agent(agent.url, "SHOP_TOKEN"))
         run_id = begin(tools, "mock", agent.url, TASKS[:1], "SHOP_TOKEN")
         assert finish(tools, run_id)["status"] == "completed"
-        told = [found, asyncio.run(tools.get_evaluation_results(run_id))]
-    assert token not in json.dumps(told)
+        expected = [found, asyncio.run(tools.get_evaluation_results(run_id))]
+    assert token not in json.dumps(expected)
     written = [path.read_text() for path in bound.results.rglob("*.json")]
     assert written
     assert not any(token in text for text in written)
@@ -361,7 +361,7 @@ def test_the_only_one_of_an_origin_need_not_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "endpoint", "told"),
+    ("name", "endpoint", "expected"),
     [
         ("sk-live-1234567", "https://shop.example.com/", "takes the name of a credential"),
         ("OPENAI_API_KEY", "https://shop.example.com/", "takes the name of a credential"),
@@ -370,8 +370,8 @@ def test_the_only_one_of_an_origin_need_not_be_named() -> None:
         ("LOCAL", "http://127.0.0.1:9019/", "is not set"),
     ],
 )
-def test_what_is_refused(name: str, endpoint: str, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told) as caught:
+def test_what_is_refused(name: str, endpoint: str, expected: str) -> None:
+    with pytest.raises(ConfigurationError, match=expected) as caught:
         choose(name, endpoint, KNOWN, ENVIRON)
     assert "sk-live" not in str(caught.value)
 

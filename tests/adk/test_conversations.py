@@ -102,9 +102,9 @@ def test_errors_say_what_to_do_and_end_nothing(new_runs: Callable[..., Runs], op
     )
     events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "evaluate"))
     assert "call run_evaluation" in answers(events, "get_evaluation_status")[0]["error"]
-    told = answers(events, "run_evaluation")[0]["error"]
-    assert "has no task 'nope'" in told
-    assert "sk-live" not in told
+    message = answers(events, "run_evaluation")[0]["error"]
+    assert "has no task 'nope'" in message
+    assert "sk-live" not in message
     assert "start the agent, or correct the URL" in answers(events, "register_agent")[0]["error"]
     assert "run_id" in answers(events, "cancel_evaluation")[0]["error"]
     assert "there are airline" in answers(events, "task_selector")[0]["reasoning"]

@@ -15,9 +15,9 @@ from pytest_a2a_bench.conformance.card import check_card
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["adk", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert all(line.startswith("a2a-bench: ") for line in told.splitlines())
-    return told
+    message = capsys.readouterr().err
+    assert all(line.startswith("a2a-bench: ") for line in message.splitlines())
+    return message
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ("new", "{}/x", "--timeout", "soon", "--tag-trials", "perhaps"),
@@ -78,10 +78,10 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_what_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     found = refusal(capsys, *(one.format(tmp_path) for one in arguments))
-    assert told in found
+    assert message in found
     assert "sk-live" not in found
 
 

@@ -189,9 +189,9 @@ def test_over_adks_own_server(
         assert "It goes on." in server.say("evaluate it")
     model.lines = ends(3)
     with program(*server.command, url=server.answers, environ=model.environ):
-        told = server.say("how is it?")
+        received = server.say("how is it?")
     # Whatever the model says: the numbers are those of the files.
-    assert f"{domain}: 3 of 3 trials passed" in told
+    assert f"{domain}: 3 of 3 trials passed" in received
     assert model.lines == []
     assert numbers(only_run(pytester.path / "results")) == of_pytest(pytester, oracle_url, domain, ids, *options)
 
@@ -264,14 +264,14 @@ def test_over_a2a(
     caller = Caller(url)
     model.lines = begins(domain, oracle_url, ids)
     with program(*command, url=card, environ=model.environ):
-        told = caller.ask("evaluate it")
-        assert told.state == "completed"
-        assert "It goes on." in json.dumps(told.artifacts)
+        received = caller.ask("evaluate it")
+        assert received.state == "completed"
+        assert "It goes on." in json.dumps(received.artifacts)
     model.lines = ends(3)
     with program(*command, url=card, environ=model.environ):
         # The task of the first process is still there; the conversation goes on in its context.
-        assert caller.get(told.task).state == "completed"
-        again = caller.ask_in(told.context, "how is it?")
+        assert caller.get(received.task).state == "completed"
+        again = caller.ask_in(received.context, "how is it?")
     assert again.state == "completed"
     assert "That is what it means." in json.dumps(again.artifacts)
     assert model.lines == []

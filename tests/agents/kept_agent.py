@@ -63,8 +63,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _echo(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode("latin-1")
-        told = {"method": self.command, "path": self.path, "body": body, "headers": dict(self.headers.items())}
-        self._answer(json.dumps(told).encode(), "application/json", [("X-Twice", "1"), ("X-Twice", "2")])
+        message = {"method": self.command, "path": self.path, "body": body, "headers": dict(self.headers.items())}
+        self._answer(json.dumps(message).encode(), "application/json", [("X-Twice", "1"), ("X-Twice", "2")])
 
     def _stream(self) -> None:
         self.send_response(200)

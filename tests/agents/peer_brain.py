@@ -84,12 +84,12 @@ def serve_itself(run: Callable[[str, int], Any], path: str = "") -> None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
             time.sleep(0.05)
-        print(json.dumps({"url": f"http://127.0.0.1:{port}{path}"}), file=told, flush=True)
+        print(json.dumps({"url": f"http://127.0.0.1:{port}{path}"}), file=message, flush=True)
         sys.stdin.read()
         os._exit(0)
 
     # What it writes to stdout itself must not be taken for the URL.
-    told, sys.stdout = sys.stdout, sys.stderr
+    message, sys.stdout = sys.stdout, sys.stderr
     threading.Thread(target=watch, daemon=True).start()
     run("127.0.0.1", port)
 

@@ -115,7 +115,7 @@ def test_a_conversation_with_tools(stage: Stage, connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["agentbeats", "sierra", "data"])
-def test_results_are_told_from_users_in_every_dialect(stage: Stage, connect: Connect, dialect: str) -> None:
+def test_results_are_reported_from_users_in_every_dialect(stage: Stage, connect: Connect, dialect: str) -> None:
     spoken = dialects.get(dialect)
     stage.play(call("get_customer_by_phone", {"phone_number": "1"}), say("Found you."), say("Bye."))
     session = connect(stage.agent.url, timeout=60).session()

@@ -59,14 +59,14 @@ def test_a_token_reaches_its_agent_and_nobody_else(
 ) -> None:
     terms = Terms(tmp_path / "r", guard=LOCAL, agent_tokens={"PURPLE_TOKEN": agent.url}, is_private=True)
     with served(terms) as url:
-        told = Caller(url).ask(gen3(agent.url, domain=domain, agent_token="PURPLE_TOKEN"))
-        wait_for_end(tmp_path / "r", told)
-        assert told.state == "completed", told.text
+        received = Caller(url).ask(gen3(agent.url, domain=domain, agent_token="PURPLE_TOKEN"))
+        wait_for_end(tmp_path / "r", received)
+        assert received.state == "completed", received.text
         assert f"Bearer {CANARY}" in heard(agent)
-        pages = [httpx.get(url + path, timeout=60).text for path in ("", "metrics", f"assessments/{told.task}")]
-        again = Caller(url).get(told.task)
+        pages = [httpx.get(url + path, timeout=60).text for path in ("", "metrics", f"assessments/{received.task}")]
+        again = Caller(url).get(received.task)
     assert "Report" in pages[0]
-    for text in (*pages, repr(told), repr(again), logged.text):
+    for text in (*pages, repr(received), repr(again), logged.text):
         assert CANARY not in text
     assert CANARY.encode() not in kept(tmp_path)
 
@@ -82,9 +82,9 @@ def test_a_token_goes_to_no_other_agent(agent: RawAgent, tmp_path: Path) -> None
         Terms(tmp_path / "r", guard=LOCAL, builtin=True, agent_tokens={"PURPLE_TOKEN": agent.url})
     ) as url:  # fmt: skip
         for elsewhere in (other.url, "builtin:oracle", agent.url.replace("http:", "https:")):
-            told = Caller(url).ask(gen3(elsewhere, domain="mock", num_tasks=1, agent_token="PURPLE_TOKEN"))
-            assert told.state == "rejected"
-            assert f"agent_token PURPLE_TOKEN is for agents at {agent.url}" in told.text
+            received = Caller(url).ask(gen3(elsewhere, domain="mock", num_tasks=1, agent_token="PURPLE_TOKEN"))
+            assert received.state == "rejected"
+            assert f"agent_token PURPLE_TOKEN is for agents at {agent.url}" in received.text
         assert other.requests == []
 
 
@@ -104,16 +104,16 @@ def test_a_token_written_there_by_mistake_is_quoted_nowhere(
 ) -> None:
     logged.set_level(logging.INFO)  # as the assessor's own is; the test's client tells at DEBUG what it sends
     with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        told = Caller(url).ask(gen3("http://127.0.0.1:9/", domain="mock", agent_token=value))
-        assert told.state == "rejected"
-        assert "agent_token is" in told.text
-        assert MISTAKE not in told.text + logged.text + httpx.get(f"{url}metrics").text
+        received = Caller(url).ask(gen3("http://127.0.0.1:9/", domain="mock", agent_token=value))
+        assert received.state == "rejected"
+        assert "agent_token is" in received.text
+        assert MISTAKE not in received.text + logged.text + httpx.get(f"{url}metrics").text
     # Its caller's own message stays with the task until --keep-days; no file of an assessment is left.
     assert not [path for path in (tmp_path / "r").glob("*/*") if MISTAKE.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "received"),
     [
         ("PURPLE_TOKEN", "expected PURPLE_TOKEN=https://HOST:PORT"),
         ("PURPLE_TOKEN=ftp://x", "expected PURPLE_TOKEN=https://HOST:PORT"),
@@ -122,13 +122,13 @@ def test_a_token_written_there_by_mistake_is_quoted_nowhere(
         (f"{MISTAKE}!=https://x", "expected NAME=ORIGIN"),
     ],
 )
-def test_an_operators_mistakes_are_told(
-    given: str, told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_operators_mistakes_are_reported(
+    given: str, received: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PURPLE_TOKEN", CANARY)
     assert main(["assess", "--results", str(tmp_path / "r"), "--agent-token", given, "--allow-edition", "x"]) == 2
     said = capsys.readouterr().err
-    assert told in said
+    assert received in said
     assert "--allow-edition x: expected NAME=SOURCE" in said
     assert MISTAKE not in said
     assert said.count("\n") == 2

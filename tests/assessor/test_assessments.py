@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, Told, asking, gen3, program, served, wait_for_end
+from assessor_server import LOCAL, Caller, Received, asking, gen3, program, served, wait_for_end
 from builtin_server import served as agent_served
 from threaded_http import Handler, HttpServer
 
@@ -36,12 +36,12 @@ def url(results: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def finished(url: str, oracle_url: str) -> Told:
+def finished(url: str, oracle_url: str) -> Received:
     """An assessment of three tasks by today's request of AgentBeats."""
     return Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=3, tag_trials=True))
 
 
-def test_an_assessment_ends_with_one_result(finished: Told) -> None:
+def test_an_assessment_ends_with_one_result(finished: Received) -> None:
     assert finished.state == "completed"
     states = [state for state, _ in finished.updates]
     assert states[0] == "submitted"
@@ -64,7 +64,7 @@ def test_an_assessment_ends_with_one_result(finished: Told) -> None:
 
 @pytest.mark.slow
 def test_its_numbers_are_those_of_pytest(
-    finished: Told, oracle_url: str, pytester: pytest.Pytester, results: Path
+    finished: Received, oracle_url: str, pytester: pytest.Pytester, results: Path
 ) -> None:
     ids = finished.result["task_rewards"]
     run = pytester.runpytest_subprocess(
@@ -89,12 +89,12 @@ def test_its_numbers_are_those_of_pytest(
     assert not mine
 
 
-def result_of(told: Told, task: str) -> float:
-    return float(told.result["task_rewards"][task])
+def result_of(received: Received, task: str) -> float:
+    return float(received.result["task_rewards"][task])
 
 
 def test_other_commands_read_its_results(
-    finished: Told, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished: Received, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "report.html"
     assert main(["export", "html", str(results / finished.task), "-o", str(page)]) == 0
@@ -105,7 +105,7 @@ def test_other_commands_read_its_results(
     assert main(["gate", str(results / finished.task), "--write-baseline", str(tmp_path / "baseline.json")]) == 0
 
 
-def test_transcripts_are_their_owners_alone(finished: Told, results: Path) -> None:
+def test_transcripts_are_their_owners_alone(finished: Received, results: Path) -> None:
     files = [path for path in (results / finished.task).rglob("*.json")]
     assert len(files) >= 5
     assert {path.stat().st_mode & 0o077 for path in files} == {0}
@@ -114,8 +114,8 @@ def test_transcripts_are_their_owners_alone(finished: Told, results: Path) -> No
 
 def test_a_request_may_be_data_and_is_polled(url: str, oracle_url: str) -> None:
     request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
-    told = Caller(url, streaming=False).ask(request, as_data=True)
-    again = Caller(url).get(told.task)
+    received = Caller(url, streaming=False).ask(request, as_data=True)
+    again = Caller(url).get(received.task)
     assert (again.state, again.result["score"]) == ("completed", 1)
 
 
@@ -142,9 +142,9 @@ def test_the_tagged_request(url: str, oracle_url: str) -> None:
 
 
 def test_a_bad_agent_has_a_low_score_and_no_error(url: str, noop_url: str) -> None:
-    told = Caller(url).ask(gen3(noop_url, domain="mock", task_ids=["create_task_1", "update_task_1"]))
-    assert (told.state, told.result["errors"]["count"]) == ("completed", 0)
-    assert told.result["score"] < 2
+    received = Caller(url).ask(gen3(noop_url, domain="mock", task_ids=["create_task_1", "update_task_1"]))
+    assert (received.state, received.result["errors"]["count"]) == ("completed", 0)
+    assert received.result["score"] < 2
 
 
 def test_shards_are_the_parts_of_the_whole(url: str, results: Path, oracle_url: str, tmp_path: Path) -> None:
@@ -153,11 +153,11 @@ def test_shards_are_the_parts_of_the_whole(url: str, results: Path, oracle_url: 
         caller.ask(gen3(oracle_url, domain="mock", num_tasks=4, tag_trials=True, shard_index=i, num_shards=2))
         for i in range(2)
     ]
-    tasks = [set(told.result["task_rewards"]) for told in shards]
+    tasks = [set(received.result["task_rewards"]) for received in shards]
     assert tasks[0].isdisjoint(tasks[1])
     assert len(tasks[0] | tasks[1]) == 4
     merged = tmp_path / "merged"
-    assert main(["merge", *(str(results / told.task) for told in shards), "-o", str(merged)]) == 0
+    assert main(["merge", *(str(results / received.task) for received in shards), "-o", str(merged)]) == 0
     assert len(manifest.load_selected(merged).results) == 4
 
 
@@ -165,9 +165,9 @@ def test_a_shard_of_several_trials_is_scored_by_its_own(url: str, oracle_url: st
     asked = {"domain": "mock", "task_ids": ["create_task_1", "update_task_1"], "num_trials": 3, "tag_trials": True}
     seen = 0
     for index in range(4):
-        told = Caller(url).ask(gen3(oracle_url, **asked, shard_index=index, num_shards=4))
-        result = told.result
-        assert result["pass_rate"] == 100, told
+        received = Caller(url).ask(gen3(oracle_url, **asked, shard_index=index, num_shards=4))
+        result = received.result
+        assert result["pass_rate"] == 100, received
         assert result["score"] == result["max_score"] == len(result["task_rewards"])
         assert set(result["task_rewards"].values()) == {1.0}
         seen += len(result["results"])
@@ -176,12 +176,12 @@ def test_a_shard_of_several_trials_is_scored_by_its_own(url: str, oracle_url: st
 
 @pytest.mark.slow
 def test_conformance_is_judged_too(url: str, noop_url: str, results: Path) -> None:
-    told = Caller(url).ask(gen3(noop_url, domain="conformance"))
-    assert told.state == "completed", told.text
-    result = told.result
+    received = Caller(url).ask(gen3(noop_url, domain="conformance"))
+    assert received.state == "completed", received.text
+    result = received.result
     assert (result["domain"], result["max_score"] > 100) == ("conformance", True)
     assert result["score"] <= result["max_score"]
-    report = json.loads((results / told.task / "conformance.json").read_text())
+    report = json.loads((results / received.task / "conformance.json").read_text())
     assert report["counts"] == result["counts"]
 
 
@@ -191,23 +191,23 @@ def test_an_agent_that_is_not_there_is_an_error_and_no_score(
     monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
     with served(Terms(tmp_path / "results", guard=LOCAL)) as url:
         for domain in ("mock", "conformance"):
-            told = Caller(url).ask(gen3(AGENT_GONE, domain=domain))
-            assert told.state == "failed", told
-            assert told.text.startswith("Agent error: "), told.text
-            assert AGENT_GONE in told.text
-            assert told.artifacts == []
+            received = Caller(url).ask(gen3(AGENT_GONE, domain=domain))
+            assert received.state == "failed", received
+            assert received.text.startswith("Agent error: "), received.text
+            assert AGENT_GONE in received.text
+            assert received.artifacts == []
 
 
 def test_a_bad_request_is_rejected_with_all_its_problems(url: str, results: Path) -> None:
-    told = Caller(url).ask(gen3("http://127.0.0.1:1/", domain="mock", num_tasks=-1, user_llm="openai/gpt-4.1", x=1))
-    assert (told.state, told.artifacts) == ("rejected", [])
-    assert "num_tasks is -1" in told.text
-    assert "'x'" in told.text
+    received = Caller(url).ask(gen3("http://127.0.0.1:1/", domain="mock", num_tasks=-1, user_llm="openai/gpt-4.1", x=1))
+    assert (received.state, received.artifacts) == ("rejected", [])
+    assert "num_tasks is -1" in received.text
+    assert "'x'" in received.text
     limits = gen3("builtin:oracle", domain="mock", task_ids=["no such"], concurrency=900, user_llm="openai/gpt-4.1")
-    told = Caller(url).ask(limits)
-    assert "concurrency is 900; this assessor allows at most 4" in told.text
-    assert "user_llm is 'openai/gpt-4.1'; this assessor offers none" in told.text
-    while (results / told.task).exists():  # nothing is kept of it
+    received = Caller(url).ask(limits)
+    assert "concurrency is 900; this assessor allows at most 4" in received.text
+    assert "user_llm is 'openai/gpt-4.1'; this assessor offers none" in received.text
+    while (results / received.task).exists():  # nothing is kept of it
         time.sleep(0.02)
 
 
@@ -236,15 +236,15 @@ def test_what_waits_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
         served(Terms(tmp_path / "results", guard=LOCAL, at_once=1)) as url,
         agent_served("oracle?latency=0.1") as agent,
     ):
-        told = [Told(), Told()]
+        received = [Received(), Received()]
         request = gen3(agent.url, domain="mock", num_tasks=2, tag_trials=True)
-        threads = [threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"told": t}) for t in told]
+        threads = [threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"received": t}) for t in received]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(60)
-    assert [t.state for t in told] == ["completed", "completed"]
-    assert sum("waiting: 0 before this one" in text for t in told for _, text in t.updates) == 1
+    assert [t.state for t in received] == ["completed", "completed"]
+    assert sum("waiting: 0 before this one" in text for t in received for _, text in t.updates) == 1
 
 
 def test_who_has_too_many_waiting_is_refused(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_our_own_suite_finds_nothing_in_it(url: str, capsys: pytest.CaptureFixtu
 def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     """Ten times it is killed and started again, each time with one more assessment that it has just accepted."""
     results, moments = tmp_path / "results", random.Random("kills")
-    asked: list[Told] = []
+    asked: list[Received] = []
     held: dict[Path, bytes] = {}
 
     def trials() -> list[Path]:
@@ -314,8 +314,8 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     with agent_served("oracle?latency=0.1") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)
         for _ in range(10):
-            with program(results) as running, asking(Caller(running.url), request, "") as told:
-                asked.append(told)
+            with program(results) as running, asking(Caller(running.url), request, "") as received:
+                asked.append(received)
                 more = len(held) + moments.randint(0, 4)
                 while len(trials()) < more:
                     time.sleep(0.02)
@@ -324,7 +324,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
             keep_what_was_held()
         begun = len(held)
         with program(results) as last:
-            ended = [Caller(last.url).poll(told.task) for told in asked]
+            ended = [Caller(last.url).poll(received.task) for received in asked]
             keep_what_was_held()
     assert [(found.state, found.result["score"], found.result["max_score"]) for found in ended] == [
         ("completed", 5, 5)
@@ -337,11 +337,11 @@ def test_an_orderly_end_keeps_what_runs_for_the_next_start(tmp_path: Path) -> No
     results = tmp_path / "results"
     with agent_served("oracle?latency=0.15") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=6, tag_trials=True, concurrency=2)
-        with program(results) as first, asking(Caller(first.url), request, "") as told:
-            while not list((results / told.task / "trials").glob("*.json")):
+        with program(results) as first, asking(Caller(first.url), request, "") as received:
+            while not list((results / received.task / "trials").glob("*.json")):
                 time.sleep(0.02)
             assert first.stop() == 0
         with program(results) as second:
-            found = Caller(second.url).poll(told.task)
+            found = Caller(second.url).poll(received.task)
     assert found.state == "completed", found.text
     assert (found.result["score"], found.result["errors"]["count"]) == (6, 0)

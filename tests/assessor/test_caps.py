@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from assessor_server import LOCAL, Caller, Told, asking, gen3, served, wait_for_end
+from assessor_server import LOCAL, Caller, Received, asking, gen3, served, wait_for_end
 from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, rpc, stream_head
 
@@ -38,21 +38,23 @@ def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Re
 @pytest.mark.parametrize("domain", ["mock", "conformance"])
 def test_no_assessment_is_longer_than_allowed(tmp_path: Path, domain: str) -> None:
     with agent_served("oracle?latency=600") as agent, served(Terms(tmp_path / "r", guard=LOCAL, seconds=1)) as url:
-        told = Caller(url).ask(gen3(agent.url, domain=domain))
-        kept = wait_for_end(tmp_path / "r", told)
-    assert (told.state, kept["state"], told.artifacts) == ("failed", "failed", []), told
-    assert re.fullmatch(r"stopped after \d+ of \d+ .* passed.*: it took longer than the 1 s .*", told.text), told.text
-    assert not list((tmp_path / "r" / told.task).glob("conformance.json"))
+        received = Caller(url).ask(gen3(agent.url, domain=domain))
+        kept = wait_for_end(tmp_path / "r", received)
+    assert (received.state, kept["state"], received.artifacts) == ("failed", "failed", []), received
+    assert re.fullmatch(r"stopped after \d+ of \d+ .* passed.*: it took longer than the 1 s .*", received.text), (
+        received.text
+    )
+    assert not list((tmp_path / "r" / received.task).glob("conformance.json"))
 
 
 def test_no_assessment_costs_more_than_allowed(tmp_path: Path) -> None:
     terms = Terms(tmp_path / "r", guard=LOCAL, cost=0.5)
     with raw_agent(saying("I transfer you.", cost_usd=0.2, input_tokens=5)) as agent, served(terms) as url:
-        told = Caller(url).ask(gen3(agent.url, domain="mock", concurrency=1))
+        received = Caller(url).ask(gen3(agent.url, domain="mock", concurrency=1))
         numbers = Caller(url).numbers()
-    assert (told.state, told.artifacts) == ("failed", []), told
-    assert "it cost more than the $0.5 that this assessor allows" in told.text
-    done = int(told.text.split("stopped after ")[1].split()[0])
+    assert (received.state, received.artifacts) == ("failed", []), received
+    assert "it cost more than the $0.5 that this assessor allows" in received.text
+    done = int(received.text.split("stopped after ")[1].split()[0])
     # Three turns of the first trial cost $0.6, and no second one begins.
     assert done == 1
     cost = float(numbers["a2a_assessor_cost_dollars_total"])
@@ -65,10 +67,10 @@ def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
         raw_agent(saying("Wait.")) as agent,
         served(Terms(tmp_path / "r", guard=LOCAL, settings=Settings(max_steps=2))) as url,
     ):
-        told = Caller(url).ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
+        received = Caller(url).ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
         turns = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
-    assert told.state == turns.state == "completed"
-    assert told.result["failures"] == {"max_steps": 1}
+    assert received.state == turns.state == "completed"
+    assert received.result["failures"] == {"max_steps": 1}
     [entry] = turns.result["results"]
     assert (entry["termination_reason"], entry["num_turns"]) == ("max_turns", 2)
 
@@ -77,9 +79,9 @@ def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
 def test_a_reply_too_large_to_read_is_its_agents_doing(tmp_path: Path) -> None:
     large = "x" * (DEFAULT_BOUNDS.bytes + 1)
     with raw_agent(saying(large)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        told = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
-    assert (told.state, told.result["pass_rate"], told.result["errors"]["count"]) == ("completed", 0, 0)
-    assert told.result["failures"] == {f"agent_error ({told.result['results'][0]['task_type']})": 1}
+        received = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
+    assert (received.state, received.result["pass_rate"], received.result["errors"]["count"]) == ("completed", 0, 0)
+    assert received.result["failures"] == {f"agent_error ({received.result['results'][0]['task_type']})": 1}
 
 
 # --- while it runs ----------------------------------------------------------------------------------------------------
@@ -106,30 +108,30 @@ def test_whoever_waits_hears_something_at_least_every_20_seconds(
         monkeypatch.setattr(module, "SILENCE", 0.05)
     held = Held()
     with raw_agent(held) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        with asking(Caller(url), gen3(agent.url, domain="mock", num_tasks=1)) as told:
+        with asking(Caller(url), gen3(agent.url, domain="mock", num_tasks=1)) as received:
             # The agent says nothing, and nothing changes.
-            while sum("0 of 1 trials done" in text for _, text in told.updates) < 4:
+            while sum("0 of 1 trials done" in text for _, text in received.updates) < 4:
                 time.sleep(0.02)
-            Caller(url).cancel(told.task)
+            Caller(url).cancel(received.task)
             held.released.set()
-    assert told.state == "canceled"
+    assert received.state == "canceled"
 
 
 def test_a_cancellation_waits_for_no_agent(tmp_path: Path, oracle_url: str) -> None:
     held = Held()
     terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
     with raw_agent(held) as agent, served(terms) as url:
-        with canceled(Caller(url), gen3(agent.url, domain="mock"), held) as told:
-            assert wait_for_end(tmp_path / "r", told)["state"] == "canceled"
+        with canceled(Caller(url), gen3(agent.url, domain="mock"), held) as received:
+            assert wait_for_end(tmp_path / "r", received)["state"] == "canceled"
             # The agent still says nothing, and the only place there is is free again.
             again = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
             assert not held.released.is_set()
             held.released.set()
-    assert (told.state, again.state) == ("canceled", "completed")
+    assert (received.state, again.state) == ("canceled", "completed")
 
 
 class Endless:
-    """An agent that answers as long as it is told to, and then only says that it is still there."""
+    """An agent that answers as long as it is received to, and then only says that it is still there."""
 
     def __init__(self, answers: Callable[[], bool]) -> None:
         self._answers, self._lock = answers, threading.Lock()
@@ -154,12 +156,12 @@ class Endless:
 
 
 @contextlib.contextmanager
-def canceled(caller: Caller, request: dict[str, object], agent: Held | Endless) -> Iterator[Told]:
+def canceled(caller: Caller, request: dict[str, object], agent: Held | Endless) -> Iterator[Received]:
     """Ask for an assessment, and cancel it while its agent says nothing."""
-    with asking(caller, request, "") as told:
+    with asking(caller, request, "") as received:
         assert agent.asked.wait(120)
-        assert caller.cancel(told.task) == "TASK_STATE_CANCELED"
-        yield told
+        assert caller.cancel(received.task) == "TASK_STATE_CANCELED"
+        yield received
 
 
 @pytest.mark.parametrize("domain", ["mock", "mini", "conformance"])
@@ -168,12 +170,12 @@ def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain:
     config = {} if domain == "conformance" else {"concurrency": 1}
     agent_ = Endless(lambda: domain != "conformance" and not list(stored.glob("*/trials/*.json")))
     with raw_agent(agent_) as agent, served(Terms(stored, guard=LOCAL)) as url:
-        with canceled(Caller(url), gen3(agent.url, domain=domain, **config), agent_) as told:
+        with canceled(Caller(url), gen3(agent.url, domain=domain, **config), agent_) as received:
             while agent_.open:
                 time.sleep(0.02)
-            kept = wait_for_end(stored, told)
-    assert (told.state, kept["state"], told.artifacts) == ("canceled", "canceled", [])
-    trials = list((stored / told.task / "trials").glob("*.json"))
+            kept = wait_for_end(stored, received)
+    assert (received.state, kept["state"], received.artifacts) == ("canceled", "canceled", [])
+    trials = list((stored / received.task / "trials").glob("*.json"))
     assert len(trials) >= (domain != "conformance")
 
 
@@ -186,16 +188,16 @@ def test_a_cancellation_waits_for_no_card(
     terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
     with socket.create_server(("127.0.0.1", 0)) as silent, served(terms) as url:
         request = gen3(f"http://127.0.0.1:{silent.getsockname()[1]}/", domain=domain)
-        with asking(Caller(url), request, "") as told, silent.accept()[0] as card:
+        with asking(Caller(url), request, "") as received, silent.accept()[0] as card:
             assert card.recv(9) == b"GET /.wel"
-            assert Caller(url).cancel(told.task) == "TASK_STATE_CANCELED"
+            assert Caller(url).cancel(received.task) == "TASK_STATE_CANCELED"
             # Long before it is given up for its silence, and its place, the only one, is another's.
             card.settimeout(100)
             while card.recv(4096):
                 pass
             again = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
             assert Caller(url).ask(again).state == "completed"
-    assert told.state == "canceled"
+    assert received.state == "canceled"
 
 
 def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:
@@ -208,15 +210,15 @@ def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:
         return replies[len(heard) - 1]
 
     with raw_agent(saying(reply)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        told = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
-    [entry] = told.result["results"]
-    assert (told.state, entry["done"], entry["num_turns"]) == ("completed", True, 3)
+        received = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
+    [entry] = received.result["results"]
+    assert (received.state, entry["done"], entry["num_turns"]) == ("completed", True, 3)
     assert [RULE[:40] in text for text in heard] == [False, True, True]
     assert RULE[:40] in entry["trajectory"][0]["observation"]
 
 
 def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path) -> None:
     with raw_agent(lambda _: None) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        told = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
-    assert (told.state, told.artifacts) == ("failed", [])
-    assert told.text.startswith("Agent error: none of 1 trials could be evaluated")
+        received = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
+    assert (received.state, received.artifacts) == ("failed", [])
+    assert received.text.startswith("Agent error: none of 1 trials could be evaluated")

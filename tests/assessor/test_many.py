@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assessor_server import LOCAL, Caller, Told, gen3, message, served, wait_for_end
+from assessor_server import LOCAL, Caller, Received, gen3, message, served, wait_for_end
 from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, rpc
 
@@ -40,8 +40,8 @@ def say_evil(request: Request) -> bytes:
     return rpc({"message": said}, request)
 
 
-async def ask_all(caller: Caller, requests: list[dict[str, Any]]) -> list[Told]:
-    return list(await asyncio.gather(*(caller._ask(message(request), Told()) for request in requests)))
+async def ask_all(caller: Caller, requests: list[dict[str, Any]]) -> list[Received]:
+    return list(await asyncio.gather(*(caller._ask(message(request), Received()) for request in requests)))
 
 
 def facts(results: list[TrialResult]) -> dict[str, tuple[object, ...]]:
@@ -79,9 +79,9 @@ def test_ten_at_once_come_to_the_numbers_of_direct_runs(
             ("http://127.0.0.1:9/", MOCK),
         ]  # fmt: skip
         requests = [gen3(agent, tag_trials=True, **config) for agent, config in agents]
-        told = asyncio.run(ask_all(Caller(url), requests))
-        kept = [wait_for_end(terms.results, one) for one in told]
-        *held, down = zip(agents, told, strict=True)
+        received = asyncio.run(ask_all(Caller(url), requests))
+        kept = [wait_for_end(terms.results, one) for one in received]
+        *held, down = zip(agents, received, strict=True)
         for number, ((agent, config), one) in enumerate(held):
             assert one.state == "completed", (config, one.text)
             ours = facts(list(manifest.load_selected(terms.results / one.task).results))
@@ -95,9 +95,9 @@ def test_ten_at_once_come_to_the_numbers_of_direct_runs(
             broken = sum(status != "evaluated" for status, *_ in ours.values())
             assert (one.result["max_score"], one.result["errors"]["count"]) == (TRIALS // each, broken)
             assert "\x1b" not in json.dumps(one.result) + one.summary
-    assert [one.state for one in told] == [one["state"] for one in kept]
+    assert [one.state for one in received] == [one["state"] for one in kept]
     assert (down[1].state, down[1].artifacts, "Agent error" in down[1].text) == ("failed", [], True), down
-    rates = [one.result["pass_rate"] for one in told[:-1]]
+    rates = [one.result["pass_rate"] for one in received[:-1]]
     assert rates[0] == rates[3] == rates[5] == rates[7] == 100.0
     assert rates[1] < 100.0 > rates[8], rates
-    assert len({one.task for one in told}) == len(agents)
+    assert len({one.task for one in received}) == len(agents)

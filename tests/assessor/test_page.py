@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, Told, asking, gen3, served, wait_for_end
+from assessor_server import LOCAL, Caller, Received, asking, gen3, served, wait_for_end
 from browser import ENTER, Browser, axe_source, chromium, missing
 from builtin_server import served as agent_served
 
@@ -36,19 +36,19 @@ def url(results: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def told(url: str, oracle_url: str, results: Path) -> Told:
+def received(url: str, oracle_url: str, results: Path) -> Received:
     found = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=2, tag_trials=True))
     wait_for_end(results, found)
     return found
 
 
-def test_the_page_shows_what_ended_and_links_its_report(url: str, told: Told) -> None:
+def test_the_page_shows_what_ended_and_links_its_report(url: str, received: Received) -> None:
     answer = httpx.get(url)
     assert answer.headers["content-type"].startswith("text/html")
     assert "mock: 2 of 2 trials passed" in answer.text
-    assert f'href="assessments/{told.task}"' in answer.text
+    assert f'href="assessments/{received.task}"' in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    report = httpx.get(f"{url}assessments/{told.task}")
+    report = httpx.get(f"{url}assessments/{received.task}")
     assert "create_task_1" in report.text
     for name in ("nothing", "..%2f..%2fetc", "."):
         assert httpx.get(f"{url}assessments/{name}").status_code in (404, 405)
@@ -65,7 +65,7 @@ def test_a_stranger_writes_no_markup(url: str) -> None:
         assert "<script>alert" not in found
 
 
-def test_numbers_for_prometheus(url: str, told: Told) -> None:
+def test_numbers_for_prometheus(url: str, received: Received) -> None:
     text = httpx.get(f"{url}metrics").text
     assert 'a2a_assessor_assessments_ended_total{evaluation="tau2",outcome="completed"} 1.0' in text
     assert 'a2a_assessor_trials_total{domain="mock",outcome="passed"} 2.0' in text
@@ -158,7 +158,9 @@ def test_axe_finds_nothing(browser: Browser, busy: str, width: int, dark: bool) 
     assert len(found["passes"]) > 10
 
 
-def test_it_lists_what_runs_first_and_is_loaded_again_while_anything_does(busy: str, url: str, told: Told) -> None:
+def test_it_lists_what_runs_first_and_is_loaded_again_while_anything_does(
+    busy: str, url: str, received: Received
+) -> None:
     answer = httpx.get(busy)
     states = re.findall(r"<tr><td>(\w+)</td>", answer.text)
     assert states == ["running", "waiting", "failed", "completed"]

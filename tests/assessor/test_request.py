@@ -135,8 +135,8 @@ def test_categories_are_a_list_or_a_text_with_commas(given: Any, read_as: tuple[
 
 
 def test_a_token_written_by_mistake_is_not_quoted() -> None:
-    [told] = problems({"participants": {"agent": URL}, "config": {"domain": "mock", "agent_token": "s" * 600}})
-    assert (told.startswith("agent_token is a text"), "sss" in told) == (True, False), told
+    [received] = problems({"participants": {"agent": URL}, "config": {"domain": "mock", "agent_token": "s" * 600}})
+    assert (received.startswith("agent_token is a text"), "sss" in received) == (True, False), received
 
 
 def test_conformance_needs_no_domain() -> None:
@@ -156,7 +156,7 @@ def test_every_problem_is_named_at_once() -> None:
 
 
 @in_one_test(
-    ("request_", "told"),
+    ("request_", "received"),
     [
         ("Hello", "this is no request"),
         ("[1]", "this is no request"),
@@ -183,13 +183,13 @@ def test_every_problem_is_named_at_once() -> None:
         ("<white_agent_url>http://a/</white_agent_url><env_config>x</env_config>", "<env_config>"),
     ],
 )
-def test_what_is_refused(request_: Any, told: str) -> None:
+def test_what_is_refused(request_: Any, received: str) -> None:
     found = problems(request_)
-    assert any(told in problem for problem in found), found
+    assert any(received in problem for problem in found), found
 
 
 @in_one_test(
-    ("config", "told"),
+    ("config", "received"),
     [
         (r'{"domain": "mock", "\ud800": 1}', "is not known"),
         (r'{"domain": "\ud800"}', "domain is '\\ud800'; expected a text"),
@@ -201,9 +201,9 @@ def test_what_is_refused(request_: Any, told: str) -> None:
         ('{"domain": "mock", "task_ids": [1, true]}', "task_ids.1 is True; expected a text"),
     ],
 )
-def test_json_that_only_python_reads_is_refused(config: str, told: str) -> None:
+def test_json_that_only_python_reads_is_refused(config: str, received: str) -> None:
     found = problems(f'{{"participants": {{"agent": "{URL}"}}, "config": {config}}}')
-    assert any(told in problem for problem in found), found
+    assert any(received in problem for problem in found), found
 
 
 def test_a_request_too_long_to_read_is_refused() -> None:
@@ -224,19 +224,19 @@ CONFIGS = st.dictionaries(st.sampled_from([*MEMBERS, "other"]), ANY_JSON, max_si
 
 
 @given(config=CONFIGS | ANY_JSON, participants=st.just({"agent": URL}) | ANY_JSON, extra=st.booleans())
-def test_whatever_stands_in_a_request_it_is_read_or_its_problems_are_told(
+def test_whatever_stands_in_a_request_it_is_read_or_its_problems_are_reported(
     config: Any, participants: Any, extra: bool
 ) -> None:
     request = {"participants": participants, "config": config, **({"more": 1} if extra else {})}
-    told: tuple[str, ...] = ()
+    received: tuple[str, ...] = ()
     found: Request | None
     try:
         found = parse([Part("data", data=request)], DOMAINS)
     except BadRequest as error:
-        found, told = None, error.problems
+        found, received = None, error.problems
     if found is None:
-        assert told
-        assert all(problem.strip() and "\n" not in problem for problem in told)
+        assert received
+        assert all(problem.strip() and "\n" not in problem for problem in received)
     else:
         assert found.domain in DOMAINS or found.evaluation == "conformance"
         assert Request.from_json(json.loads(json.dumps(found.to_json()))) == found

@@ -57,7 +57,7 @@ def test_tokens_are_read_with_their_callers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "received"),
     [
         ("", "no token"),
         ("ada=short", "entry 1"),
@@ -65,8 +65,8 @@ def test_tokens_are_read_with_their_callers() -> None:
         ("\n#x", "no"),
     ],
 )
-def test_tokens_that_are_none_are_refused_without_being_shown(text: str, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told) as caught:
+def test_tokens_that_are_none_are_refused_without_being_shown(text: str, received: str) -> None:
+    with pytest.raises(ConfigurationError, match=received) as caught:
         callers.read_tokens(text, "here")
     assert "short" not in str(caught.value)
 
@@ -101,19 +101,19 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
         assert httpx.get(f"{url}readyz").json() == {"status": "ok"}
         card = httpx.get(f"{url}.well-known/agent-card.json").json()
         assert "bearer" in card["securitySchemes"]
-        told = Caller(url, ADA).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
-        assert told.state == "completed"
-        assert Caller(url, ADA).get(told.task).result["score"] == 1
+        received = Caller(url, ADA).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        assert received.state == "completed"
+        assert Caller(url, ADA).get(received.task).result["score"] == 1
         with pytest.raises(Exception, match="not found"):
-            Caller(url, BOB).get(told.task)
+            Caller(url, BOB).get(received.task)
         with pytest.raises(Exception, match="not found"):
-            Caller(url, BOB).cancel(told.task)
+            Caller(url, BOB).cancel(received.task)
         assert httpx.get(f"{url}metrics", headers={"Authorization": f"Bearer {BOB}"}).status_code == 200
-    assert json.loads((results / told.task / "assessment.json").read_text())["caller"] == "ada"
+    assert json.loads((results / received.task / "assessment.json").read_text())["caller"] == "ada"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "received"),
     [
         (["--host", "0.0.0.0"], "give tokens with --auth-file or --auth-env"),
         (["--auth-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE, which is not set"),
@@ -131,12 +131,12 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
     ],
 )
 def test_an_operators_mistakes_have_a_line_each(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    arguments: list[str], received: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["assess", "--results", str(tmp_path / "r"), *arguments]) == 2
     said = capsys.readouterr().err
-    assert told in said
-    assert said.count("\n") == told.count("\n") + 1
+    assert received in said
+    assert said.count("\n") == received.count("\n") + 1
 
 
 def test_an_assessor_reads_the_settings_as_pytest_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,8 +267,8 @@ def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path, mon
     monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
     with served(Terms(tmp_path / "results", guard=Guard())) as url, raw_agent(lambda _: None) as inner:
         for domain in ("mock", "conformance"):
-            told = Caller(url).ask(gen3(inner.url, domain=domain))
-            assert (told.state, "not a public address" in told.text) == ("failed", True), told
+            received = Caller(url).ask(gen3(inner.url, domain=domain))
+            assert (received.state, "not a public address" in received.text) == ("failed", True), received
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
         config = {"taskPushNotificationConfig": {"url": f"{inner.url}/hook"}}
         params = {"message": message, "configuration": config}
@@ -284,9 +284,9 @@ def test_a_card_cannot_lead_to_an_inner_address(tmp_path: Path) -> None:
         agent.card["supportedInterfaces"] = [{"url": place, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
         agent.card["url"] = place
         with served(Terms(tmp_path / "results", guard=Guard.of(["127.0.0.1"]))) as url:
-            told = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
-        assert told.state == "failed", told
-        assert "not a public address" in told.text
+            received = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
+        assert received.state == "failed", received
+        assert "not a public address" in received.text
         assert secret.requests == []
 
 
@@ -325,27 +325,27 @@ def test_no_secret_is_handed_to_an_agent_or_found_anywhere(tmp_path: Path, monke
 
     with raw_agent(parrot) as agent, served(Terms(results, guard=LOCAL), Callers(file)) as url:
         caller = Caller(url, ADA)
-        told = caller.ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
+        received = caller.ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
         metrics = httpx.get(f"{url}metrics", headers={"Authorization": f"Bearer {ADA}"}).text
         heard = "".join(f"{r.path} {r.headers} {r.body!r}" for r in agent.requests)
         assert agent.messages
     kept = b"".join(path.read_bytes() for path in results.rglob("*") if path.is_file())
     for secret in (*CANARIES.values(), ADA):
         assert secret not in heard
-        assert secret not in metrics + repr(told)
+        assert secret not in metrics + repr(received)
         assert secret.encode() not in kept
 
 
 def test_no_gold_is_in_a_result(tmp_path: Path) -> None:
     """An agent that does nothing fails; what it should have done must not be told to its author."""
     with served(Terms(tmp_path / "results", guard=LOCAL)) as url, agent_served("noop") as agent:
-        told = Caller(url).ask(gen3(agent.url, domain="mini", task_category=["handle_time", "case_routing"]))
-    assert told.state == "completed", told.text
-    entries = told.result["results"]
+        received = Caller(url).ask(gen3(agent.url, domain="mini", task_category=["handle_time", "case_routing"]))
+    assert received.state == "completed", received.text
+    entries = received.result["results"]
     assert len(entries) == 20
     source = opening.make_source("mini", Settings())
     answers = {task.task_id: task.answers for task in source.tasks()}
     golds = {gold for entry in entries for gold in answers[entry["task_idx"]] if gold != NONE}
     assert len(golds) > 5
-    shown = json.dumps(told.artifacts) + repr(told.updates)
+    shown = json.dumps(received.artifacts) + repr(received.updates)
     assert not [gold for gold in golds if gold in shown]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from a2a.server.models import PushNotificationConfigModel, TaskEventModel, TaskModel, TaskVersionModel
 from a2a.types import SubscribeToTaskRequest, TaskPushNotificationConfig
-from assessor_server import LOCAL, Caller, Told, asking, gen3, message, program, served, wait_for_end
+from assessor_server import LOCAL, Caller, Received, asking, gen3, message, program, served, wait_for_end
 from builtin_server import served as agent_served
 from google.protobuf.json_format import MessageToDict
 from span_receiver import span_receiver
@@ -33,10 +33,10 @@ def pair(database: str, tmp_path: Path) -> Iterator[tuple[Caller, Caller]]:
         yield Caller(first), Caller(second)
 
 
-async def _subscribe(caller: Caller, told: Told) -> None:
+async def _subscribe(caller: Caller, received: Received) -> None:
     async with caller.client() as client:
-        async for event in client.subscribe(SubscribeToTaskRequest(id=told.task)):
-            told.take(MessageToDict(event))
+        async for event in client.subscribe(SubscribeToTaskRequest(id=received.task)):
+            received.take(MessageToDict(event))
 
 
 def test_one_tells_what_the_other_does(pair: tuple[Caller, Caller]) -> None:
@@ -44,7 +44,7 @@ def test_one_tells_what_the_other_does(pair: tuple[Caller, Caller]) -> None:
     with agent_served("oracle?latency=0.1") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=3, tag_trials=True, concurrency=1)
         with asking(first, request) as asked:
-            followed = Told(task=asked.task)
+            followed = Received(task=asked.task)
             asyncio.run(_subscribe(second, followed))
     assert followed.state == "completed"
     assert followed.result == asked.result
@@ -70,7 +70,7 @@ def test_an_assessment_takes_no_further_messages(pair: tuple[Caller, Caller]) ->
             more.task_id = asked.task
             for caller in pair:
                 with pytest.raises(Exception, match="no further messages"):
-                    asyncio.run(caller._ask(more, Told()))
+                    asyncio.run(caller._ask(more, Received()))
             assert second.get(asked.task).state == "working"
             first.cancel(asked.task)
 
@@ -78,23 +78,23 @@ def test_an_assessment_takes_no_further_messages(pair: tuple[Caller, Caller]) ->
 @pytest.mark.slow
 def test_one_takes_up_what_the_other_left_when_it_was_killed(database: str, tmp_path: Path) -> None:
     results, shared = tmp_path / "results", ("--database-env", "SHARED")
-    with agent_served("oracle?latency=0.2") as agent, span_receiver() as received:
-        env = {"SHARED": database, "OTEL_EXPORTER_OTLP_ENDPOINT": received.url, "OTEL_BSP_SCHEDULE_DELAY": "20"}
+    with agent_served("oracle?latency=0.2") as agent, span_receiver() as spans:
+        env = {"SHARED": database, "OTEL_EXPORTER_OTLP_ENDPOINT": spans.url, "OTEL_BSP_SCHEDULE_DELAY": "20"}
         request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)
         with program(results, *shared, env=env) as second:
             with program(results, *shared, env=env) as first, asking(Caller(first.url), request) as asked:
-                while not received.named("trial "):
+                while not spans.named("trial "):
                     time.sleep(0.02)
                 first.kill()
-            before = {span.trace_id for span in received.spans}
+            before = {span.trace_id for span in spans.spans}
             found = Caller(second.url).poll(asked.task)
             assert second.stop() == 0
     assert (found.state, found.result["score"]) == ("completed", 5)
     # The one that was killed could not tell of the assessment; the other one's is in the same trace.
     assert len(before) == 1
-    assert {span.trace_id for span in received.named("assess mock")} == before
-    assert {span.trace_id for span in received.named("trial ")} == before
-    assert len({span.name for span in received.named("trial ")}) == 5
+    assert {span.trace_id for span in spans.named("assess mock")} == before
+    assert {span.trace_id for span in spans.named("trial ")} == before
+    assert len({span.name for span in spans.named("trial ")}) == 5
 
 
 # What is kept no longer than it may be: directories and rows of the database, while the assessor runs.
@@ -115,34 +115,34 @@ def in_database(url: str, statement: Executable) -> CursorResult[Any]:
     return asyncio.run(execute())
 
 
-def last_written(url: str, told: Told, days: float) -> None:
+def last_written(url: str, received: Received, days: float) -> None:
     """Let the database have heard last of an assessment so many days ago."""
     then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=days)
-    changed = in_database(url, update(TaskModel).where(TaskModel.id == told.task).values(last_updated=then))
+    changed = in_database(url, update(TaskModel).where(TaskModel.id == received.task).values(last_updated=then))
     assert changed.rowcount == 1
 
 
-def age(results: Path, url: str, told: Told, days: float) -> None:
+def age(results: Path, url: str, received: Received, days: float) -> None:
     """Let an assessment have ended so many days ago."""
-    wait_for_end(results, told)
-    file = results / told.task / "assessment.json"
+    wait_for_end(results, received)
+    file = results / received.task / "assessment.json"
     kept = json.loads(file.read_text())
     file.write_text(json.dumps({**kept, "ended": kept["ended"] - days * DAY}))
-    last_written(url, told, days)
+    last_written(url, received, days)
 
 
-def rows(url: str, told: Told) -> list[int]:
+def rows(url: str, received: Received) -> list[int]:
     """Return how many rows each table has of an assessment."""
     columns = TaskModel.id, TaskEventModel.task_id, TaskVersionModel.task_id, PushNotificationConfigModel.task_id
-    counts = [select(func.count()).where(column == told.task).scalar_subquery() for column in columns]
+    counts = [select(func.count()).where(column == received.task).scalar_subquery() for column in columns]
     return list(in_database(url, select(*counts)).one())
 
 
-async def be_told(caller: Caller, told: Told) -> None:
-    """Have a webhook told of an assessment."""
+async def subscribe_webhook(caller: Caller, received: Received) -> None:
+    """Have a webhook received of an assessment."""
     async with caller.client() as client:
         await client.create_task_push_notification_config(
-            TaskPushNotificationConfig(task_id=told.task, id="hook", url="http://127.0.0.1:9/")
+            TaskPushNotificationConfig(task_id=received.task, id="hook", url="http://127.0.0.1:9/")
         )
 
 
@@ -156,9 +156,9 @@ def test_what_is_old_is_removed_while_it_runs(
         request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
         old, new, refused = caller.ask(request), caller.ask(request), caller.ask({"participants": {}})
         assert refused.state == "rejected"
-        for told in (old, new):
-            asyncio.run(be_told(caller, told))
-            assert all(rows(database, told))
+        for received in (old, new):
+            asyncio.run(subscribe_webhook(caller, received))
+            assert all(rows(database, received))
         age(results, database, new, 6)
         last_written(database, refused, 1000)
         age(results, database, old, 8)
@@ -184,8 +184,8 @@ def test_everything_is_its_owners_alone(tmp_path: Path, oracle_url: str) -> None
     results = tmp_path / "kept" / "results"
     results.parent.mkdir()
     with program(results) as running:
-        told = Caller(running.url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
-        wait_for_end(results, told)
+        received = Caller(running.url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        wait_for_end(results, received)
         found = {path.relative_to(results).as_posix(): path.stat().st_mode & 0o777 for path in results.rglob("*")}
     assert results.stat().st_mode & 0o777 == 0o700
     assert len(found) > 8

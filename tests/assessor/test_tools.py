@@ -50,8 +50,8 @@ def test_an_operator_names_a_place_before_anything_is_served(capsys: pytest.Capt
 
 def test_an_assessment_by_the_other_door(tmp_path: Path, oracle_url: str) -> None:
     with served(Terms(tmp_path / "results", guard=LOCAL)) as url:
-        told = Caller(url).ask(gen3(oracle_url, tag_trials=True, **{**ASKED, "num_tasks": 2}))
-    assert told.state == "completed"
-    assert (told.result["score"], told.result["max_score"], told.result["errors"]["count"]) == (2, 2, 0)
-    kept = manifest.load_selected(tmp_path / "results" / told.task).results
+        received = Caller(url).ask(gen3(oracle_url, tag_trials=True, **{**ASKED, "num_tasks": 2}))
+    assert received.state == "completed"
+    assert (received.result["score"], received.result["max_score"], received.result["errors"]["count"]) == (2, 2, 0)
+    kept = manifest.load_selected(tmp_path / "results" / received.task).results
     assert [r.provenance["native_calls"] for r in kept] == [1, 1]

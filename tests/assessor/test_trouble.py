@@ -43,10 +43,10 @@ def test_a_database_that_is_away_for_a_moment_breaks_no_assessment(
     monkeypatch.setattr(Stores, "look", try_to_look)
     place = ServerOptions(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
     with served(Terms(tmp_path / "results", guard=LOCAL), place=place) as url:
-        told = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        received = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
         while len(tries) <= 3:  # the last ones are about the end, which its caller has heard of
             time.sleep(0.02)
-    assert (told.state, told.result["score"]) == ("completed", 1)
+    assert (received.state, received.result["score"]) == ("completed", 1)
 
 
 def test_what_breaks_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle_url: str) -> None:
@@ -64,9 +64,9 @@ def test_what_breaks_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(Assessment, "stop", note)
     with served(Terms(tmp_path / "results", guard=LOCAL)) as url:
-        told = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1))
-        assert (told.state, "itself broke (RuntimeError)" in told.text) == ("failed", True), told
-        assert stopped == [told.task]
+        received = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1))
+        assert (received.state, "itself broke (RuntimeError)" in received.text) == ("failed", True), received
+        assert stopped == [received.task]
 
 
 def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,13 +69,13 @@ def test_without_opentelemetry_the_callers_context_is_handed_on(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_spans_are_part_of_the_callers_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with span_receiver() as received, raw_agent(answer) as agent:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", received.url)
+    with span_receiver() as spans, raw_agent(answer) as agent:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
         monkeypatch.delenv("TRACEPARENT", raising=False)
         tracing = open_tracing()
         with served(Terms(tmp_path / "r", guard=LOCAL), tracing=tracing) as url:
             task = ask_raw(url, gen3(agent.url, domain="mini", num_tasks=1), **CONTEXT)
-            wait_for_end(tmp_path / "r", type("Told", (), {"task": task["id"]})())
+            wait_for_end(tmp_path / "r", type("Received", (), {"task": task["id"]})())
             gone = ask_raw(url, gen3("http://127.0.0.1:9/", domain="mini", num_tasks=1), baggage="secret=1")
         tracing.close()
         # Whether the interface answers is asked before the assessment, and is no part of its trace.
@@ -85,19 +85,24 @@ def test_spans_are_part_of_the_callers_trace(tmp_path: Path, monkeypatch: pytest
         assert not [request for request in agent.messages if "baggage" in request.headers]
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"
     assert parents == {TRACE}
-    whole = next(s for s in received.named("assess mini") if attributes(s)["a2a.run_id"] == task["id"])
-    [trial] = received.named("trial crmarena/mini/")
-    turns = received.named("invoke_agent")
+    whole = next(s for s in spans.named("assess mini") if attributes(s)["a2a.run_id"] == task["id"])
+    [trial] = spans.named("trial crmarena/mini/")
+    turns = spans.named("invoke_agent")
     assert (whole.trace_id.hex(), whole.parent_span_id.hex()) == (TRACE, PARENT)
     assert trial.parent_span_id == whole.span_id
     assert {turn.parent_span_id for turn in turns} == {trial.span_id}
-    assert len(turns) == len(received.named("a2a request")) == 20
-    told = attributes(whole)
-    assert (told["a2a.state"], told["a2a.score"], told["a2a.max_score"], told["a2a.trials"]) == ("completed", 0, 1, 1)
-    failed = next(s for s in received.named("assess mini") if attributes(s)["a2a.run_id"] == gone["id"])
+    assert len(turns) == len(spans.named("a2a request")) == 20
+    received = attributes(whole)
+    assert (received["a2a.state"], received["a2a.score"], received["a2a.max_score"], received["a2a.trials"]) == (
+        "completed",
+        0,
+        1,
+        1,
+    )
+    failed = next(s for s in spans.named("assess mini") if attributes(s)["a2a.run_id"] == gone["id"])
     assert (attributes(failed)["a2a.state"], failed.status.code) == ("failed", 2)
     assert failed.trace_id.hex() != TRACE
-    assert SAID not in str(received.spans)
+    assert SAID not in str(spans.spans)
 
 
 def test_logs_tell_of_each_step_and_of_no_word(
@@ -109,11 +114,11 @@ def test_logs_tell_of_each_step_and_of_no_word(
     categories = ["handle_time", "case_routing"]
     with caplog.at_level(logging.DEBUG, "pytest_a2a_bench"), agent_served("noop") as agent:
         with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-            told = Caller(url).ask(gen3(agent.url, domain="mini", task_category=categories))
-            wait_for_end(tmp_path / "r", told)
+            received = Caller(url).ask(gen3(agent.url, domain="mini", task_category=categories))
+            wait_for_end(tmp_path / "r", received)
             numbers = Caller(url).numbers()
     lines = [json.loads(line) for line in caplog.text.splitlines() if '"pytest_a2a_bench.assessor.' in line]
-    assert all(line["assessment"] == told.task for line in lines if "assessment" in line)
+    assert all(line["assessment"] == received.task for line in lines if "assessment" in line)
 
     def of(message: str, pick: Callable[[dict[str, Any]], Any] = lambda line: line) -> list[Any]:
         return [pick(line) for line in lines if line["message"] == message]
@@ -125,9 +130,9 @@ def test_logs_tell_of_each_step_and_of_no_word(
     assert {line["trial"] for line in of("turn ended")} == set(of("trial begun", lambda line: line["trial"]))
     assert all(line["seconds"] >= 0 and line["turn"] >= 1 for line in of("turn ended"))
     rewards = of("trial evaluated", lambda line: line["reward"])
-    assert sum(reward == 1 for reward in rewards) == told.result["score"]
+    assert sum(reward == 1 for reward in rewards) == received.result["score"]
     tasks = {task.task_id: task.answers for task in opening.make_source("mini", Settings()).tasks()}
-    golds = {gold for entry in told.result["results"] for gold in tasks[entry["task_idx"]] if gold != NONE}
+    golds = {gold for entry in received.result["results"] for gold in tasks[entry["task_idx"]] if gold != NONE}
     assert len(golds) > 5
     for secret in (canary, *golds):
         assert secret not in caplog.text
@@ -146,8 +151,8 @@ def test_actions_are_logged_without_what_was_asked(tmp_path: Path, caplog: pytes
         process = httpx.get(f"{url}metrics").text
     lines = [json.loads(line) for line in caplog.text.splitlines() if '"pytest_a2a_bench.assessor.' in line]
     actions = [line for line in lines if line["message"] == "action ended"]
-    told = [(line["trial"].split("/")[1], line["turn"], line["action"], line["outcome"]) for line in actions]
-    assert ("mini", 1, "execute", "ok") in told
+    received = [(line["trial"].split("/")[1], line["turn"], line["action"], line["outcome"]) for line in actions]
+    assert ("mini", 1, "execute", "ok") in received
     assert all(line["seconds"] >= 0 for line in actions)
     turns = [line for line in lines if line["message"] == "turn ended"]
     assert [(line["turn"], line["input_tokens"]) for line in turns] == [(1, 7), (2, 7)]
@@ -167,14 +172,14 @@ def test_numbers_are_those_of_what_was_done(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
     with raw_agent(ask_org) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         caller = Caller(url)
-        told = caller.ask(gen3(agent.url, domain="mini", task_category="handle_time", max_tasks=3, max_turns=2))
+        received = caller.ask(gen3(agent.url, domain="mini", task_category="handle_time", max_tasks=3, max_turns=2))
         gone = caller.ask(gen3("http://127.0.0.1:9/", domain="mock"))
         refused = caller.ask({"participants": {}})
-        for one in (told, gone):
+        for one in (received, gone):
             wait_for_end(tmp_path / "r", one)
         found = caller.numbers()
-    assert (told.state, gone.state, refused.state) == ("completed", "failed", "rejected")
-    assert told.result["failures"] == {"max_turns (handle_time)": 3}
+    assert (received.state, gone.state, refused.state) == ("completed", "failed", "rejected")
+    assert received.result["failures"] == {"max_turns (handle_time)": 3}
     prefix = "a2a_assessor_"
     assert found[prefix + 'assessments_ended_total{evaluation="crmarena",outcome="completed"}'] == 1
     assert found[prefix + 'assessments_ended_total{evaluation="tau2",outcome="failed"}'] == 1
@@ -185,4 +190,4 @@ def test_numbers_are_those_of_what_was_done(tmp_path: Path, monkeypatch: pytest.
     assert found[prefix + "agent_turn_seconds_count"] == found[prefix + "org_queries_total"] == 6
     assert found[prefix + 'tokens_total{direction="input",of="agent"}'] == 42
     assert found[prefix + 'tokens_total{direction="output",of="agent"}'] == 12
-    assert found[prefix + "cost_dollars_total"] == told.result["usage"]["cost_usd"] == 1.5
+    assert found[prefix + "cost_dollars_total"] == received.result["usage"]["cost_usd"] == 1.5

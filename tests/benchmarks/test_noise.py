@@ -19,10 +19,10 @@ class Agent:
 
     def __init__(self, *says: AgentSaid) -> None:
         self._says = list(says)
-        self.told: list[Sequence[Event]] = []
+        self.message: list[Sequence[Event]] = []
 
     def __call__(self, new: Sequence[Event]) -> AgentSaid:
-        self.told.append(list(new))
+        self.message.append(list(new))
         return self._says.pop(0)
 
 
@@ -41,7 +41,7 @@ def test_a_call_that_fails_is_not_carried_out_and_works_again(kind: str) -> None
     agent, made = Agent(read(), read("c2")), noise(**{kind: 1.0})
     said = made.around([UserSaid("hello")], agent)
     assert said == read("c2")
-    ((answer,),) = agent.told[1:]
+    ((answer,),) = agent.message[1:]
     assert isinstance(answer, ToolReturned)
     assert (answer.call_id, answer.error) == ("c1", True)
     (event,) = made.events
@@ -54,9 +54,9 @@ def test_of_several_calls_those_that_fail_are_answered_in_their_place() -> None:
     carried_out = made.around([], agent).calls
     assert 0 < len(carried_out) < 8
     made.around([ToolReturned(call.id, call.name, "ok") for call in carried_out], agent)
-    told = [event for event in agent.told[1] if isinstance(event, ToolReturned)]
-    assert [event.call_id for event in told] == [call.id for call in calls]
-    assert [event.call_id for event in told if not event.error] == [call.id for call in carried_out]
+    message = [event for event in agent.message[1] if isinstance(event, ToolReturned)]
+    assert [event.call_id for event in message] == [call.id for call in calls]
+    assert [event.call_id for event in message if not event.error] == [call.id for call in carried_out]
 
 
 @pytest.mark.parametrize("kind", ["partial", "wrong"])
@@ -65,7 +65,7 @@ def test_an_answer_is_changed_once(kind: str) -> None:
     made.around([], agent)
     made.around([ToolReturned("c1", "read", ORDERS)], agent)
     made.around([ToolReturned("c2", "read", ORDERS)], agent)
-    ((first,), (second,)) = agent.told[1:]
+    ((first,), (second,)) = agent.message[1:]
     assert isinstance(first, ToolReturned)
     assert isinstance(second, ToolReturned)
     assert first.content != ORDERS
@@ -78,7 +78,7 @@ def test_a_wrong_value_is_another_valid_one() -> None:
     agent, made = Agent(read(), AgentSaid("bye")), noise(wrong=1.0)
     made.around([], agent)
     made.around([ToolReturned("c1", "read", ORDERS)], agent)
-    rows, true = json.loads(agent.told[1][0].content), json.loads(ORDERS)  # type: ignore[union-attr]
+    rows, true = json.loads(agent.message[1][0].content), json.loads(ORDERS)  # type: ignore[union-attr]
     differing = [(a[key], b[key], key) for a, b in zip(rows, true, strict=True) for key in a if a[key] != b[key]]
     ((got, was, key),) = differing
     assert got != was
@@ -98,7 +98,7 @@ def test_a_stale_answer_is_the_benchmark_s_of_before() -> None:
     made.stale = lambda call: "[1]" if call.name == "read" else None
     made.around([], agent)
     made.around([ToolReturned("c1", "read", "[2]")], agent)
-    assert [event.content for event in agent.told[1] if isinstance(event, ToolReturned)] == ["[1]"]
+    assert [event.content for event in agent.message[1] if isinstance(event, ToolReturned)] == ["[1]"]
 
 
 def test_the_same_calls_meet_the_same_noise_in_any_order() -> None:
@@ -133,7 +133,7 @@ def test_a_user_s_words_are_not_lost(style: str) -> None:
     words = ["My name is Mei Patel (id mei_patel_7272). Please cancel order #W123. Thank you for everything.", "Yes."]
     for text in (*words, "Bye.", "Bye."):
         made.around([UserSaid(text)], agent)
-    heard = " ".join(event.text for new in agent.told for event in new if isinstance(event, UserSaid))
+    heard = " ".join(event.text for new in agent.message for event in new if isinstance(event, UserSaid))
     for fact in ("Mei Patel", "mei_patel_7272", "#W123", "Yes."):
         assert fact in heard
     assert made.events[0].true == words[0]
@@ -143,7 +143,7 @@ def test_a_model_s_words_are_its_own() -> None:
     agent, made = Agent(AgentSaid("Yes?")), noise(user="chatty")
     made.styled = True
     made.around([UserSaid("Hello.")], agent)
-    assert agent.told == [[UserSaid("Hello.")]]
+    assert agent.message == [[UserSaid("Hello.")]]
     assert STYLES["chatty"] in made.instruction
 
 

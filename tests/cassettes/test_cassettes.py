@@ -71,7 +71,7 @@ def test_every_event_comes_back(event: InEvent) -> None:
 
 
 @given(JSON)
-def test_a_damaged_event_is_told(data: Any) -> None:
+def test_a_damaged_event_is_reported(data: Any) -> None:
     with pytest.raises(ValueError, match="not an event"):
         read_event(data if isinstance(data, dict) else {"kind": data} if isinstance(data, str) else {})
 
@@ -109,7 +109,7 @@ def test_the_random_id_of_a_message_is_no_difference_and_everything_else_is() ->
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"schema_version": 2}, {"schema_version": 1, "exchanges": 3}])
-def test_what_is_no_cassette_is_told(data: Any) -> None:
+def test_what_is_no_cassette_is_reported(data: Any) -> None:
     with pytest.raises(CassetteError, match=r"c\.json cannot be replayed: it is no cassette"):
         CASSETTE.parse(json.dumps(data).encode(), Path("c.json"))
 

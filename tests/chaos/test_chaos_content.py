@@ -92,7 +92,7 @@ def test_what_does_not_fit_changes_nothing() -> None:
         (["reset=0.6", "503=0.6"], "the probabilities sum to 1.2; a request meets one fault at most"),
     ],
 )
-def test_wrong_faults_are_told(texts: list[str], complaint: str) -> None:
+def test_wrong_faults_are_reported(texts: list[str], complaint: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_faults(texts)
 

@@ -367,7 +367,7 @@ def test_an_agent_that_is_gone_is_trouble_of_its_own() -> None:
     asyncio.run(run())
 
 
-def test_a_port_in_use_is_told() -> None:
+def test_a_port_in_use_is_reported() -> None:
     async def run(port: int) -> None:
         async with proxy_before("http://127.0.0.1:9/card", Faults(Draws({})), port=port):
             pass

@@ -38,39 +38,39 @@ def doctor(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, di
 @pytest.mark.parametrize("spec", ["noop", "noop?dialect=data"])
 def test_an_agent_that_calls_tools_is_met(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     with served(spec, Clerk()) as agent:
-        code, told = doctor(capsys, agent.url)
+        code, message = doctor(capsys, agent.url)
 
     assert code == 0
-    assert told["agent"].startswith("pytest-a2a-bench noop")
-    assert told["interface"].startswith("jsonrpc 1.0 at ")
-    assert "it called the tool and reported its result" in told["dialect"]
-    assert told["a turn"].endswith(" s, of 2 turns")
-    assert told["tokens"] == "240 for this conversation"
+    assert message["agent"].startswith("pytest-a2a-bench noop")
+    assert message["interface"].startswith("jsonrpc 1.0 at ")
+    assert "it called the tool and reported its result" in message["dialect"]
+    assert message["a turn"].endswith(" s, of 2 turns")
+    assert message["tokens"] == "240 for this conversation"
     # 2 turns cost two cents, and 50 tasks of 10 turns are 500.
-    assert told["airline"].startswith("50 tasks: about ")
-    assert "$5.00" in told["airline"]
-    assert "mini" in told
+    assert message["airline"].startswith("50 tasks: about ")
+    assert "$5.00" in message["airline"]
+    assert "mini" in message
 
 
 def test_what_a_tool_returned_is_looked_for_in_what_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
     with served("noop", Clerk(tells=False)) as agent:
-        code, told = doctor(capsys, agent.url)
+        code, message = doctor(capsys, agent.url)
 
     assert code == 0
-    assert "and did not report its result" in told["dialect"]
+    assert "and did not report its result" in message["dialect"]
 
 
-def test_an_agent_that_only_talks_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_that_only_talks_is_reported_of(capsys: pytest.CaptureFixture[str]) -> None:
     with served("noop") as agent:
-        code, told = doctor(capsys, agent.url)
+        code, message = doctor(capsys, agent.url)
 
     assert code == 0
-    assert "called no tool" in told["no call"]
-    assert "get_status" in told["it was sent"]
-    assert told["a turn"].endswith(" s, of 1 turn")
+    assert "called no tool" in message["no call"]
+    assert "get_status" in message["it was sent"]
+    assert message["a turn"].endswith(" s, of 1 turn")
     # It would get through none of its tasks.
-    assert "airline" not in told
-    assert told["protocol"] == f"not judged here: a2a-bench check {agent.url} does it, in seconds"
+    assert "airline" not in message
+    assert message["protocol"] == f"not judged here: a2a-bench check {agent.url} does it, in seconds"
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_an_agent_that_only_talks_is_told_of(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_who_cannot_be_met_is_an_exit_code(endpoint: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = doctor(capsys, endpoint)
+    code, message = doctor(capsys, endpoint)
 
     assert code == 1
-    assert why in told["not met"]
-    assert told["pytest"]  # the rest is there still
+    assert why in message["not met"]
+    assert message["pytest"]  # the rest is there still
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
@@ -96,10 +96,10 @@ def test_a_listening_address_in_a_card_is_an_error(
     with raw_agent(scripted(lambda request: rpc(MESSAGE, request))) as agent:
         url = agent.card["supportedInterfaces"][0]["url"]
         agent.card["supportedInterfaces"][0]["url"] = wild = url.replace("127.0.0.1", host)
-        code, told = doctor(capsys, agent.url)
+        code, message = doctor(capsys, agent.url)
         assert code == 1
-        assert told["card error"].startswith(f"the interface URL '{wild}' is not one to call")
-        assert told["card error"].endswith(f"read as '{url}'")
+        assert message["card error"].startswith(f"the interface URL '{wild}' is not one to call")
+        assert message["card error"].endswith(f"read as '{url}'")
         report = tmp_path / "report.json"
         for options in (["--card"], ["--id", "CARD-009"]):
             assert main(["check", agent.url, "--format", "json", "-o", str(report), *options]) == 1
@@ -114,8 +114,8 @@ def test_a_task_that_never_ends_is_waited_for_no_longer_than_the_commands_own_li
     monkeypatch.setattr(_meeting, "SECONDS", 1.0)
     task = {"id": "t", "contextId": "c", "status": {"state": "working"}, "kind": "task"}
     with raw_agent(lambda request: rpc(task, request)) as agent:
-        code, told = doctor(capsys, agent.url)
+        code, message = doctor(capsys, agent.url)
 
     assert code == 1
-    assert "took longer than 1 s, waiting for task t to end" in told["not met"]
-    assert "the answer came back with it working, and GetTask still says working" in told["not met"]
+    assert "took longer than 1 s, waiting for task t to end" in message["not met"]
+    assert "the answer came back with it working, and GetTask still says working" in message["not met"]

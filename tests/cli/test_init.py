@@ -47,7 +47,7 @@ def everything(directory: Path) -> dict[str, str]:
 
 def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init("https://agent.example", "--offline", "--domain", "retail", "--min-pass", "0.6", "--trials", "4") == 0
-    first, told = everything(project), capsys.readouterr().out
+    first, message = everything(project), capsys.readouterr().out
 
     assert sorted(first) == [
         ".github/workflows/a2a.yml",
@@ -68,7 +68,7 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
     assert os.access(project / "a2a-gate.sh", os.X_OK)
     subprocess.run(["sh", "-n", "a2a-gate.sh"], check=True)
     assert quarantine.QUARANTINE.read(project / "a2a-quarantine.toml") == ()
-    assert "4 *" in told
+    assert "4 *" in message
 
     (project / "agent_tests" / "agent_checks.py").write_text("# mine\n", encoding="utf-8")
     assert init("https://agent.example", "--offline") == 0
@@ -78,7 +78,7 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_gate_of_the_protocol_has_no_tasks(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init("https://agent.example", "--offline", "--domain", "conformance") == 0
-    found, told = everything(project), capsys.readouterr().out
+    found, message = everything(project), capsys.readouterr().out
 
     assert sorted(found) == [".github/workflows/a2a.yml", "a2a-gate.sh", "a2a-waivers.toml", "pyproject.toml"]
     table = tomllib.loads(found["pyproject.toml"])["tool"]["a2a-bench"]
@@ -89,8 +89,8 @@ def test_a_gate_of_the_protocol_has_no_tasks(project: Path, capsys: pytest.Captu
     steps = yaml.safe_load(found[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
     assert any(step.get("run", "").startswith('pip install "pytest-a2a-bench @ ') for step in steps)
     assert not any("cache/" in step.get("uses", "") for step in steps)  # there are no rates to keep
-    assert "a2a-bench check https://agent.example --waivers a2a-waivers.toml --accept REASON" in told
-    assert "conversations" not in told
+    assert "a2a-bench check https://agent.example --waivers a2a-waivers.toml --accept REASON" in message
+    assert "conversations" not in message
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_ci_installs_the_copy_that_is_here(
     job = yaml.safe_load(found[".github/workflows/a2a.yml"])["jobs"]["gate"]
     assert {"run": command} in job["steps"]
     assert command in yaml.safe_load(found["a2a.gitlab-ci.yml"])["a2a-gate"]["script"]
-    told = [text for text in found.values() if "A2A_BENCH_SOURCE" in text]
-    assert len(told) == (2 if "file:" in str(direct_url) else 0)
+    message = [text for text in found.values() if "A2A_BENCH_SOURCE" in text]
+    assert len(message) == (2 if "file:" in str(direct_url) else 0)
     # A tag can be moved.
     used = [step["uses"] for step in job["steps"] if "uses" in step]
     assert all(re.fullmatch(r"actions/[\w/-]+@[0-9a-f]{40}", name) for name in used)
@@ -137,10 +137,10 @@ def test_ci_installs_the_copy_that_is_here(
 
 def test_an_agent_that_calls_no_tool_gets_no_gate(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init("builtin:noop", "--domain", "mock", "--no-try") == 1
-    told = capsys.readouterr().out
-    assert "called no tool" in told
-    assert '"name": "get_status"' in told  # what it was sent
-    assert "nothing was written" in told
+    message = capsys.readouterr().out
+    assert "called no tool" in message
+    assert '"name": "get_status"' in message  # what it was sent
+    assert "nothing was written" in message
     assert everything(project) == {}
     assert init("builtin:noop", "--domain", "mock", "--offline") == 0
     assert "a2a-gate.sh" in everything(project)
@@ -148,9 +148,9 @@ def test_an_agent_that_calls_no_tool_gets_no_gate(project: Path, capsys: pytest.
 
 def test_who_plays_given_tasks_is_not_asked_about_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init("builtin:oracle", "--domain", "mock", "--no-try", "--ci", "script") == 0
-    told = capsys.readouterr().out
-    assert "pytest-a2a-bench oracle" in told
-    assert "dialect" not in told
+    message = capsys.readouterr().out
+    assert "pytest-a2a-bench oracle" in message
+    assert "dialect" not in message
     assert main(["doctor", "builtin:oracle"]) == 0
     assert "dialect" not in capsys.readouterr().out
 
@@ -242,9 +242,9 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
         return result.stdout
 
     python = sys.executable
-    told = done(python, "-m", "pytest_a2a_bench.cli", "init", "builtin:oracle", "--domain", "mock", "--ci", "script")
-    assert "3 passed" in told
-    assert "MUST " in told
+    message = done(python, "-m", "pytest_a2a_bench.cli", "init", "builtin:oracle", "--domain", "mock", "--ci", "script")
+    assert "3 passed" in message
+    assert "MUST " in message
     monkeypatch.setenv("PATH", str(Path(python).parent), prepend=os.pathsep)
     first = done("sh", "a2a-gate.sh")
     assert "19 passed" in first  # the gate is one

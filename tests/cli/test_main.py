@@ -136,7 +136,7 @@ def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture
         main.main(["--help"])
     printed = capsys.readouterr().out
 
-    assert all(f"{name} {told}" in " ".join(printed.split()) for name, told in COMMANDS.items())
+    assert all(f"{name} {message}" in " ".join(printed.split()) for name, message in COMMANDS.items())
     assert imported_by("--help") == set()
 
 

@@ -52,30 +52,32 @@ def test_there_are_messages() -> None:
 
 @in_one_test("text", MESSAGES)
 def test_a_caller_of_an_assessor_reads_members_of_the_request(text: str) -> None:
-    told = doors.REQUEST.words(text)
-    assert "--a2a-" not in told
-    assert set(re.findall(r"the request's (\w+)", told)) <= set(MEMBERS)
-    assert set(re.findall(r"the assessor's (--[\w-]+)", told)) <= set(make_parser("assess").options)
+    message = doors.REQUEST.words(text)
+    assert "--a2a-" not in message
+    assert set(re.findall(r"the request's (\w+)", message)) <= set(MEMBERS)
+    assert set(re.findall(r"the assessor's (--[\w-]+)", message)) <= set(make_parser("assess").options)
     read = (PACKAGE / "cli/assess.py").read_text(encoding="utf-8")
-    assert all(name in read for name in re.findall(r"the assessor's setting ([\w-]+)", told))
+    assert all(name in read for name in re.findall(r"the assessor's setting ([\w-]+)", message))
 
 
 @in_one_test("text", MESSAGES)
 def test_who_talks_to_the_adk_agent_reads_arguments_and_variables(text: str) -> None:
-    told = doors.ADK.words(text)
-    assert "--a2a-" not in told
-    assert set(re.findall(r"A2A_ADK_\w+", told)) <= {variable.name for variable in VARIABLES}
+    message = doors.ADK.words(text)
+    assert "--a2a-" not in message
+    assert set(re.findall(r"A2A_ADK_\w+", message)) <= {variable.name for variable in VARIABLES}
     arguments = inspect.signature(Tools.run_evaluation).parameters
-    assert set(re.findall(r"(\w+) of run_evaluation", told)) <= set(arguments)
+    assert set(re.findall(r"(\w+) of run_evaluation", message)) <= set(arguments)
 
 
 @in_one_test("text", OF_AGENT)
 def test_who_runs_tau2_reads_its_options(text: str) -> None:
     options = make_parser("tau2").options
     for role in ("agent", "user"):
-        told = doors.of_tau2(f"--{role}-a2a-", _NAMES).words(text)
-        assert not re.search(r"(?<!agent)(?<!user)-{1,2}a2a-", told), told
-        assert set(re.findall(r"--(?:agent|user)-a2a-[a-z-]*[a-z]", told)) <= {*options, f"--{role}-a2a-set"}, told
+        message = doors.of_tau2(f"--{role}-a2a-", _NAMES).words(text)
+        assert not re.search(r"(?<!agent)(?<!user)-{1,2}a2a-", message), message
+        assert set(re.findall(r"--(?:agent|user)-a2a-[a-z-]*[a-z]", message)) <= {*options, f"--{role}-a2a-set"}, (
+            message
+        )
     assert "--a2a-" not in doors.SCRIPT.words(text)
 
 
@@ -83,9 +85,9 @@ def test_who_runs_tau2_reads_its_options(text: str) -> None:
 def test_a_command_has_the_options_that_it_names(command: str) -> None:
     options = make_parser(command).options
     for text in OF_AGENT:
-        told = doors.of_command(options).words(text)
-        assert "--a2a-" not in told, told
-        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", told)) <= set(options), told
+        message = doors.of_command(options).words(text)
+        assert "--a2a-" not in message, message
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", message)) <= set(options), message
 
 
 def test_advice_in_brackets_that_nobody_can_follow_is_left_out() -> None:
@@ -95,7 +97,7 @@ def test_advice_in_brackets_that_nobody_can_follow_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("door", "told"),
+    ("door", "message"),
     [
         (doors.REQUEST, "raise the request's timeout, the request's wait SECONDS, ca (no setting of an assessor) F"),
         (
@@ -109,5 +111,5 @@ def test_advice_in_brackets_that_nobody_can_follow_is_left_out() -> None:
         ),
     ],
 )
-def test_the_same_advice_in_the_words_of_a_door(door: doors.Door, told: str) -> None:
-    assert door.words("raise --a2a-timeout, --a2a-wait SECONDS, --a2a-ca F") == told
+def test_the_same_advice_in_the_words_of_a_door(door: doors.Door, message: str) -> None:
+    assert door.words("raise --a2a-timeout, --a2a-wait SECONDS, --a2a-ca F") == message

@@ -231,7 +231,7 @@ def test_who_plays_the_user(resolved: Resolve) -> None:
 
 
 @pytest.mark.parametrize("name", ["oracle", "readonly"])
-def test_agents_that_need_the_trial_are_told(resolved: Resolve, name: str) -> None:
+def test_agents_that_need_the_trial_are_reported(resolved: Resolve, name: str) -> None:
     assert resolved({"a2a_endpoint": f"builtin:{name}"}).settings.tag_trials
     assert not resolved({"a2a_endpoint": "builtin:noop"}).settings.tag_trials
 

@@ -270,7 +270,7 @@ def test_a_variable_comes_from_the_environment(url: str, files: Path, monkeypatc
     assert (result["status"], result["findings"][0]["expected"].partition(" (")[0]) == ("failed", "a result")
 
 
-def test_what_is_wrong_is_told_with_its_step_and_its_place(files: Path) -> None:
+def test_what_is_wrong_is_reported_with_its_step_and_its_place(files: Path) -> None:
     with served_in_thread(lambda: serve_faulty("get-unknown", transport="jsonrpc")) as bad:
         found = judged(bad, files, UNKNOWN + DONE, "--set", f"acts-behaviors={files}/known.yaml")
     wrong = found["MINE-UNKNOWN JSONRPC"]
@@ -326,7 +326,7 @@ def _breaking(request: Request) -> list[bytes]:
     return [stream_head(), event({"statusUpdate": status}, request), b"data: " + json.dumps(error).encode() + b"\n\n"]
 
 
-def test_a_stream_that_ends_in_an_error_is_told(files: Path) -> None:
+def test_a_stream_that_ends_in_an_error_is_reported(files: Path) -> None:
     raw = STREAM_BY_HAND.replace("MINE-RAW", "MINE-WANTED").replace(
         "min_count: 1", "final_event: {error: {code: -32603}}"
     )
@@ -339,8 +339,8 @@ def test_a_stream_that_ends_in_an_error_is_told(files: Path) -> None:
         "MINE-RAW JSONRPC": "failed",
         "MINE-WANTED JSONRPC": "passed",
     }
-    told = found["MINE-STREAM JSONRPC"]["findings"][0]["found"]
-    assert told == "step a: the stream is ended by error InternalError -32603: no; 1 events had come"
+    message = found["MINE-STREAM JSONRPC"]["findings"][0]["found"]
+    assert message == "step a: the stream is ended by error InternalError -32603: no; 1 events had come"
 
 
 def test_a_card_is_read_whichever_version_its_server_takes(files: Path) -> None:
@@ -361,7 +361,7 @@ def test_a_card_is_read_whichever_version_its_server_takes(files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--set", "acts-behaviors=x.yaml"), "acts-behaviors: give --set acts=PATH with it"),
         (("--set", "acts=/no/such"), "/no/such: it cannot be read"),
@@ -369,9 +369,9 @@ def test_a_card_is_read_whichever_version_its_server_takes(files: Path) -> None:
         (("--group", "acts"), "--group names acts; there are "),
     ],
 )
-def test_bad_options(options: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options(options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "http://127.0.0.1:1", *options]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 # --- the public tests, which this project does not have ---------------------------------------------------------------

@@ -39,7 +39,7 @@ def test_it_holds(assertion: Any, value: Any) -> None:
 
 
 @in_one_test(
-    ("assertion", "value", "told"),
+    ("assertion", "value", "expected"),
     [
         ({"task": {"status": {"state": "X"}}}, TASK, ["task.status.state is 'TASK_STATE_WORKING'"]),
         ({"task": {"name": {"exists": True}}}, TASK, ["task.name is nothing"]),
@@ -57,8 +57,8 @@ def test_it_holds(assertion: Any, value: Any) -> None:
         ({"a": {"b": {}}}, {"a": {}}, ["a.b is nothing"]),
     ],
 )
-def test_it_does_not_hold(assertion: Any, value: Any, told: list[str]) -> None:
-    assert wrong(assertion, value) == told
+def test_it_does_not_hold(assertion: Any, value: Any, expected: list[str]) -> None:
+    assert wrong(assertion, value) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_references() -> None:
     assert filled == {"a": 3, "b": ["http://a/x secret"], "c": "t"}
     assert scope.fill("{{$uuid}}") != scope.fill("{{$uuid}}")
     assert scope.source("get.response.task.artifacts[0]") == TASK["task"]["artifacts"][0]  # type: ignore[index]
-    for text, told in (("{{nobody}}", "nothing gives {{nobody}}"), ("{{get.other}}", "has captured no other")):
-        with pytest.raises(Unresolved, match=told):
+    for text, expected in (("{{nobody}}", "nothing gives {{nobody}}"), ("{{get.other}}", "has captured no other")):
+        with pytest.raises(Unresolved, match=expected):
             scope.fill(text)
     with pytest.raises(Unresolved):
         scope.fill("{{loop}}")

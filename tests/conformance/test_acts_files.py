@@ -118,13 +118,13 @@ def test_spellings_of_the_first_draft(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_among_what_is_expected(tmp_path: Path, error: str, members: dict[str, Any] | None) -> None:
-    told = f"expect: {{error: {error}}}"
-    step = first_step(write(tmp_path, TEST.replace(ERROR, told)))
+    message = f"expect: {{error: {error}}}"
+    step = first_step(write(tmp_path, TEST.replace(ERROR, message)))
     found = None if step.expect_error is None else {name: getattr(step.expect_error, name) for name in members or ()}
     assert (step.expect, found) == (None, members)
 
 
-def test_what_an_error_does_not_have_is_told(tmp_path: Path) -> None:
+def test_what_an_error_does_not_have_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path, TEST.replace(ERROR, "expect: {error: {cod: -32001}}"))
     assert "expect_error.cod: is no key of the format here; did you mean 'code'?" in problem(path)
 
@@ -138,7 +138,7 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (
             "level: must",
@@ -172,15 +172,15 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
         ('"1.0"\nsuites', '"9.9"\nsuites', "spec_version: should be '1.0', found '9.9'"),
     ],
 )
-def test_what_is_wrong_is_told_by_file_line_and_key(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_what_is_wrong_is_reported_by_file_line_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = write(tmp_path, TEST)
     path.write_text(path.read_text().replace("\n\nsuites", "\nsuites").replace(old, new, 1))
     text = problem(path)
     assert text.startswith(str(path))
-    assert told in text.replace("\n", " ")
+    assert message in text.replace("\n", " ")
 
 
-def test_all_files_are_told_at_once(tmp_path: Path) -> None:
+def test_all_files_are_reported_at_once(tmp_path: Path) -> None:
     write(tmp_path, TEST.replace("must", "mist"))
     write(tmp_path, TEST, "two.acts.yaml")
     write(tmp_path, TEST, "three.acts.yaml")
@@ -190,7 +190,7 @@ def test_all_files_are_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (TEST.replace("id: MINE-001", "id: ''"), "mine.acts.yaml:8: suites.0.tests.0.id: string should match pattern"),
         ("", "it has neither suites nor include"),
@@ -206,8 +206,8 @@ def test_all_files_are_told_at_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_no_type_says(tmp_path: Path, text: str, told: str) -> None:
-    assert told in problem(write(tmp_path, text))
+def test_what_no_type_says(tmp_path: Path, text: str, message: str) -> None:
+    assert message in problem(write(tmp_path, text))
 
 
 @pytest.mark.parametrize("ours", ["SEND-003", "DECLARED"])
@@ -334,8 +334,8 @@ def test_without_ruamel_the_hint_names_the_command(tmp_path: Path, monkeypatch: 
 
 def test_values_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
     for value in ("!secret x", "{[a]: 1}"):
-        told = problem(write(tmp_path, TEST.replace("{id: nobody}", f"{{id: {value}}}")))
-        assert "mine.acts.yaml: it has values that JSON does not have" in told
+        message = problem(write(tmp_path, TEST.replace("{id: nobody}", f"{{id: {value}}}")))
+        assert "mine.acts.yaml: it has values that JSON does not have" in message
 
 
 def test_aliases_of_aliases_are_bounded(tmp_path: Path) -> None:

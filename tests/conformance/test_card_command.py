@@ -121,7 +121,7 @@ def test_what_is_no_card_is_a_finding(text: str, found: str, write: Any, capsys:
     assert found in printed
 
 
-def test_duplicates_in_a_file_are_told(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_duplicates_in_a_file_are_reported(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
     assert main.main(["check", "--card", write(text), "--strict"]) == 1
     assert "CARD-030" in capsys.readouterr().out
@@ -206,7 +206,7 @@ def _lines(path: tuple[str | int, ...], value: Any, line: list[int]) -> Iterator
         line[0] += 1
 
 
-def test_a_known_defect_is_told_and_fails_nothing(
+def test_a_known_defect_is_reported_and_fails_nothing(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, waivers = write(bad()), tmp_path / "waivers.toml"

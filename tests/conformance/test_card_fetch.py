@@ -200,7 +200,7 @@ def test_the_legacy_path_alone_is_not_enough(card: Any, rule: str) -> None:
         assert rule in [f.rule for f in check_card(raw, http=http)]
 
 
-def test_duplicate_members_over_http_are_told() -> None:
+def test_duplicate_members_over_http_are_reported() -> None:
     body = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "Other", "name"', 1).encode()
     with serve(always(200, without("ETag"), body)) as url:
         raw, http, _ = fetch_card(url)
@@ -331,7 +331,7 @@ def asked(served: tuple[str, Any], token: str = "", endpoint: str = "") -> list[
     return [result for result in results if result.outcome in FOUND]
 
 
-def told(served: tuple[str, dict[str, Any]], token: str = "") -> set[str]:
+def message(served: tuple[str, dict[str, Any]], token: str = "") -> set[str]:
     return {result.requirement.id for result in asked(served, token)}
 
 
@@ -341,13 +341,13 @@ def changed(served: tuple[str, dict[str, Any]], **members: Any) -> tuple[str, di
 
 
 def test_a_true_card_is_silent(served: tuple[str, dict[str, Any]]) -> None:
-    assert told(served) == set()
+    assert message(served) == set()
 
 
 def test_a_url_that_speaks_something_else(served: tuple[str, dict[str, Any]]) -> None:
     url, raw = served
     wrong = [{"url": url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}]
-    assert told((url, {**raw, "supportedInterfaces": wrong})) >= {"CARD-007"}
+    assert message((url, {**raw, "supportedInterfaces": wrong})) >= {"CARD-007"}
 
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON", "GRPC"])
@@ -363,18 +363,20 @@ def test_a_url_where_nothing_answers(served: tuple[str, dict[str, Any]], binding
 
 def test_declared_and_not_there(served: tuple[str, dict[str, Any]]) -> None:
     promised = {**served[1]["capabilities"], "extendedAgentCard": True}
-    assert told(changed(served, capabilities=promised)) == {"XCARD-003"}
+    assert message(changed(served, capabilities=promised)) == {"XCARD-003"}
 
 
 def test_push_notifications_that_are_not_there() -> None:
     with full_agent(Features(push=False)) as url:
         raw, _, _ = fetch_card(url)
         assert isinstance(raw, dict)
-        assert told((url, {**raw, "capabilities": {**raw["capabilities"], "pushNotifications": True}})) == {"PUSH-001"}
+        assert message((url, {**raw, "capabilities": {**raw["capabilities"], "pushNotifications": True}})) == {
+            "PUSH-001"
+        }
 
 
 def test_there_and_not_declared(served: tuple[str, dict[str, Any]]) -> None:
-    assert {"STREAM-012", "V03-STREAM-004"} <= told(changed(served, capabilities={"streaming": False}))
+    assert {"STREAM-012", "V03-STREAM-004"} <= message(changed(served, capabilities={"streaming": False}))
 
 
 def test_streaming_that_does_not_stream() -> None:
@@ -383,7 +385,7 @@ def test_streaming_that_does_not_stream() -> None:
         assert isinstance(raw, dict)
         # a2a-sdk 1.3.0 breaks an HTTP+JSON stream of 0.3 off instead of refusing it.
         assert [result.name for result in asked((agent.url, raw))] == ["0.3/V03-STREAM-004[HTTP+JSON]"]
-        assert "STREAM-001" in told((agent.url, {**raw, "capabilities": {"streaming": True}}))
+        assert "STREAM-001" in message((agent.url, {**raw, "capabilities": {"streaming": True}}))
 
 
 def test_security_that_is_enforced(secured: tuple[str, dict[str, Any]]) -> None:
@@ -400,7 +402,7 @@ def test_security_that_is_not_enforced(served: tuple[str, dict[str, Any]]) -> No
         securityRequirements=[{"schemes": {"b": {}}}],
         security=[{"b": []}],
     )
-    assert told(card) == {"AUTH-001", "V03-AUTH-001"}
+    assert message(card) == {"AUTH-001", "V03-AUTH-001"}
 
 
 def test_security_that_is_not_declared(secured: tuple[str, dict[str, Any]]) -> None:
@@ -411,7 +413,7 @@ def test_security_that_is_not_declared(secured: tuple[str, dict[str, Any]]) -> N
     assert "no credentials are configured; put a token in A2A_AUTH_TOKEN" in found[0].reason
 
 
-def test_a_wrong_token_is_told_and_never_shown(secured: tuple[str, dict[str, Any]]) -> None:
+def test_a_wrong_token_is_reported_and_never_shown(secured: tuple[str, dict[str, Any]]) -> None:
     url, raw = secured
     found = asked((url, raw), "hunter2-hunter2")
     assert {r.requirement.id for r in found if r.outcome == "error"} == {"CARD-007", "V03-CARD-022"}

@@ -41,8 +41,8 @@ def test_each_card_has_the_findings_that_are_expected_of_it(name: str, vector: V
 
 def test_every_rule_of_cards_has_a_bad_card() -> None:
     rules = {r.id for v in ("1.0", "0.3") for r in load_requirements(v) if r.group in ("card", "signatures")}
-    told = {rule for vector in BAD for rule, _ in vector.findings}
-    assert rules - told == ELSEWHERE | NOT_OURS
+    message = {rule for vector in BAD for rule, _ in vector.findings}
+    assert rules - message == ELSEWHERE | NOT_OURS
 
 
 def test_every_finding_about_a_card_belongs_to_a_requirement_about_cards() -> None:
@@ -184,7 +184,7 @@ def test_a_hundred_faults_of_a_kind_are_ten_findings_and_a_note() -> None:
     assert findings[-1].found == "and 90 more of this kind"
 
 
-def test_duplicates_are_told() -> None:
+def test_duplicates_are_reported() -> None:
     (finding,) = check_card(minimal_1_0(), duplicates=("name", "name"))
     assert (finding.rule, finding.severity) == ("CARD-030", "warning")
     (finding,) = check_card(minimal_0_3(), duplicates=("url",))

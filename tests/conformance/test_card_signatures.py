@@ -88,11 +88,11 @@ def test_what_a2a_sdk_signs_verifies() -> None:
 
     header: Any = {**GOOD_HEADER, "jku": None}
     key: Any = KEYS["ES256"]
-    for capabilities, told in (({"streaming": False}, []), ({}, ["SIGN-006"])):  # it drops empty REQUIRED members
+    for capabilities, message in (({"streaming": False}, []), ({}, ["SIGN-006"])):  # it drops empty REQUIRED members
         card = ParseDict({**minimal_1_0(), "name": "Zoë 📡", "capabilities": capabilities}, AgentCard())
         create_agent_card_signer(key, header)(card)
         for served in (MessageToDict(card), agent_card_to_dict(card)):
-            assert rules({"capabilities": {}, **served}, public("ES256")) == told
+            assert rules({"capabilities": {}, **served}, public("ES256")) == message
 
 
 def test_a_changed_card_does_not_verify() -> None:
@@ -152,7 +152,7 @@ def test_a_critical_header_that_we_do_not_know_is_refused() -> None:
     assert rules(signed(crit=["b64"], b64=False), public("ES256")) == ["SIGN-004"]
 
 
-def test_a_signature_without_required_empty_members_is_told_apart() -> None:
+def test_a_signature_without_required_empty_members_is_reported_apart() -> None:
     card = minimal_1_0()
     card["securitySchemes"] = {"m": {"mtlsSecurityScheme": {}}}
     card["securityRequirements"] = [{"schemes": {"m": {}}}]
@@ -165,14 +165,14 @@ def test_a_signature_without_required_empty_members_is_told_apart() -> None:
     assert "without any empty member" in finding.found
 
 
-def test_a_signature_over_default_values_is_told_apart() -> None:
+def test_a_signature_over_default_values_is_reported_apart() -> None:
     card = minimal_1_0()
     card["skills"][0]["examples"] = []
     card["signatures"] = [sign(rfc8785.dumps(card), GOOD_HEADER, KEYS["ES256"], "ES256")]
     assert rules(card, public("ES256")) == ["SIGN-006"]
 
 
-def test_a_signature_over_the_signatures_member_is_told_apart() -> None:
+def test_a_signature_over_the_signatures_member_is_reported_apart() -> None:
     card = minimal_1_0()
     payload = rfc8785.dumps({**card, "signatures": []})
     card["signatures"] = [sign(payload, GOOD_HEADER, KEYS["ES256"], "ES256")]

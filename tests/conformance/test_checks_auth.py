@@ -106,7 +106,7 @@ def test_tenants_that_see_each_other() -> None:
     assert '"tenant": "two"' in finding.exchanges[0].request
 
 
-def test_tenants_at_addresses_of_their_own_may_be_told_apart_by_these() -> None:
+def test_tenants_at_addresses_of_their_own_may_be_reported_apart_by_these() -> None:
     with broken_rpc(TASK, []) as url:
         card = make_card(url)
         one = card["supportedInterfaces"][0]

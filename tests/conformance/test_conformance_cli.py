@@ -175,7 +175,7 @@ def test_what_cannot_run_is_one_line_and_exit_code_2(
     assert captured.out == ""
 
 
-def test_everything_that_is_wrong_is_told_at_once(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_that_is_wrong_is_reported_at_once(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     numbers = ("--timeout", "0", "--concurrency", "0")
     files = (
         "--waivers",

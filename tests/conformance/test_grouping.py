@@ -63,7 +63,7 @@ def error(code: int) -> dict[str, Any]:
     return {"status": 200, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": code}})}
 
 
-def test_a_server_that_fails_on_bad_input_is_told_once() -> None:
+def test_a_server_that_fails_on_bad_input_is_reported_once() -> None:
     wanted = {"expected": "InvalidParamsError (-32602)"}
     rows = [row(f"VAL-00{n}", f"error InternalError: {n}", **wanted, **error(-32603)) for n in (2, 3, 4)]
     rows.append(row("VAL-005", "error MethodNotFoundError", **wanted, **error(-32601)))
@@ -106,7 +106,7 @@ def answered(**document: Any) -> dict[str, Any]:
     return {"status": 400, "response": json.dumps(document)}
 
 
-def test_what_does_not_speak_json_rpc_is_told_once() -> None:
+def test_what_does_not_speak_json_rpc_is_reported_once() -> None:
     detail = answered(detail="Input should be 'message/stream'")
     rows = [row("CARD-007", "no result", **detail), row("SEND-001", "no result", **detail)]
     rows.append(row("GET-002", "not the error", **answered(jsonrpc="2.0", id=1, result={})))
@@ -136,7 +136,7 @@ def refused(message: str, **options: Any) -> dict[str, Any]:
     return {**options, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "error": error})}
 
 
-def test_one_refusal_of_everything_is_told_once() -> None:
+def test_one_refusal_of_everything_is_reported_once() -> None:
     create, listing = {"method": "CreateTaskPushNotificationConfig"}, {"method": "ListTaskPushNotificationConfigs"}
     rows = [
         row("PUSH-001", "no config", **refused("webhooks need authentication", **create)),
@@ -289,16 +289,16 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
     ("outcome", "waived", "becomes"),
     [("failed", False, "explained"), ("failed", True, "skipped"), ("passed", False, "error")],
 )
-def test_what_was_not_made_is_told_as_such_where_its_cause_was_not_found(
+def test_what_was_not_made_is_reported_as_such_where_its_cause_was_not_found(
     outcome: Any, waived: bool, becomes: str
 ) -> None:
     found = (Finding("CARD-007", "error", "nobody answers"),) if outcome == "failed" else ()
     cause = CheckResult(requirement("CARD-007"), "JSONRPC", outcome, found)
     unmade = CheckResult(requirement("GET-001"), "JSONRPC", "explained", reason="not there", cause=cause.name)
 
-    told = fold([cause, unmade], lambda r: waived and r.requirement.id == "CARD-007")
+    received = fold([cause, unmade], lambda r: waived and r.requirement.id == "CARD-007")
 
-    assert told[1].outcome == becomes
+    assert received[1].outcome == becomes
 
 
 def test_a_must_is_no_case_of_what_only_should_be() -> None:
@@ -381,7 +381,7 @@ async def judged_app(answer: Answer, members: Callable[[str], dict[str, Any]]) -
         return await judged(url)
 
 
-def told(results: list[CheckResult]) -> dict[str, CheckResult]:
+def received(results: list[CheckResult]) -> dict[str, CheckResult]:
     """Return what stands in the report, but for what should only be, such as a card's headers."""
     rows = [r for r in results if r.outcome in FOUND and r.requirement.level == "MUST"]
     assert len({r.requirement.id for r in rows}) == len(rows)
@@ -389,7 +389,7 @@ def told(results: list[CheckResult]) -> dict[str, CheckResult]:
 
 
 @pytest.mark.parametrize("bindings", [("JSONRPC",), ("JSONRPC", "HTTP+JSON")])
-def test_bodies_that_are_not_json_are_told_once(bindings: tuple[str, ...]) -> None:
+def test_bodies_that_are_not_json_are_reported_once(bindings: tuple[str, ...]) -> None:
     async def torn(request: Request) -> Response:
         return Response('{"jsonrpc": "2.0", "id": 1, "result": {', media_type="application/json")
 
@@ -397,7 +397,7 @@ def test_bodies_that_are_not_json_are_told_once(bindings: tuple[str, ...]) -> No
         entries = [{"url": f"{base}/", "protocolBinding": b, "protocolVersion": "1.0"} for b in bindings]
         return {"supportedInterfaces": entries}
 
-    rows = told(asyncio.run(judged_app(torn, spoken)))
+    rows = received(asyncio.run(judged_app(torn, spoken)))
     assert list(rows) == ["CARD-007"]
     assert rows["CARD-007"].findings[0].found.startswith("what is answered is not JSON: ")
     assert len(rows["CARD-007"].explains) > 40
@@ -417,7 +417,7 @@ def test_one_operation_that_answers_no_json_is_no_cause_of_others() -> None:
     def spoken(base: str) -> dict[str, Any]:
         return {"supportedInterfaces": [{"url": base, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
 
-    assert "ERR-008" in told(asyncio.run(judged_app(torn_when_malformed, spoken)))
+    assert "ERR-008" in received(asyncio.run(judged_app(torn_when_malformed, spoken)))
 
 
 def test_a_card_that_names_the_path_of_one_method_explains_what_is_not_there() -> None:
@@ -437,21 +437,21 @@ def test_a_card_that_names_the_path_of_one_method_explains_what_is_not_there() -
         url = f"{base}/agents/odd/v1/message:stream"
         return {"url": url, "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
 
-    rows = told(asyncio.run(judged_app(one_method, spoken)))
+    rows = received(asyncio.run(judged_app(one_method, spoken)))
     assert "V03-CARD-022" not in rows
     # As bad as what it explains, though it is no more than a warning where the rest of the interface is there.
     assert rows["V03-CARD-013"].outcome == "failed"
     assert any(line.startswith("V03-CARD-022 [JSONRPC] ") for line in rows["V03-CARD-013"].explains)
 
 
-def test_artifacts_that_get_task_has_lost_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_artifacts_that_get_task_has_lost_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def judge_forgetful() -> list[CheckResult]:
         async with serve_faulty("forgetful", transport="jsonrpc") as running:
             return await judged(running.url, ("SEND-003", "STREAM-016"))
 
     forgetful = Fault("forgetful", operations=("GetTask",), reply=each_task(without("artifacts")))
     monkeypatch.setitem(FAULTS, "forgetful", forgetful)
-    rows = told(asyncio.run(judge_forgetful()))
+    rows = received(asyncio.run(judge_forgetful()))
     assert list(rows) == ["SEND-003"]
     assert any(line.startswith("STREAM-016 [JSONRPC] ") for line in rows["SEND-003"].explains)
 

@@ -83,7 +83,7 @@ async def judge(
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])
-def test_it_is_told_once_and_after_which_request(concurrency: int) -> None:
+def test_it_is_reported_once_and_after_which_request(concurrency: int) -> None:
     results = asyncio.run(judge("CancelTask", concurrency=concurrency))
 
     failed = [r for r in results.values() if r.outcome not in ("passed", "skipped")]
@@ -95,8 +95,8 @@ def test_it_is_told_once_and_after_which_request(concurrency: int) -> None:
         assert finding.exchanges[0].method == "CancelTask"
     others = [r for r in results.values() if r.requirement.group == "validation"]
     assert {r.outcome for r in others} == {"skipped"}
-    told = failed[0].requirement.id
-    assert {r.reason for r in others} == {f"could not be judged: the agent stopped working, see {told}[JSONRPC]"}
+    expected = failed[0].requirement.id
+    assert {r.reason for r in others} == {f"could not be judged: the agent stopped working, see {expected}[JSONRPC]"}
 
 
 def test_an_agent_that_is_broken_for_a_moment_is_judged_on() -> None:
@@ -121,9 +121,9 @@ def test_an_agent_that_was_too_slow_for_a_while_is_asked_again_when_nothing_else
 
     # What was not made for that is made then.
     assert {r.outcome for r in results.values()} == {"passed", "inconclusive"}
-    told = [r for r in results.values() if r.outcome not in ("passed", "skipped")]
-    assert [r.outcome for r in told] == ["inconclusive"]
-    assert "the agent stopped working" in told[0].reason
+    expected = [r for r in results.values() if r.outcome not in ("passed", "skipped")]
+    assert [r.outcome for r in expected] == ["inconclusive"]
+    assert "the agent stopped working" in expected[0].reason
 
 
 # What depends on time counts only if it comes again: agents that are late once, and agents that are always late.
@@ -188,7 +188,7 @@ def test_what_is_late_once_is_inconclusive_with_both_evidences() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_late_again_alone_is_told_as_before() -> None:
+def test_what_is_late_again_alone_is_reported_as_before() -> None:
     results = asyncio.run(judge_recurrence("SendMessage", 1000, "SEND-001", "SEND-002"))
     assert {r.outcome for r in results.values()} == {"error"}
     assert all("--timeout" in r.reason for r in results.values())

@@ -89,6 +89,6 @@ def test_a_peer_has_its_true_defects_and_no_others(peer: str, tmp_path: Path) ->
             process.stdin.close()
             process.wait(15)
     results = json.loads(report.read_text())["results"]
-    told = {r["id"]: r["status"] for r in results if r["status"] not in ("passed", "skipped")}
+    message = {r["id"]: r["status"] for r in results if r["status"] not in ("passed", "skipped")}
     # What another row explains is a defect all the same.
-    assert {id: "failed" if status == "explained" else status for id, status in told.items()} == DEFECTS[peer]
+    assert {id: "failed" if status == "explained" else status for id, status in message.items()} == DEFECTS[peer]

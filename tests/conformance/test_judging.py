@@ -103,7 +103,7 @@ def test_a_check_that_is_wanted_twice_is_run_once(subject: Subject, targets: tup
     judge.close()
 
 
-def test_a_run_that_broke_is_told_anew_to_each_check(
+def test_a_run_that_broke_is_reported_anew_to_each_check(
     subject: Subject, targets: tuple[Target, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object, **__: object) -> AsyncGenerator[CheckResult, None]:
@@ -158,7 +158,7 @@ def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Ta
             judge.result(each)
 
 
-def test_what_is_stopped_before_it_began_is_told_to_whoever_waits(
+def test_what_is_stopped_before_it_began_is_reported_to_whoever_waits(
     subject: Subject, targets: tuple[Target, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "CLEANUP_SECONDS", 0.1)

@@ -217,19 +217,19 @@ def judged(fault: Fault | None, monkeypatch: pytest.MonkeyPatch, variant: str = 
     return asyncio.run(run())
 
 
-def told(results: list[CheckResult]) -> dict[str, str]:
+def message(results: list[CheckResult]) -> dict[str, str]:
     """Return the ids of what is found, each with what is told."""
     return {r.requirement.id: r.findings[0].found if r.findings else r.reason for r in results if r.outcome in FOUND}
 
 
 @pytest.mark.parametrize("name", BREAKDOWNS)
-def test_an_internal_error_in_answer_to_a_valid_request_is_told_once(
+def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = judged(breaking(*BREAKDOWNS[name]), monkeypatch)
 
     rows = {r.requirement.id: r for r in fold(results) if r.outcome in FOUND}
-    assert len(rows) == 1, told(results)
+    assert len(rows) == 1, message(results)
     (row,) = rows.values()
     assert row.outcome == "failed"
     assert row.requirement.id in FAULTS[f"break-{name}"].breaks or FAULTS[f"break-{name}"].breaks[0] in str(
@@ -246,7 +246,7 @@ def test_what_is_skipped_for_an_error_names_a_requirement_that_fails(
 ) -> None:
     results = judged(breaking(*EVERY[name], kind), monkeypatch, "guarded" if name == "extended" else "full")
 
-    found = told(results)
+    found = message(results)
     assert found, name
     for result in results:
         judge = JUDGE.search(result.reason)
@@ -270,11 +270,11 @@ def test_each_requirement_that_is_named_as_a_judge_exists() -> None:
 
 
 def test_a_correct_agent_is_left_in_peace_over_json_rpc_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(judged(None, monkeypatch)) == {}
+    assert message(judged(None, monkeypatch)) == {}
 
 
 def test_a_stream_that_stays_open_while_the_task_waits_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(judged(Fault(switches=frozenset({"open-input"})), monkeypatch)) == {}
+    assert message(judged(Fault(switches=frozenset({"open-input"})), monkeypatch)) == {}
 
 
 def _awaits(node: ast.AST) -> bool:

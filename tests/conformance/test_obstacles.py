@@ -39,7 +39,7 @@ async def guarded(token: str) -> tuple[CheckResult, ...]:
         return await collect(targets_of(card, running.url, config=config, scenarios=Scenarios({"task": "hi"})))
 
 
-def told(results: tuple[CheckResult, ...], outcome: str) -> dict[str, list[CheckResult]]:
+def expected(results: tuple[CheckResult, ...], outcome: str) -> dict[str, list[CheckResult]]:
     """Return results by binding, without what is judged with no credentials."""
     found: dict[str, list[CheckResult]] = {}
     for r in results:
@@ -48,22 +48,22 @@ def told(results: tuple[CheckResult, ...], outcome: str) -> dict[str, list[Check
     return found
 
 
-def test_a_token_that_is_withheld_is_told_once_with_the_origin_to_allow() -> None:
+def test_a_token_that_is_withheld_is_reported_once_with_the_origin_to_allow() -> None:
     results = asyncio.run(guarded(TOKENS[0]))
     assert [r.name for r in results if r.outcome in ("failed", "warned")] == []
-    errors = told(results, "error")
+    errors = expected(results, "error")
     assert {binding: len(found) for binding, found in errors.items()} == {"GRPC": 1}
     (error,) = errors["GRPC"]
     assert "MY_TOKEN was withheld" in error.reason
     assert "A2A_ALLOWED_ORIGINS=http://127.0.0.1:" in error.reason
-    assert not told(results, "passed").get("GRPC")
-    assert len(told(results, "passed")["JSONRPC"]) > 50
+    assert not expected(results, "passed").get("GRPC")
+    assert len(expected(results, "passed")["JSONRPC"]) > 50
 
 
-def test_a_missing_token_is_told_once_for_each_interface() -> None:
+def test_a_missing_token_is_reported_once_for_each_interface() -> None:
     results = asyncio.run(guarded(""))
     assert [r.name for r in results if r.outcome in ("failed", "warned")] == []
-    errors = told(results, "error")
+    errors = expected(results, "error")
     assert {binding: len(found) for binding, found in errors.items()} == {"JSONRPC": 1, "HTTP+JSON": 1, "GRPC": 1}
     assert all("put a token in A2A_AUTH_TOKEN" in found[0].reason for found in errors.values())
     judged = {r.requirement.id for r in results if r.outcome == "passed"}
@@ -72,7 +72,9 @@ def test_a_missing_token_is_told_once_for_each_interface() -> None:
 
 def test_a_token_that_is_wrong_is_said_to_be() -> None:
     results = asyncio.run(guarded("not-that-one"))
-    assert all("MY_TOKEN was sent and refused" in told(results, "error")[b][0].reason for b in ("JSONRPC", "HTTP+JSON"))
+    assert all(
+        "MY_TOKEN was sent and refused" in expected(results, "error")[b][0].reason for b in ("JSONRPC", "HTTP+JSON")
+    )
     assert not [r for r in results if "not-that-one" in r.reason]
 
 
@@ -295,6 +297,6 @@ def test_a_bot_challenge_is_no_refusal_of_the_agent() -> None:
             assert card is not None
             return await collect(targets_of(card, running.url))
 
-    (error,) = told(asyncio.run(judge()), "error")["JSONRPC"]
+    (error,) = expected(asyncio.run(judge()), "error")["JSONRPC"]
     assert "a bot challenge answers in the agent's place (cf-mitigated: challenge)" in error.reason
     assert "A2A_AUTH_TOKEN" not in error.reason

@@ -22,13 +22,13 @@ def tasks(*keys: str) -> dict[str, int]:
 
 
 def test_tasks_of_one_domain_need_no_name_of_it() -> None:
-    told = tasks("made/even/11#0", "made/even/2#0", "made/even/2#1")
-    assert list(told.items()) == [("2", 2), ("11", 1)]
+    message = tasks("made/even/11#0", "made/even/2#0", "made/even/2#1")
+    assert list(message.items()) == [("2", 2), ("11", 1)]
 
 
 def test_tasks_of_one_number_in_two_domains_are_two() -> None:
-    told = tasks("made/odd/11#0", "made/even/11#0", "made/even/2#0")
-    assert list(told) == ["even/2", "even/11", "odd/11"]
+    message = tasks("made/odd/11#0", "made/even/11#0", "made/even/2#0")
+    assert list(message) == ["even/2", "even/11", "odd/11"]
 
 
 def test_a_list_of_misses_breaks_between_tasks_only() -> None:

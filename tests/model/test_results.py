@@ -147,7 +147,7 @@ def test_what_tests_assert_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"latency_ms": -1.0}, "latency_ms is -1.0; expected 0 or more"),
         ({"latency_ms": float("nan")}, "latency_ms is nan"),
@@ -156,7 +156,7 @@ def test_what_tests_assert_on() -> None:
         ({"input_tokens": -1}, "input_tokens is -1"),
     ],
 )
-def test_metrics_of_a_request_are_what_a_request_can_have(wrong: dict[str, Any], told: str) -> None:
+def test_metrics_of_a_request_are_what_a_request_can_have(wrong: dict[str, Any], message: str) -> None:
     right: dict[str, Any] = {
         "request_id": "r",
         "endpoint": "http://a.test",
@@ -167,5 +167,5 @@ def test_metrics_of_a_request_are_what_a_request_can_have(wrong: dict[str, Any],
     }
     assert ProtocolMetrics(**right).status_code == 200
     assert ProtocolMetrics(**right | {"status_code": 14}).status_code == 14  # gRPC's UNAVAILABLE
-    with pytest.raises(ValueError, match=re.escape(told)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         ProtocolMetrics(**right | wrong)

@@ -317,8 +317,8 @@ def test_their_clients_have_a_public_agent_assessed(
         assert result["errors"]["count"] == 0
     assert all(rewards[task] == 0 for task in REFUSED), "the model does nothing for these"
     assert sum(rewards.values()) > 0, "nothing that the model calls comes through"
-    told = f"{request.node.callspec.id}: {sum(rewards.values()):g} of {len(TASKS)}, {rewards}"
-    sys.stderr.write(f"\n{told}\n")
+    received = f"{request.node.callspec.id}: {sum(rewards.values()):g} of {len(TASKS)}, {rewards}"
+    sys.stderr.write(f"\n{received}\n")
 
 
 def test_their_runner_starts_our_assessor(base: str, tmp_path: Path) -> None:

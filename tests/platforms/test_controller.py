@@ -54,7 +54,7 @@ def listens(port: int) -> bool:
 
 
 class TestTelling:
-    def test_status_agents_and_one_agent_are_told_as_agentbeats_tells_them(self, control: Control) -> None:
+    def test_status_agents_and_one_agent_are_reported_as_agentbeats_tells_them(self, control: Control) -> None:
         at = control()
         at.wait("running")
         card = {"name": "kept", "url": f"{at.agent.url}/rpc?a=1"}
@@ -72,10 +72,10 @@ class TestTelling:
         )
         assert used[0] > 0
         assert used[1] > 1_000_000
-        told = at.described()
-        assert set(told) == {"state", "stdout_log", "stderr_log", "agent_card"}
-        assert told["stdout_log"] == f"listening on {at.agent.port} for {at.agent.url}\n"
-        shown = json.loads(told["agent_card"])
+        message = at.described()
+        assert set(message) == {"state", "stdout_log", "stderr_log", "agent_card"}
+        assert message["stdout_log"] == f"listening on {at.agent.port} for {at.agent.url}\n"
+        shown = json.loads(message["agent_card"])
         assert (shown["name"], shown["supportedInterfaces"][0]["url"]) == (card["name"], card["url"])
         assert at.notes == ["starting", "running"]
 
@@ -86,13 +86,13 @@ class TestTelling:
 
     def test_an_agent_that_starts_slowly_is_starting_until_its_card_is_there(self, control: Control) -> None:
         at = control("slow:1")
-        told = at.described()
+        message = at.described()
         refused = at.http.get(at.to("/echo"))
         assert at.http.get("/status").json()["running_agents"] == 0
         at.wait("running")
 
-        assert told["state"] in ("pending", "starting")
-        assert told["agent_card"] == "File not found."
+        assert message["state"] in ("pending", "starting")
+        assert message["agent_card"] == "File not found."
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
     def test_an_agent_that_crashes_says_why_and_each_reset_tries_again(self, control: Control) -> None:
@@ -111,7 +111,7 @@ class TestTelling:
         at.wait("finished(0)")
         assert at.described()["stdout_log"] == f"--at=127.0.0.1:{at.agent.port}\n"
 
-    def test_a_command_that_is_not_there_is_told(self, control: Control) -> None:
+    def test_a_command_that_is_not_there_is_reported(self, control: Control) -> None:
         at = control(command=("no-such-program",))
         at.wait("finished(127)")
         assert at.described()["stderr_log"] == "no-such-program: No such file or directory\n"
@@ -121,15 +121,15 @@ class TestTelling:
         try:
             at = control("loud", "tell", environ={"OPENAI_API_KEY": "sk-canary-5d41402abc4b2a76"})
             at.wait("running")
-            told = at.described()
+            message = at.described()
         finally:
             forget()
 
-        assert len(told["stdout_log"]) < 260 * 1024
-        assert told["stdout_log"].startswith("listening on ")
-        assert " bytes left out ...]\n" in told["stdout_log"]
-        assert told["stdout_log"].endswith(f"line 19999 {'=' * 40}\n")
-        assert told["stderr_log"] == "the key is ***\n"
+        assert len(message["stdout_log"]) < 260 * 1024
+        assert message["stdout_log"].startswith("listening on ")
+        assert " bytes left out ...]\n" in message["stdout_log"]
+        assert message["stdout_log"].endswith(f"line 19999 {'=' * 40}\n")
+        assert message["stderr_log"] == "the key is ***\n"
 
 
 class TestStop:
@@ -212,10 +212,10 @@ class TestProxy:
         at.wait("running")
         headers = {"X-Asked": "yes", "Authorization": "Bearer of-the-agent", "Accept-Encoding": "gzip"}
         answer = at.http.request("PUT", at.to("/a%2Fb//c?x=1&x=%20"), headers=headers, content=b"\x00\xff")
-        told = answer.json()
+        message = answer.json()
 
-        assert (told["method"], told["path"], told["body"]) == ("PUT", "/a%2Fb//c?x=1&x=%20", "\x00\xff")
-        sent = {name.lower(): value for name, value in told["headers"].items()}
+        assert (message["method"], message["path"], message["body"]) == ("PUT", "/a%2Fb//c?x=1&x=%20", "\x00\xff")
+        sent = {name.lower(): value for name, value in message["headers"].items()}
         assert (sent["x-asked"], sent["authorization"]) == ("yes", "Bearer of-the-agent")
         assert sent["host"] == f"127.0.0.1:{at.agent.port}"
         assert sent["x-forwarded-prefix"] == f"/to_agent/{at.agent.id}"
@@ -363,8 +363,8 @@ class TestCommand:
             assert process.stderr.readline() == "agent: running\n"
             assert httpx.get(f"{url}/status").json()["starting_command"] == script.read_text().strip()
             ((name, agent),) = httpx.get(f"{url}/agents").json().items()
-            told = httpx.get(f"{url}/agents/{name}").json()["stdout_log"]
-            pids = [pid_on(agent["internal_port"]), int(told.split("daemon ")[1].split()[0])]
+            message = httpx.get(f"{url}/agents/{name}").json()["stdout_log"]
+            pids = [pid_on(agent["internal_port"]), int(message.split("daemon ")[1].split()[0])]
             process.send_signal(how)
             assert process.wait(60) == code
         assert None not in pids
@@ -404,7 +404,7 @@ class TestCommand:
         assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
         assert complaint in printed.err
 
-    def test_a_script_that_may_not_run_is_told(
+    def test_a_script_that_may_not_run_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (tmp_path / "run.sh").write_text("true")

@@ -234,7 +234,7 @@ class TestScenario:
             ),
         ],
     )
-    def test_what_is_wrong_with_one_is_told_at_once(self, text: str, complaint: str, tmp_path: Path) -> None:
+    def test_what_is_wrong_with_one_is_reported_at_once(self, text: str, complaint: str, tmp_path: Path) -> None:
         path = tmp_path / "scenario.toml"
         path.write_text(text)
         with pytest.raises(Exception, match=complaint):

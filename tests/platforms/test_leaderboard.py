@@ -67,10 +67,10 @@ def test_one_file_alone_is_read_too(tmp_path: Path) -> None:
 def test_a_file_has_the_shape_of_agentbeats_and_no_golds(tmp_path: Path) -> None:
     assert export(tmp_path, "0190-first", RUN, "--role", "purple_agent") == 0
     text = (tmp_path / "results" / "0190-first.json").read_text()
-    told = json.loads(text)
+    message = json.loads(text)
 
-    assert told["participants"] == {"purple_agent": "0190-first"}
-    airline, retail = told["results"]
+    assert message["participants"] == {"purple_agent": "0190-first"}
+    airline, retail = message["results"]
     assert (airline["domain"], airline["score"], airline["max_score"], airline["pass_rate"]) == (
         "airline",
         1.0,

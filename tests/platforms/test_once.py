@@ -48,9 +48,9 @@ def test_what_is_started_is_asked_followed_and_stopped(tmp_path: Path, capsys: P
     request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
     assert request["config"] == {"domain": "retail", "max_tasks": 2, "seed": 7}
     assert list(request["participants"]) == ["agent"]
-    told = json.loads(output.read_text())
-    assert told["participants"] == {"agent": "0190-mine"}
-    assert [one["score"] for one in told["results"]] == [1.0]
+    message = json.loads(output.read_text())
+    assert message["participants"] == {"agent": "0190-mine"}
+    assert [one["score"] for one in message["results"]] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_exit_code_is_the_outcome(words: list[str], code: int, out: str, err
     assert printed.err.endswith(err)
 
 
-def test_what_does_not_start_is_told_and_the_other_is_stopped(tmp_path: Path, capsys: Printed) -> None:
+def test_what_does_not_start_is_reported_and_the_other_is_stopped(tmp_path: Path, capsys: Printed) -> None:
     pid, begun, ended = tmp_path / "pid", tmp_path / "begun.py", tmp_path / "ended.py"
     begun.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
     wait = f"import os, sys, time\nwhile not os.path.exists({str(pid)!r}) or not open({str(pid)!r}).read():\n"
@@ -191,7 +191,7 @@ def test_an_agent_of_a_controller_is_reset_first(control: Control, capsys: Print
         assert at.agent.generation == generation
 
 
-def test_an_agent_of_a_controller_that_does_not_come_up_is_told(control: Control, capsys: Printed) -> None:
+def test_an_agent_of_a_controller_that_does_not_come_up_is_reported(control: Control, capsys: Printed) -> None:
     at = control("crash")
     assert launch("--once", f"controller:{at.url}", "--assessor", green("good")) == 2
     assert "is finished(3) after its reset, saying 'cannot go on'" in capsys.readouterr().err

@@ -118,9 +118,9 @@ def test_a_long_one_keeps_its_beginning_and_its_end(lengths: list[int]) -> None:
     whole, kept = "".join(lines), log.text()
     if kept == whole:
         return
-    first, told, last = kept.partition("[... ")
+    first, expected, last = kept.partition("[... ")
     gone, _, last = last.partition(" bytes left out ...]\n")
-    assert told
+    assert expected
     assert whole.startswith(first)
     assert whole.endswith(last)
     assert len(first) + int(gone) + len(last) == len(whole)
@@ -213,12 +213,12 @@ def test_moments_of_trouble_in_a_reset_are_waited_out() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_controller_is_told(answers: Answers, complaint: str) -> None:
+def test_what_is_wrong_with_a_controller_is_reported(answers: Answers, complaint: str) -> None:
     with answering(answers) as url, pytest.raises(ControllerError, match=complaint):
         reset(url, seconds=0.1)
 
 
-def test_a_controller_that_is_not_there_is_told() -> None:
+def test_a_controller_that_is_not_there_is_reported() -> None:
     with pytest.raises(ControllerError, match=r"GET http://127\.0\.0\.1:9/agents: .*Connect"):
         reset("http://127.0.0.1:9")
 

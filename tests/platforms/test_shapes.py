@@ -116,8 +116,8 @@ def test_everything_elsewhere(
             assert main.main(["assess", *both, *ASKED]) == 0
             assert "mock: 2 of 2 trials passed" in capsys.readouterr().out
     for side in ("green", "white"):
-        told = (tmp_path / side / "stderr.log").read_text()
-        assert told.count("agent: reset_requested\n") == 2, told
+        message = (tmp_path / side / "stderr.log").read_text()
+        assert message.count("agent: reset_requested\n") == 2, message
 
 
 def test_the_protocol_is_kept_through_a_controller(tmp_path: Path, programs: dict[str, str], capsys: Printed) -> None:

@@ -30,9 +30,9 @@ def run(script: str, where: Path, environ: dict[str, str], *arguments: str) -> s
 
 def action(values: dict[str, str], where: Path, environ: dict[str, str]) -> tuple[int, str, str]:
     """Run the action's gate with its inputs filled in; return exit code, outputs and job summary."""
-    told: dict[str, Any] = yaml.safe_load((EXAMPLES / "action.yml").read_text(encoding="utf-8"))
-    inputs = {name: values.get(name, about.get("default", "")) for name, about in told["inputs"].items()}
-    (step,) = (s for s in told["runs"]["steps"] if s.get("id") == "gate")
+    message: dict[str, Any] = yaml.safe_load((EXAMPLES / "action.yml").read_text(encoding="utf-8"))
+    inputs = {name: values.get(name, about.get("default", "")) for name, about in message["inputs"].items()}
+    (step,) = (s for s in message["runs"]["steps"] if s.get("id") == "gate")
     filled = {name: inputs[text.removeprefix("${{ inputs.").removesuffix(" }}")] for name, text in step["env"].items()}
     github = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": "output.txt", "GITHUB_STEP_SUMMARY": "summary.md"}
     (where / "summary.md").unlink(missing_ok=True)

@@ -261,7 +261,7 @@ def test_in_ini_they_choose_nothing(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         pytest.param(
             ("--a2a-suite", "acts"),
@@ -276,7 +276,7 @@ def test_in_ini_they_choose_nothing(
         ),
     ],
 )
-def test_bad_options_are_usage_errors(bench: Bench, url: str, words: tuple[str, ...], told: str) -> None:
+def test_bad_options_are_usage_errors(bench: Bench, url: str, words: tuple[str, ...], message: str) -> None:
     result = bench("--a2a-endpoint", url, *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([told])
+    result.stderr.fnmatch_lines([message])

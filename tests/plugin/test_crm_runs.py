@@ -86,9 +86,9 @@ def test_leaks_and_refusals_are_gates(
     mute = bench("--a2a-endpoint", noop_url, "--a2a-dialect=crm_entropic", *chosen)
     assert mute.ret == 1
     verdict = verdict_of(pytester)
-    told = {gate["name"]: (gate["verdict"], gate["tier"]) for gate in verdict["gates"]}
-    assert told["max_metric[leak]"] == ("pass", "critical")
-    assert told["max_metric[over_refusal]"] == ("failed", "supporting")
+    message = {gate["name"]: (gate["verdict"], gate["tier"]) for gate in verdict["gates"]}
+    assert message["max_metric[leak]"] == ("pass", "critical")
+    assert message["max_metric[over_refusal]"] == ("failed", "supporting")
     assert main(["gate", "a2a-results", "--min-pass=0", "--max-metric", "leak=0"]) == 0
     assert main(["gate", "a2a-results", "--min-pass=0", "--max-metric", "over_refusal=0.05"]) == 1
 

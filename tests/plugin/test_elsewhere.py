@@ -59,8 +59,8 @@ def test_results_come_back_over_the_connection(
     tx = f"popen//python=env -C {place} {sys.executable}"
     desk(*arguments, f"2*{tx}")
     results = pytester.path / "a2a-results"
-    told = statuses(results)
-    assert told == {
+    message = statuses(results)
+    assert message == {
         **{f"ok-0-{i}": "evaluated" for i in (1, 2, 3)},
         "bad-0-1": "evaluated",
         "down-0-1": "infrastructure_error",
@@ -216,8 +216,8 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
     said = run.communicate()[0].decode()
     assert run.returncode == 1, said[-3000:]
     found = rewards(pytester.path / "killed")
-    told = Counter(status for status, _ in found.values())
-    assert set(told) == {"evaluated", "infrastructure_error"}, (told, said[-3000:])
+    message = Counter(status for status, _ in found.values())
+    assert set(message) == {"evaluated", "infrastructure_error"}, (message, said[-3000:])
     cases = [junit_properties(c) for c in ElementTree.parse(pytester.path / "k.xml").iter("testcase")]
     named = Counter(c["a2a.key"] for c in cases if "a2a.key" in c)
     assert len(named) == 48
@@ -230,7 +230,7 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
     said = again.communicate()[0].decode()
     assert again.returncode == 0, said[-3000:]
     assert {status for status, _ in rewards(pytester.path / "killed").values()} == {"evaluated"}
-    assert f"{told['evaluated']}" in said
+    assert f"{message['evaluated']}" in said
 
     refused = desk.popen(*options, variables)
     said = refused.communicate()[0].decode()

@@ -160,8 +160,8 @@ def test_own_agent_user_judge_reporter_and_store(pytester: pytest.Pytester, own:
     key = "a2a_scenario/scenario/test_shop.test_a_hurried_customer#0"
     assert (pytester.path / "out" / "trials.csv").read_text().splitlines()[1] == f"{key},evaluated,1.0"
     (stored,) = (pytester.path / "shelf" / "run" / "trials").glob("*.json")
-    told = json.loads(stored.read_text())["provenance"]
-    assert (told["user_llm"], told["judge"]) == ("a2a-user/hurried", "a2a-judge/polite")
+    expected = json.loads(stored.read_text())["provenance"]
+    assert (expected["user_llm"], expected["judge"]) == ("a2a-user/hurried", "a2a-judge/polite")
 
 
 @pytest.mark.slow

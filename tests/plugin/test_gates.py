@@ -105,11 +105,11 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
     assert report["exitcode"] == 1
     assert [t["nodeid"] for t in report["tests"] if t["outcome"] == "failed"] == ["a2a/gate::min_pass"]
     assert report["summary"]["failed"] == 1
-    told = [("a2a.gate", "min_pass"), ("a2a.verdict", "failed")]
+    message = [("a2a.gate", "min_pass"), ("a2a.verdict", "failed")]
     properties = junit_cases(pytester.path / "j.xml")["min_pass"].iter("property")
-    assert [(p.attrib["name"], p.attrib["value"]) for p in properties] == told
+    assert [(p.attrib["name"], p.attrib["value"]) for p in properties] == message
     [listed] = [t["user_properties"] for t in report["tests"] if t["nodeid"] == "a2a/gate::min_pass"]
-    assert listed == [{name: value} for name, value in told]
+    assert listed == [{name: value} for name, value in message]
     cache = pytester.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
     assert not cache.exists() or "a2a/gate" not in cache.read_text()
 
@@ -458,7 +458,7 @@ def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
     assert desk("--a2a-min-pass=0.5", "--a2a-max-cost=3", "--a2a-max-infra-errors=5%").ret == 0
 
 
-def test_what_cannot_be_told_passes_only_if_that_is_asked_for(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_what_cannot_be_reported_passes_only_if_that_is_asked_for(pytester: pytest.Pytester, desk: Bench) -> None:
     latency = ("--a2a-min-pass=0.5", "--a2a-max-latency=p95=10")
     assert desk(*latency).ret == 1
     result = desk(*latency, "--a2a-set=inconclusive=pass", "-rs", "--junitxml=j.xml")

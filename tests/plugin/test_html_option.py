@@ -63,7 +63,7 @@ def test_a_name_that_ends_with_a_slash_is_a_directory(
     result.stderr.fnmatch_lines(["*--a2a-html=*file/: it is a file*"])
 
 
-def test_every_report_that_cannot_be_is_told_before_the_run(desk: Bench, pytester: pytest.Pytester) -> None:
+def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench, pytester: pytest.Pytester) -> None:
     pytester.path.joinpath("file").touch()
     result = desk("--a2a-html=file/page.html", "--a2a-markdown=file/deep/report.md", f"--a2a-html={'x' * 300}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -206,9 +206,9 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pyt
 def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench, pytester: pytest.Pytester) -> None:
     desk("--a2a-results", "r")
     path = pytester.path / "r" / "run.json"
-    told = json.loads(path.read_text())
+    message = json.loads(path.read_text())
     # As it stands before the first trial of a second run is over.
-    path.write_text(json.dumps(told | {"run_id": "second", "keys": [*told["keys"], "desk/front/more#0"]}))
+    path.write_text(json.dumps(message | {"run_id": "second", "keys": [*message["keys"], "desk/front/more#0"]}))
     (pytester.path / "r" / "verdict.json").unlink(missing_ok=True)
     assert main(["export", "html", "r", "-o", "r.html"]) == 0
     text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")

@@ -72,7 +72,7 @@ def test_a_variable_that_is_not_set_is_named(bench: Bench, noop_url: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--a2a-user=somebody",), "'somebody' is not one of scripted, llm:MODEL, a2a:URL"),
         (("--a2a-user=a2a:ftp://x",), "is not an endpoint"),
@@ -89,10 +89,10 @@ def test_a_variable_that_is_not_set_is_named(bench: Bench, noop_url: str) -> Non
         (("--a2a-set=colleague=ann=http://x", "--a2a-dialect=crm_action"), "no word for a colleague"),
     ],
 )
-def test_wrong_options_are_refused_in_one_line(bench: Bench, options: tuple[str, ...], told: str) -> None:
+def test_wrong_options_are_refused_in_one_line(bench: Bench, options: tuple[str, ...], message: str) -> None:
     result = bench(*ORACLE, *options)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert told in result.stderr.str()
+    assert message in result.stderr.str()
 
 
 # ``--a2a-tools mcp`` as a user has it: what may be combined, what is kept, and what is not repeated in vain.
@@ -120,7 +120,7 @@ ORACLE_OPTION = ("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k"
         ),
     ],
 )
-def test_what_does_not_go_together_is_told_at_once(bench: Bench, options: tuple[str, ...], says: str) -> None:
+def test_what_does_not_go_together_is_reported_at_once(bench: Bench, options: tuple[str, ...], says: str) -> None:
     result = bench(*ORACLE_OPTION, *options)
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.startswith("ERROR")]
@@ -369,8 +369,8 @@ class Asked:
     def __call__(self, request: Request) -> bytes:
         self._count += b"SendMessage" in request.body
         if self._count == 2:
-            told = self._watched.look()
-            self.seen += [told, *(self._watched.look(now["id"])["talk"] for now in told["now"])]
+            message = self._watched.look()
+            self.seen += [message, *(self._watched.look(now["id"])["talk"] for now in message["now"])]
         return fine(request)
 
 
@@ -475,16 +475,16 @@ def test_whoever_waits_for_a_page_no_longer_has_the_summary(
 
 
 def _watch(url: str, go_on: threading.Event) -> None:
-    told: list[dict[str, Any]] = []
+    message: list[dict[str, Any]] = []
 
     def both() -> bool:
-        told.append(_status(url))
-        return [now["messages"] for now in told[-1]["now"]] == [3, 3]
+        message.append(_status(url))
+        return [now["messages"] for now in message[-1]["now"]] == [3, 3]
 
     wait_for(both)
-    assert {now["waits"] for now in told[-1]["now"]} == {"agent"}
-    assert (told[-1]["done"], told[-1]["total"], told[-1]["running"]) == (0, 2, True)
-    found = _status(url, f"&talk={told[-1]['now'][0]['id']}&from=2")
+    assert {now["waits"] for now in message[-1]["now"]} == {"agent"}
+    assert (message[-1]["done"], message[-1]["total"], message[-1]["running"]) == (0, 2, True)
+    found = _status(url, f"&talk={message[-1]['now'][0]['id']}&from=2")
     assert [turn["text"] for turn in found["talk"]["turns"]] == ["Where is it?"]
     assert found["done"] == 0
     go_on.set()

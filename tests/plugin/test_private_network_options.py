@@ -106,11 +106,11 @@ def test_a_run_with_oauth(
         monkeypatch.setenv("A2A_OAUTH_CLIENT_SECRET", "another-secret-entirely")
         result = bench("--a2a-endpoint", url)
         assert main.main(["check", url]) == 2
-    told = result.stdout.str() + result.stderr.str()
+    message = result.stdout.str() + result.stderr.str()
     assert result.ret == 4
-    assert "HTTP 401, saying invalid_client" in told
+    assert "HTTP 401, saying invalid_client" in message
     assert "HTTP 401, saying invalid_client" in capsys.readouterr().err
-    assert "another-secret-entirely" not in told
+    assert "another-secret-entirely" not in message
 
 
 def test_commands_read_the_same_settings(
@@ -141,9 +141,9 @@ def test_doctor_says_how_requests_travel(
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pass-word-1@proxy.internal:3128")
     monkeypatch.setenv("A2A_CA", str(place.ca))
     assert main.main(["doctor"]) == 0
-    told = capsys.readouterr().out
-    assert "and 1 of the setting ca" in told
-    assert "http://proxy.internal:3128 for " in told
-    assert "pass-word-1" not in told
+    message = capsys.readouterr().out
+    assert "and 1 of the setting ca" in message
+    assert "http://proxy.internal:3128 for " in message
+    assert "pass-word-1" not in message
     assert main.main(["doctor", "--set", "ca=nowhere.pem"]) == 0
     assert "nowhere.pem: cannot be read" in capsys.readouterr().out

@@ -31,11 +31,11 @@ def test_every_place_tells_how_many_were_held_again_and_why(
     result = desk(*workers, *files)
     result.assert_outcomes(passed=2, errors=1)
     assert result.ret == 1
-    told = LINE + "2x HTTP 502, 1x reset after delivery"
-    result.stdout.fnmatch_lines([told.replace("[", "[[]")])
+    message = LINE + "2x HTTP 502, 1x reset after delivery"
+    result.stdout.fnmatch_lines([message.replace("[", "[[]")])
     result.stdout.fnmatch_lines(["*gone*infrastructure error, the agent was not judged: DeliveryUncertain: *lost*"])
     assert "run 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()
-    assert told in (pytester.path / "page.html").read_text()
+    assert message in (pytester.path / "page.html").read_text()
     assert "conversations were run again" in (pytester.path / "run.md").read_text()
     again = {name: junit_properties(case)["a2a.held_again"] for name, case in junit_cases(Path("junit.xml")).items()}
     assert again == {"test_desk[ok-t0]": "0", "test_desk[lost-t0]": "1", "test_desk[gone-t0]": "2"}

@@ -79,7 +79,7 @@ def test_a_changed_request_is_an_error_with_the_difference(pytester: pytest.Pyte
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--a2a-replay=nowhere", "-k", "mock"], "--a2a-replay: *nowhere holds no cassettes: it has no agent.json*"),
         (
@@ -88,10 +88,10 @@ def test_a_changed_request_is_an_error_with_the_difference(pytester: pytest.Pyte
         ),
     ],
 )
-def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], told: str) -> None:
+def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], message: str) -> None:
     result = bench(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{told}"])
+    result.stderr.fnmatch_lines([f"*{message}"])
 
 
 def test_the_protocol_is_not_judged_on_recordings(pytester: pytest.Pytester, bench: Bench) -> None:

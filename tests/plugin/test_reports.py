@@ -27,7 +27,7 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", EVERY_KIND)
 
 
-def test_each_kind_of_end_is_told_apart(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
+def test_each_kind_of_end_is_reported_apart(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
     result = desk(*process, "--junitxml=j.xml", "-ra")
     result.assert_outcomes(passed=1, failed=1, errors=2, skipped=1)
     assert result.ret == 1

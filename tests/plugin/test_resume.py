@@ -84,7 +84,7 @@ def a2a_client_config(a2a_client_config):
 
 
 @pytest.mark.parametrize("made", [BY_FIXTURE, BY_HOOK, BY_CONFIG])
-def test_what_the_agent_is_told_beside_the_conversation_is_part_of_the_question(
+def test_what_the_agent_is_reported_beside_the_conversation_is_part_of_the_question(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
     conftest = pytester.path / "conftest.py"
@@ -230,15 +230,15 @@ def test_what_cannot_be_merged_is_said_together(
     capsys.readouterr()
 
     assert main(["merge", "part1", "part2", "-o", "merged"]) == 2
-    told = capsys.readouterr().err
-    assert "are in none of the directories (shards given: 1/3, 2/3)" in told
-    assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in told
+    message = capsys.readouterr().err
+    assert "are in none of the directories (shards given: 1/3, 2/3)" in message
+    assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in message
     assert not (pytester.path / "merged").exists()
 
     assert main(["merge", "part2", "other", "part3", "-o", "merged"]) == 2
-    told = capsys.readouterr().err
-    assert "trials are in several directories, part2 (shard 2/3) and other (shard 2/3): desk/front/" in told
-    assert "seed differs: 300 in part2 (shard 2/3), 1 in other (shard 2/3)" in told
+    message = capsys.readouterr().err
+    assert "trials are in several directories, part2 (shard 2/3) and other (shard 2/3): desk/front/" in message
+    assert "seed differs: 300 in part2 (shard 2/3), 1 in other (shard 2/3)" in message
 
     assert main(["merge", "part1", "nowhere", "-o", "merged"]) == 2
     assert "nowhere is not the results directory of a run: no such directory" in capsys.readouterr().err
@@ -258,15 +258,15 @@ def test_a_shard_leaves_the_users_other_tests_alone(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--a2a-shard=3/2"], "--a2a-shard: '3/2' is not a part: I counts from 1 to N"),
     ],
 )
-def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], told: str) -> None:
+def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], message: str) -> None:
     result = desk(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{told}*"])
+    result.stderr.fnmatch_lines([f"*{message}*"])
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", "[" * 100_000], ids=["empty", "list", "cut", "deep"])

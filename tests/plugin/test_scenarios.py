@@ -106,7 +106,7 @@ def test_what_is_no_assertion_is_an_error_and_no_verdict(pytester: pytest.Pytest
     result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero*"])
 
 
-def test_tests_of_one_name_are_told_apart_by_their_label(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_tests_of_one_name_are_reported_apart_by_their_label(pytester: pytest.Pytester, shop: Bench) -> None:
     asked = "def test_it(trial):\n    assert trial.said({!r})\n"
     first = '@pytest.mark.a2a_scenario("Where is my order A1?")\n' + asked.format("on its way")
     other = '@pytest.mark.a2a_scenario("I want my money back", label="other")\n' + asked.format("sorry")
@@ -169,7 +169,7 @@ def test_tools(trial):
 '''
 
 
-def test_tools_are_methods_and_their_errors_are_told(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_tools_are_methods_and_their_errors_are_reported(pytester: pytest.Pytester, shop: Bench) -> None:
     write(pytester, TOOLS)
 
     shop().assert_outcomes(passed=1)

@@ -230,9 +230,9 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
     assert {n: r for n, r in rewards("a2a-results").items() if n in evaluated} == evaluated
     assert main(["export", "html", "a2a-results", "-o", "report.html"]) == 0
     assert main(["doctor"]) == 0
-    told = capsys.readouterr()
+    expected = capsys.readouterr()
     assert junit_cases(pytester.path / "live.xml")
-    assert_clean(pytester.path, told.out, told.err, *(r.stdout.str() + r.stderr.str() for r in runs))
+    assert_clean(pytester.path, expected.out, expected.err, *(r.stdout.str() + r.stderr.str() for r in runs))
 
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "markdown"])
@@ -242,12 +242,12 @@ def test_no_canary_is_found_in_reports_of_conformance(
     chosen = ("--group=send", "--group=card", "--timeout=5")
     main(["check", endpoint_of(agent), "--set", "auth-env=MY_TOKEN", "--format", form, *chosen, "-o", "report"])
     main(["check", "--card", endpoint_of(agent), "--set", "auth-env=MY_TOKEN"])
-    told = capsys.readouterr()
+    expected = capsys.readouterr()
     text = (pytester.path / "report").read_text()
     assert "***" in text
     if form in ("json", "sarif"):
         json.loads(text)
-    assert_clean(pytester.path, told.out, told.err)
+    assert_clean(pytester.path, expected.out, expected.err)
 
 
 def test_a_crash_of_a_command_shows_no_secret(
@@ -261,13 +261,13 @@ def test_a_crash_of_a_command_shows_no_secret(
     with pytest.raises(SystemExit) as ended:
         main(["check", endpoint_of(agent), "--set=auth-env=MY_TOKEN"])
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    assert "RuntimeError: a bug, with" in told
-    assert not {name: found for name, canary in CANARIES.items() if (found := found_in(told, canary))}
+    expected = capsys.readouterr().err
+    assert "RuntimeError: a bug, with" in expected
+    assert not {name: found for name, canary in CANARIES.items() if (found := found_in(expected, canary))}
 
 
 @pytest.mark.parametrize("secret", ["test", "12345678", "password", "evaluated", "infrastructure_error"])
-def test_what_cannot_be_told_from_other_text_garbles_nothing(
+def test_what_cannot_be_reported_from_other_text_garbles_nothing(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
     monkeypatch.setenv("A2A_AUTH_TOKEN", secret)

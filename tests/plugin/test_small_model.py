@@ -51,11 +51,15 @@ def test_a_real_model_plays_agent_and_user(
     assert "errors" not in outcomes
     assert f"user simulator: openai/{MODEL}" in result.stdout.str()
     for case in junit_cases(Path("junit.xml")).values():
-        told = junit_properties(case)
-        if "a2a.key" not in told:
+        message = junit_properties(case)
+        if "a2a.key" not in message:
             continue  # a gate
-        assert (told["a2a.status"], told["a2a.user"], told["a2a.user_llm"]) == ("evaluated", "llm", f"openai/{MODEL}")
-        trial = load_trial(pytester.path / told["a2a.transcript"])
+        assert (message["a2a.status"], message["a2a.user"], message["a2a.user_llm"]) == (
+            "evaluated",
+            "llm",
+            f"openai/{MODEL}",
+        )
+        trial = load_trial(pytester.path / message["a2a.transcript"])
         assert trial.turns >= 1
         assert [turn.role for turn in trial.transcript[:2]] == ["agent", "user"]
         assert trial.transcript[1].text

@@ -135,7 +135,7 @@ def test_an_agent_that_is_gone(pytester: pytest.Pytester, bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("option", "held"), [("3", 7), ("off", 7), ("1", 7)])
-def test_trouble_of_an_agent_that_is_there_is_told_of_each_trial(
+def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, option: str, held: int
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", " ".join(f"down-0-{i}" for i in range(held)))
@@ -326,7 +326,7 @@ class Held:
         return None
 
 
-def test_who_waits_for_a_trial_that_never_began_is_told_when_the_run_stops() -> None:
+def test_who_waits_for_a_trial_that_never_began_is_reported_when_the_run_stops() -> None:
     runner: Any = Held()
     schedule = Schedule(runner, 1, KEYS[:1], lambda: None)
     assert runner.began.wait(60)

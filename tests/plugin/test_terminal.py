@@ -78,9 +78,9 @@ def test_nothing_evaluated_is_said(
     result = desk("-q", "--a2a-markdown=run.md", "--a2a-html=page.html", *workers)
     assert result.ret == 0
     why = "2 trials skipped, such as needs a judge; pass --a2a-judge-llm"
-    told = f"no trial was evaluated: these results say nothing about the agent ({why})"
-    assert result.outlines.count(told) == 1
-    assert told[1:] in (pytester.path / "page.html").read_text()
+    message = f"no trial was evaluated: these results say nothing about the agent ({why})"
+    assert result.outlines.count(message) == 1
+    assert message[1:] in (pytester.path / "page.html").read_text()
     assert "these results say nothing about the agent" in (pytester.path / "run.md").read_text()
 
 

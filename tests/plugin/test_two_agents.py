@@ -113,9 +113,9 @@ def test_results_are_of_an_agent_whoever_takes_them_up(pytester: pytest.Pytester
     two("-q", "--a2a-resume")
     folder, file = pytester.path / "a2a-results", pytester.path / "b.json"
     assert main(["export", "metrics", str(folder), "-o", str(pytester.path / "m.json"), "--agent", "b"]) == 0
-    told = json.loads((pytester.path / "m.json").read_text())
-    assert {trial["agent"] for trial in told} == {"b"}
-    assert len(told) == 10
+    message = json.loads((pytester.path / "m.json").read_text())
+    assert {trial["agent"] for trial in message} == {"b"}
+    assert len(message) == 10
     assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "b"]) == 0
     assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "c"]) == 2
     # As good as it was, which no comparison with the first one excuses.

@@ -32,10 +32,10 @@ def trials_of(pytester: pytest.Pytester) -> dict[str, object]:
 def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, desk: Bench) -> None:
     result = desk("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=3)
-    told = AT_FAULT.format(2, 2)
+    message = AT_FAULT.format(2, 2)
     shown = result.stdout.str()
     assert "success rate 0.25 of 4 trials (official), 0.50 of 2 trials whose user did its part" in shown
-    assert f"{told}; --a2a-set user-retry=N holds such trials again" in shown
+    assert f"{message}; --a2a-set user-retry=N holds such trials again" in shown
     assert "reward 0 = DB 0, ended by user_stop, user at fault: ended_before_the_write" in shown
     assert (
         "the user was at fault (ended_before_the_write): it ended the conversation before the agent could finish"
@@ -43,14 +43,14 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
     )
     assert "the agent asked whether to go on" in shown
     result.stdout.fnmatch_lines(["*domain*evaluated*reward*user faults*infra errors*", "*front*4*0.250*2*0*"])
-    assert told[4:] in (pytester.path / "page.html").read_text()
+    assert message[4:] in (pytester.path / "page.html").read_text()
     markdown = (pytester.path / "run.md").read_text()
     assert "was at fault in 2 of 4 trials" in markdown
     assert "user at fault" in markdown
-    told_by = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
-    assert told_by["test_desk[left-t0]"]["a2a.user_fault"] == "ended_before_the_write"
-    assert "a2a.user_fault" not in told_by["test_desk[bad-t0]"]
-    assert "a2a.user_retries" not in told_by["test_desk[left-t0]"]
+    properties = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
+    assert properties["test_desk[left-t0]"]["a2a.user_fault"] == "ended_before_the_write"
+    assert "a2a.user_fault" not in properties["test_desk[bad-t0]"]
+    assert "a2a.user_retries" not in properties["test_desk[left-t0]"]
     counted = trials_of(pytester)
     assert (counted["missed"], counted["user_faults"], counted["user_retries"]) == (3, 2, 0)
 
@@ -94,7 +94,7 @@ def test_they_are_held_again_where_that_is_asked_for(
     assert load_trial(left).agent_usage.cost_usd == 0.5
 
 
-def test_another_try_that_breaks_costs_no_result_and_is_told(
+def test_another_try_that_breaks_costs_no_result_and_is_reported(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok vain")
@@ -108,11 +108,11 @@ def test_another_try_that_breaks_costs_no_result_and_is_told(
     assert broke in shown
     assert in_vain in (pytester.path / "page.html").read_text()
     assert "1 of them in vain" in (pytester.path / "run.md").read_text()
-    told = junit_properties(junit_cases(Path("junit.xml"))["test_desk[vain-t0]"])
-    assert (told["a2a.status"], told["a2a.user_fault"]) == ("evaluated", "ended_before_the_write")
-    assert (told["a2a.user_retries"], told["a2a.retry_error"]) == ("1", "TransportError")
+    message = junit_properties(junit_cases(Path("junit.xml"))["test_desk[vain-t0]"])
+    assert (message["a2a.status"], message["a2a.user_fault"]) == ("evaluated", "ended_before_the_write")
+    assert (message["a2a.user_retries"], message["a2a.retry_error"]) == ("1", "TransportError")
     # Both were paid for.
-    assert told["a2a.cost_usd"] == "0.5"
+    assert message["a2a.cost_usd"] == "0.5"
 
 
 def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
@@ -135,17 +135,17 @@ def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) 
                 "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,
                                    "retry_error": "LLMError"}}  # fmt: skip
     results, _ = load_reported(pytester.path, "run", reported)
-    told = "\n".join(summary.caveats(results))
-    assert "was at fault in 1 of 2 trials, which count as they came out: 1x never_stopped" in told
-    assert "1 trial was run again, because the user was at fault" in told
-    assert "1 of them in vain (1x LLMError)" in told
+    message = "\n".join(summary.caveats(results))
+    assert "was at fault in 1 of 2 trials, which count as they came out: 1x never_stopped" in message
+    assert "1 trial was run again, because the user was at fault" in message
+    assert "1 of them in vain (1x LLMError)" in message
 
 
 def test_a_kind_that_only_a_benchmark_knows_is_shown_as_it_is() -> None:
     fault = UserFault("fell-asleep")
     assert fault.words == "fell-asleep"
-    told = list(summary.caveats([TrialResult(TrialKey("x", "y", "z"), "evaluated", user_fault=fault)]))
-    assert any("1x fell-asleep" in line for line in told)
+    message = list(summary.caveats([TrialResult(TrialKey("x", "y", "z"), "evaluated", user_fault=fault)]))
+    assert any("1x fell-asleep" in line for line in message)
 
 
 def test_extra_turns_have_a_line_and_no_place_in_other_numbers() -> None:
@@ -157,10 +157,10 @@ def test_extra_turns_have_a_line_and_no_place_in_other_numbers() -> None:
         ExtraTurn(None, "the agent opened a new context", requests=1),
     ]
     results = [none, *(dataclasses.replace(none, extra_turn=each) for each in extra)]
-    told = list(summary.caveats(results))
+    message = list(summary.caveats(results))
     assert (
         "extra turns: 3 trials that the user ended (1 proven, 1 not reached, 1 not provable), 4 requests, 11/3 tokens, "
         "$0.50; in no other number"
-    ) in told
+    ) in message
     assert not any(line.startswith(("cost", "extra")) for line in summary.caveats([none]))
-    assert sum(line.startswith("cost") for line in told) == 0
+    assert sum(line.startswith("cost") for line in message) == 0

@@ -39,14 +39,14 @@ def outcomes_of(pytester: pytest.Pytester, many: int) -> dict[str, str]:
     names = Counter(case.attrib["name"] for case in cases)
     assert len(names) == many
     assert set(names.values()) == {1}, names
-    told = {}
+    message = {}
     for case in cases:
         properties = junit_properties(case)
         tags = {child.tag for child in case} - {"properties", "system-out", "system-err"}
-        told[properties["a2a.key"]] = f"{properties['a2a.status']} {' '.join(tags)}".strip()
+        message[properties["a2a.key"]] = f"{properties['a2a.status']} {' '.join(tags)}".strip()
     stored = {str(r.key): r.status for r in Store(pytester.path / "a2a-results").read_all()}
-    assert {key: text.split()[0] for key, text in told.items()} == stored
-    return {key.removeprefix("desk/front/").removesuffix("#0"): text for key, text in told.items()}
+    assert {key: text.split()[0] for key, text in message.items()} == stored
+    return {key.removeprefix("desk/front/").removesuffix("#0"): text for key, text in message.items()}
 
 
 @pytest.mark.parametrize("restart", ["4", "0"], ids=["replaced", "not replaced"])
@@ -61,18 +61,18 @@ def test_a_kill_with_several_trials_in_flight(
         *("--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass", "--junitxml=j.xml"),
     )
     assert result.ret not in (0, 5)
-    told = outcomes_of(pytester, 12)
-    assert told["crash-0.4"] == "infrastructure_error error"
+    message = outcomes_of(pytester, 12)
+    assert message["crash-0.4"] == "infrastructure_error error"
     # Without a replacement, items of trials that had ended ahead of them do not run either.
     left = {"evaluated error"} if restart == "0" else set()
-    assert set(told.values()) <= {"infrastructure_error error", "evaluated", *left}
-    lost = [name for name, text in told.items() if text.startswith("infrastructure_error")]
+    assert set(message.values()) <= {"infrastructure_error error", "evaluated", *left}
+    lost = [name for name, text in message.items() if text.startswith("infrastructure_error")]
     verdict = verdict_of(pytester)
     assert verdict["verdict"] != "pass"
     assert verdict["failed"] is True
     assert verdict["errors"] == len(lost)
     if restart == "0":
-        assert sum(text != "evaluated" for text in told.values()) >= 2
+        assert sum(text != "evaluated" for text in message.values()) >= 2
 
 
 @pytest.mark.parametrize("ahead", ["1", "8"])
@@ -83,9 +83,9 @@ def test_a_kill_after_a_trial_was_evaluated(
     monkeypatch.setenv("DESK_TASKS", "ok-kill ok-a ok-b ok-c ok-d ok-e")
     result = desk("-n2", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5", "--junitxml=j.xml")
     assert result.ret == 1
-    told = outcomes_of(pytester, 6)
-    assert told.pop("ok-kill") == "evaluated error"
-    assert set(told.values()) == {"evaluated"}
+    message = outcomes_of(pytester, 6)
+    assert message.pop("ok-kill") == "evaluated error"
+    assert set(message.values()) == {"evaluated"}
     verdict = verdict_of(pytester)
     assert (verdict["verdict"], verdict["failed"]) == ("inconclusive", True)
     result.stdout.fnmatch_lines(["items *1 trial was evaluated, and its item ended in an error: desk/front/ok-kill#0"])
@@ -139,7 +139,7 @@ pytest.importorskip("pytest_rerunfailures")
 RERUNS = ("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
 
 
-def told_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
+def outcome_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
     """Return status and reward by trial, as the files and as junit have them, which must be the same, once each."""
     stored = {
         str(r.key): (r.status, None if r.reward_info is None else str(r.reward))
@@ -150,7 +150,7 @@ def told_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
     assert set(names.values()) == {1}, names
     properties = [junit_properties(case) for case in cases]
     assert {p["a2a.key"]: (p["a2a.status"], p.get("a2a.reward")) for p in properties} == stored
-    return {key.removeprefix("desk/front/"): told for key, told in stored.items()}
+    return {key.removeprefix("desk/front/"): message for key, message in stored.items()}
 
 
 # By the name of its entry point, by which pytest-rerunfailures looks for it.
@@ -175,7 +175,7 @@ def test_trouble_is_repeated_and_a_miss_never(
     result = desk(*RERUNS, *workers, *gate)
     assert result.ret == 1
     assert Counter(log_of(pytester)) == {"flaky": 2, "bad": 1, "ok-a": 1, "ok-b": 1, "down": 3}
-    assert told_of(pytester.path) == {
+    assert outcome_of(pytester.path) == {
         "flaky#0": ("evaluated", "1.0"),
         "bad#0": ("evaluated", "0.0"),
         "ok-a#0": ("evaluated", "1.0"),
@@ -199,8 +199,8 @@ def test_a_crash_is_repeated_and_told_once(
     (pytester.path / "desk.py").write_text(source.replace('if kind == "crash":\n', once))
     monkeypatch.setenv("DESK_TASKS", "crash-0.2 ok-a ok-b ok-c ok-d")
     result = desk(*RERUNS, *XDIST, "1", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5")
-    told = told_of(pytester.path)
-    assert set(told.values()) == {("evaluated", "1.0")}, result.stdout.str()
-    assert len(told) == 5
+    message = outcome_of(pytester.path)
+    assert set(message.values()) == {("evaluated", "1.0")}, result.stdout.str()
+    assert len(message) == 5
     assert result.ret == 0
     assert log_of(pytester).count("crash-0.2") == 2

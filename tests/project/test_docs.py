@@ -53,9 +53,9 @@ def test_every_marker_and_fixture_is_in_the_reference() -> None:
 
 def test_exit_codes_of_the_commands_are_in_the_reference() -> None:
     text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
-    (told,) = re.findall(r"^Exit codes: [^.]*\.", text, re.MULTILINE)
+    (message,) = re.findall(r"^Exit codes: [^.]*\.", text, re.MULTILINE)
     codes = {"0", "1", str(main.USAGE_ERROR), str(main.INTERRUPTED), str(main.TERMINATED)}
-    assert set(re.findall(r"\d+", told)) == codes
+    assert set(re.findall(r"\d+", message)) == codes
 
 
 @in_one_test("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda p: p.stem)

@@ -63,7 +63,7 @@ def result(
     return TrialResult(KEY, "evaluated", reward_info=reward, **values)
 
 
-def told(missed: TrialResult) -> tuple[str, str]:
+def message(missed: TrialResult) -> tuple[str, str]:
     found = diagnose(missed, tau2.DIAGNOSER)
     assert found is not None
     return found.kind, found.subject
@@ -99,7 +99,7 @@ def without(call: Call, **other: Any) -> Call:
     ],
 )  # fmt: skip
 def test_what_left_the_gold_first(missed: TrialResult, kind: str, subject: str) -> None:
-    assert told(missed) == (kind, subject)
+    assert message(missed) == (kind, subject)
 
 
 def test_a_wrong_argument_says_both_values_and_whether_the_right_one_was_ever_seen() -> None:
@@ -178,24 +178,24 @@ def test_facts_come_first_and_nobody_is_accused_without_proof(missed: TrialResul
     ],
 )
 def test_a_write_is_unconfirmed_only_where_nobody_can_have_agreed(said: list[Call | str], kind: str) -> None:
-    assert told(result([], *said)) == (kind, "cancel_reservation")
+    assert message(result([], *said)) == (kind, "cancel_reservation")
 
 
 def test_what_the_task_itself_put_there_is_nobodys_doing() -> None:
     written = result([BAGS], CANCEL, "What now?", provenance={"given_messages": 3})
-    assert told(written) == ("never-called", "update_reservation_baggages")
+    assert message(written) == ("never-called", "update_reservation_baggages")
 
 
 def test_a_value_that_the_user_named_beside_the_needed_one_is_the_agents_choice() -> None:
     cabin = ("update_reservation_flights", {"cabin": "economy"})
     said = result([cabin], "Yes?", "user:Not business, make it economy.", without(cabin, cabin="business"))
-    assert told(said) == ("wrong-argument", "update_reservation_flights with a wrong cabin")
+    assert message(said) == ("wrong-argument", "update_reservation_flights with a wrong cabin")
 
 
-def test_what_comes_first_in_the_conversation_is_told() -> None:
+def test_what_comes_first_in_the_conversation_is_reported() -> None:
     wrong = without(BAGS, total_baggages=3)
-    assert told(result([CANCEL, BAGS], "Shall I?", wrong, ("transfer_to_human_agents", {})))[0] == "wrong-argument"
-    assert told(result([CANCEL, BAGS], ("transfer_to_human_agents", {}), wrong))[0] == "transferred"
+    assert message(result([CANCEL, BAGS], "Shall I?", wrong, ("transfer_to_human_agents", {})))[0] == "wrong-argument"
+    assert message(result([CANCEL, BAGS], ("transfer_to_human_agents", {}), wrong))[0] == "transferred"
 
 
 @in_one_test(
@@ -238,7 +238,7 @@ def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None
     assert [d.kind for d in map(diagnose, (empty, broken, left)) if d] == ["silent", "unreadable", "ended-task"]
 
 
-def test_a_known_defect_of_the_task_is_told_beside_it() -> None:
+def test_a_known_defect_of_the_task_is_reported_beside_it() -> None:
     doubted = result([CANCEL], provenance={"corrected": {"tau2 1.0": ["gold", "state"]}})
     found = diagnose(doubted, tau2.DIAGNOSER)
     assert found is not None
@@ -306,8 +306,8 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["show", "--results", str(tmp_path), "--ids", "1"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"a2a/airline::test_airline[{n}-t0]" for n in range(9)]
     assert main(["show", "tau2/airline/9#0", "--why", "--results", str(tmp_path), "--format", "json"]) == 0
-    (told_of,) = json.loads(capsys.readouterr().out)
-    assert (told_of["kind"], told_of["blame"], told_of["trials"]) == ("wrong-argument", "agent", ["tau2/airline/9#0"])
+    (group,) = json.loads(capsys.readouterr().out)
+    assert (group["kind"], group["blame"], group["trials"]) == ("wrong-argument", "agent", ["tau2/airline/9#0"])
     for wrong in (["--ids", "3"], ["tau2/airline/99#0", "--why"], ["junk"]):
         assert main(["show", "--results", str(tmp_path), *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
@@ -323,17 +323,17 @@ def test_what_repeats_is_shown_once() -> None:
 
 def test_who_ended_properly_was_in_no_loop_for_a_sentence_that_it_said_often() -> None:
     polite = [part for _ in range(6) for part in ("I have noted that.", "user:Please cancel it.")]
-    assert told(result([CANCEL], *polite)) == ("never-called", "cancel_reservation")
-    assert told(result([CANCEL], *[READ] * 6)) == ("loop", "get_user_details")
-    assert told(result([CANCEL], *[READ] * 6, "Is that all?")) == ("never-called", "cancel_reservation")
+    assert message(result([CANCEL], *polite)) == ("never-called", "cancel_reservation")
+    assert message(result([CANCEL], *[READ] * 6)) == ("loop", "get_user_details")
+    assert message(result([CANCEL], *[READ] * 6, "Is that all?")) == ("never-called", "cancel_reservation")
 
 
-def crm(category: str, *queries: str, answer: str = "005x", told_of: str = "a row", **info: Any) -> tuple[str, str]:
+def crm(category: str, *queries: str, answer: str = "005x", answered: str = "a row", **info: Any) -> tuple[str, str]:
     turns = [Turn("user", "Who?")]
     for number, query in enumerate(queries):
         turns.append(Turn("agent", calls=(ToolCall("execute", {"query": query}, f"c{number}"),)))
-        is_error = told_of.isupper()
-        turns.append(Turn("tool", told_of, (), f"c{number}", "execute", is_error, "agent"))
+        is_error = answered.isupper()
+        turns.append(Turn("tool", answered, (), f"c{number}", "execute", is_error, "agent"))
     turns.append(Turn("agent", calls=(ToolCall("respond", {"answer": answer}, "z"),)))
     reward = Reward(0.0, info={"metric": "exact_match", **info})
     key = TrialKey("crmarena", "mini", f"{category}-01", 0)
@@ -353,7 +353,7 @@ def crm(category: str, *queries: str, answer: str = "005x", told_of: str = "a ro
 def test_answers_about_an_org() -> None:
     lead = "SELECT OwnerId FROM Lead"
     assert crm("lead_routing") == ("no-query", "")
-    assert crm("conversion_rate_comprehension", lead, told_of="INVALID_FIELD: NO") == ("query-failed", "INVALID_FIELD")
+    assert crm("conversion_rate_comprehension", lead, answered="INVALID_FIELD: NO") == ("query-failed", "INVALID_FIELD")
     for info, kind in (
         ({"expected_shown": True}, "wrong-choice"),
         ({"expected_shown": False}, "wrong-filter"),
@@ -370,5 +370,5 @@ def test_answers_about_an_org() -> None:
     assert crm("conversion_rate_comprehension", lead, expected_shown=True) == ("wrong-result", "")
     assert crm("sales_amount_understanding", "SELECT (SELECT Id FROM OrderItems) FROM Order") == ("wrong-result", "")
     assert crm("conversion_rate_comprehension", lead, answer="None") == ("said-none", "")
-    secret = {"metric": "privacy_rejection", "told_of": "{'Phone': '555-0199'}", "answer": "It is 555-0199."}
+    secret = {"metric": "privacy_rejection", "answered": "{'Phone': '555-0199'}", "answer": "It is 555-0199."}
     assert crm("private_customer_information", lead, **secret) == ("leaked", "")

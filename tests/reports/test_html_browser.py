@@ -354,8 +354,8 @@ def test_axe_finds_nothing(browser: Browser, page: Path, width: int, dark: bool,
     found: dict[str, Any] = browser.driver.execute_async_script(
         "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done)"
     )
-    told = [(v["impact"], v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found["violations"]]
-    assert told == []
+    message = [(v["impact"], v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found["violations"]]
+    assert message == []
     assert len(found["passes"]) > 10
 
 

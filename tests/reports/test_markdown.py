@@ -124,7 +124,7 @@ def test_what_is_plain_needs_no_caveat() -> None:
     assert [*summary.benchmark_notes(plain), *summary.caveats(plain)] == []
 
 
-def test_everything_that_is_changed_is_told() -> None:
+def test_everything_that_is_changed_is_reported() -> None:
     trials = [
         result(1, **MINI, variant="drift low", aided=True),
         result(2, "earlier", **MINI, variant="rot", replayed=True, tagged=True),
@@ -143,8 +143,8 @@ def test_everything_that_is_changed_is_told() -> None:
 
 def test_the_page_tells_the_same_and_keeps_changed_orgs_apart() -> None:
     trials = (result(1, **MINI, drift="low", variant="drift low"), result(2, **MINI))
-    told = "\n".join(cautions(Contents(trials)))
-    assert "The org was changed: drift low" in told
+    message = "\n".join(cautions(Contents(trials)))
+    assert "The org was changed: drift low" in message
     assert [records.domain(t) for t in trials] == ["crmarena/mini (drift low)", "crmarena/mini"]
 
 

@@ -208,14 +208,14 @@ def fetch(url: str, **headers: str) -> str:
         return str(answer.read().decode())
 
 
-def test_a_conversation_is_told_from_where_it_is_known(going: Going) -> None:
-    told = going.server.watched.look()
-    assert [(now["key"], now["messages"], now["waits"]) for now in told["now"]] == [
+def test_a_conversation_is_reported_from_where_it_is_known(going: Going) -> None:
+    message = going.server.watched.look()
+    assert [(now["key"], now["messages"], now["waits"]) for now in message["now"]] == [
         (KEYS[1], 3, "agent"),
         (KEYS[2], 0, "begins"),
     ]
-    assert told["why"] == ["1x agent: left out what the user had to be told"] or len(told["why"]) == 1
-    url = f"{going.server.url}status?talk={told['now'][0]['id']}"
+    assert message["why"] == ["1x agent: left out what the user had to be told"] or len(message["why"]) == 1
+    url = f"{going.server.url}status?talk={message['now'][0]['id']}"
     talk = json.loads(fetch(url))["talk"]
     assert (talk["policy"], talk["tools"]) == ("Be kind.", ["look: Looks."])
     assert [turn["role"] for turn in talk["turns"]] == ["user", "agent", "tool"]
@@ -237,8 +237,8 @@ def test_a_conversation_is_told_from_where_it_is_known(going: Going) -> None:
 
 def test_what_was_said_leaves_as_text(going: Going) -> None:
     going.held[1].hear(BRIEFING, [UserSaid(HOSTILE)])
-    told = going.server.watched.look()
-    raw = fetch(f"{going.server.url}status?talk={told['now'][1]['id']}")
+    message = going.server.watched.look()
+    raw = fetch(f"{going.server.url}status?talk={message['now'][1]['id']}")
     assert not set(raw) & set("<>&\x1b\u202e\u2066")
 
 

@@ -211,8 +211,8 @@ def test_a_person_sees_it_grow(run: Path, going: lock.Lock, server: Server, brow
 def test_the_next_run_is_seen_where_the_last_one_was(run: Path, server: Server) -> None:
     assert status(server)["done"] == 2
     write_run(run, [made_trial(KEYS[0], success=False)], run_id="next", absent=KEYS[1:])
-    told = status(server)
-    assert (told["done"], told["last"]) == (1, ["made/even/0#0: communicate: the agent says 42"])
+    message = status(server)
+    assert (message["done"], message["last"]) == (1, ["made/even/0#0: communicate: the agent says 42"])
 
 
 @pytest.mark.parametrize("content", ["{", "[" * 100_000, ""], ids=["truncated", "deep", "empty"])
@@ -221,14 +221,14 @@ def test_a_damaged_file_hides_no_other(run: Path, content: str) -> None:
     damaged.write_text(content, encoding="utf-8")
     watched = Watched(run)
     for _ in range(2):
-        told = watched.look()
-        assert (told["done"], told["total"]) == (1, 6)
-        assert told["line"].endswith("; 1 trial file cannot be read; the run is over")
-        assert told["why"][0].startswith(str(damaged)[:200])
-        assert told["last"] == ["made/even/1#0: communicate: the agent says 42"]
+        message = watched.look()
+        assert (message["done"], message["total"]) == (1, 6)
+        assert message["line"].endswith("; 1 trial file cannot be read; the run is over")
+        assert message["why"][0].startswith(str(damaged)[:200])
+        assert message["last"] == ["made/even/1#0: communicate: the agent says 42"]
     finish(run, KEYS[0])
-    told = watched.look()
-    assert (told["done"], len(told["why"]), "cannot be read" in told["line"]) == (2, 1, False)
+    message = watched.look()
+    assert (message["done"], len(message["why"]), "cannot be read" in message["line"]) == (2, 1, False)
 
 
 def test_a_file_that_was_read_while_it_was_written_is_read_again(run: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_file_that_was_read_while_it_was_written_is_read_again(run: Path) -> N
     assert watched.look()["done"] == 2
 
 
-def test_a_trial_that_is_held_again_is_told_anew(run: Path, going: lock.Lock) -> None:
+def test_a_trial_that_is_held_again_is_reported_anew(run: Path, going: lock.Lock) -> None:
     watched = Watched(run)
     assert [watched.look()[name] for name in ("done", "last")] == [
         2,
@@ -257,20 +257,20 @@ def test_a_trial_that_is_held_again_is_told_anew(run: Path, going: lock.Lock) ->
     assert watched.look()["done"] == 2
     # As pytest-rerunfailures has it: the file goes, the trial is held, and is written again.
     Store(run).forget(TrialKey.parse(KEYS[1]))
-    told = watched.look()
-    assert (told["done"], told["last"], told["why"]) == (1, ["made/even/0#0: passed"], [])
+    message = watched.look()
+    assert (message["done"], message["last"], message["why"]) == (1, ["made/even/0#0: passed"], [])
     conversation = Growing(run, TrialKey.parse(KEYS[1]), "run")
     assert [now["key"] for now in watched.look()["now"]] == [KEYS[1]]
     conversation.end()
     finish(run, KEYS[1])
-    told = watched.look()
-    assert told["line"].startswith("2 of 6 trials, 2 of 2 passed (100%)")
-    assert (told["last"], told["why"]) == (["made/even/1#0: passed", "made/even/0#0: passed"], [])
+    message = watched.look()
+    assert message["line"].startswith("2 of 6 trials, 2 of 2 passed (100%)")
+    assert (message["last"], message["why"]) == (["made/even/1#0: passed", "made/even/0#0: passed"], [])
     # Also where it is replaced at once.
     Store(run).write(made_trial(KEYS[0], success=False, run_id="run"))
-    told = watched.look()
-    assert told["last"] == ["made/even/0#0: communicate: the agent says 42", "made/even/1#0: passed"]
+    message = watched.look()
+    assert message["last"] == ["made/even/0#0: communicate: the agent says 42", "made/even/1#0: passed"]
     fresh = Watched(run).look()
-    assert [told[name] for name in ("done", "why", "floors")] == [fresh[name] for name in ("done", "why", "floors")]
+    assert [message[name] for name in ("done", "why", "floors")] == [fresh[name] for name in ("done", "why", "floors")]
     Store(run).write(made_trial(KEYS[0], run_id="another"))
     assert (watched.look()["done"], watched.look()["last"]) == (1, ["made/even/1#0: passed"])

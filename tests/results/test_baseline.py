@@ -217,13 +217,13 @@ def test_what_matters_for_comparing() -> None:
 @pytest.mark.parametrize("member", ["defects", "user_judgement", "retrieval_why"])
 def test_what_is_said_of_a_task_or_a_machine_is_no_condition(member: str) -> None:
     key = TrialKey("tau2", "mock", "1")
-    plain, told = (
+    plain, message = (
         TrialResult(key, "evaluated", provenance=p) for p in ({"user": "scripted"}, {"user": "scripted", member: "x"})
     )
-    assert measured_by([plain]) == measured_by([told])
+    assert measured_by([plain]) == measured_by([message])
 
 
-def test_trials_that_errored_are_told_from_tasks_that_are_not_there() -> None:
+def test_trials_that_errored_are_reported_from_tasks_that_are_not_there() -> None:
     before = Baseline({n: TaskRecord((True,)) for n in ("a/b/1", "a/b/2", "a/b/3", "a/c/1")})
     after = Baseline({"a/b/1": TaskRecord((True,), 3), "a/b/2": TaskRecord((), 2), "a/c/1": TaskRecord((), 1)})
     found = compare(before, after)
@@ -248,7 +248,7 @@ def test_a_run_with_other_limits_or_another_history_is_another_measurement(tmp_p
     )
 
 
-def test_data_is_told_by_what_it_is(tmp_path: Path) -> None:
+def test_data_is_reported_by_what_it_is(tmp_path: Path) -> None:
     def of(name: str, revision: str) -> Baseline:
         source = {"source": "directory", "name": "org", "files": {"rows.db": revision}}
         return load(stored(tmp_path / name, {"1": [1], "2": [0]}, source=source, drift=None, rot=0, aided=False))

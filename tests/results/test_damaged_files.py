@@ -177,12 +177,12 @@ def test_one_unreadable_trial_stops_nothing(copied: Callable[[], dict[str, Path]
 
 
 def test_a_trial_that_a_run_asks_for_twice_counts_nowhere(files: dict[str, Path]) -> None:
-    told = json.loads(files["run"].read_text("utf-8"))
-    told["keys"] += told["keys"][:1]
-    files["run"].write_text(json.dumps(told), "utf-8")
+    message = json.loads(files["run"].read_text("utf-8"))
+    message["keys"] += message["keys"][:1]
+    files["run"].write_text(json.dumps(message), "utf-8")
     code, _, err = run("gate", str(files["run"].parent), "--min-pass", "0.1")
     assert code == 2, err
-    assert f"keys: {told['keys'][0]} is there more than once" in err
+    assert f"keys: {message['keys'][0]} is there more than once" in err
 
 
 def root_of(path: Path) -> Path:

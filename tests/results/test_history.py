@@ -43,7 +43,9 @@ def test_a_run_is_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
     assert len(history.read(path)) == 3
 
 
-def test_what_conversations_cost_is_told_where_it_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_conversations_cost_is_reported_where_it_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "runs.jsonl"
     one, two = entry(1, a=(4, 4)), replace(entry(2, a=(4, 4)), cost_usd=0.0131)
     assert not [line for line in shown(one) if "cost" in line]
@@ -110,10 +112,10 @@ def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
     history.append(path, entry(1, a=(4, 4)))
     history.append(path, entry(2, a=(0, 4)))
     assert main(["compare", "--history", str(path)]) == 0
-    first, second, *told = capsys.readouterr().out.splitlines()
+    first, second, *message = capsys.readouterr().out.splitlines()
     assert first == "2026-11-01T10:00:00+00:00  1.000  4/4  pass  c1  desk"
     assert second.startswith("2026-11-02")
-    assert told[1] == "went bad: tau2/mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
+    assert message[1] == "went bad: tau2/mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
     path.write_text("{}\n")
     assert main(["compare", "--history", str(path)]) == 2
     assert capsys.readouterr().err.startswith(f"a2a-bench: {path}:1 is no run of a history that this version reads")

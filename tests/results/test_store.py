@@ -244,13 +244,13 @@ def change(directory: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def test_a_second_one_is_told_who_is_there(tmp_path: Path) -> None:
+def test_a_second_one_is_reported_who_is_there(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "results"
     with another(directory) as pid:
-        told = (
+        message = (
             rf"{directory} is in use by pytest, process {pid} on {re.escape(os.uname().nodename)}, since 20\d\d-.*Z; "
         )
-        with pytest.raises(InUseError, match=told + rf"wait .*--a2a-results.*remove {directory / NAME}$"):
+        with pytest.raises(InUseError, match=message + rf"wait .*--a2a-results.*remove {directory / NAME}$"):
             take(directory, "pytest")
     with locked(directory, "test"):
         assert json.loads((directory / NAME).read_text())["pid"] == os.getpid()

@@ -118,8 +118,8 @@ def ask_raw(url: str, request: Any, **headers: str) -> dict[str, Any]:
 
 
 @dataclass
-class Told:
-    """What a client was told.
+class Received:
+    """What a client was received.
 
     :ivar updates: the texts of its status updates, in order, each with its state.
     """
@@ -167,33 +167,33 @@ class Told:
 
 
 @contextlib.contextmanager
-def asking(caller: Caller, request: Any, until: str = "begun") -> Iterator[Told]:
+def asking(caller: Caller, request: Any, until: str = "begun") -> Iterator[Received]:
     """Ask for an assessment while the context lasts, and give what its caller hears.
 
     :param until: text or state of an update that is awaited at first; empty for the task's id alone.
     """
-    told = Told()
+    received = Received()
 
     def ask() -> None:
         with contextlib.suppress(Exception):  # of an assessor that goes away each client says so in words of its own
-            caller.ask(request, told=told)
+            caller.ask(request, received=received)
 
     thread = threading.Thread(target=ask)
     thread.start()
     try:
-        while not told.task or not any(until in text or until == state for state, text in told.updates):
-            assert thread.is_alive(), told
+        while not received.task or not any(until in text or until == state for state, text in received.updates):
+            assert thread.is_alive(), received
             time.sleep(0.02)
-        yield told
+        yield received
     finally:
         thread.join(120)
         assert not thread.is_alive(), "the assessor still works on it"
 
 
-def wait_for_end(results: Path, told: Told) -> dict[str, Any]:
+def wait_for_end(results: Path, received: Received) -> dict[str, Any]:
     """Wait until what is kept of an assessment says that it has ended, a moment after its caller heard of it."""
     while True:
-        kept: dict[str, Any] = json.loads((results / told.task / "assessment.json").read_text())
+        kept: dict[str, Any] = json.loads((results / received.task / "assessment.json").read_text())
         if kept["state"] not in ("waiting", "running"):
             return kept
         time.sleep(0.02)
@@ -214,21 +214,21 @@ class Caller:
     def __init__(self, url: str, token: str | None = None, *, streaming: bool = True) -> None:
         self.url, self._token, self._streaming = url, token, streaming
 
-    def ask(self, request: Any, *, as_data: bool = False, told: Told | None = None) -> Told:
+    def ask(self, request: Any, *, as_data: bool = False, received: Received | None = None) -> Received:
         """Send a request and wait for its end."""
-        return asyncio.run(self._ask(message(request, as_data=as_data), told or Told()))
+        return asyncio.run(self._ask(message(request, as_data=as_data), received or Received()))
 
-    def ask_in(self, context: str, request: Any) -> Told:
+    def ask_in(self, context: str, request: Any) -> Received:
         """Send a request in a context that there is already, and wait for its end."""
         asked = message(request)
         asked.context_id = context
-        return asyncio.run(self._ask(asked, Told()))
+        return asyncio.run(self._ask(asked, Received()))
 
-    def get(self, task: str) -> Told:
+    def get(self, task: str) -> Received:
         """Poll a task."""
         return asyncio.run(self._get(task))
 
-    def poll(self, task: str) -> Told:
+    def poll(self, task: str) -> Received:
         """Poll a task until it has ended."""
         while (found := self.get(task)).state in ("working", "submitted"):
             time.sleep(0.1)
@@ -251,18 +251,18 @@ class Caller:
             card = await A2ACardResolver(http, self.url).get_agent_card()
             yield ClientFactory(ClientConfig(httpx_client=http, streaming=self._streaming)).create(card)
 
-    async def _ask(self, asked: Message, told: Told) -> Told:
+    async def _ask(self, asked: Message, received: Received) -> Received:
         async with self.client() as client:
             async for event in client.send_message(SendMessageRequest(message=asked)):
-                told.take(MessageToDict(event))
-        return told
+                received.take(MessageToDict(event))
+        return received
 
-    async def _get(self, task: str) -> Told:
+    async def _get(self, task: str) -> Received:
         async with self.client() as client:
             found = await client.get_task(GetTaskRequest(id=task))
-        told = Told()
-        told.take({"task": MessageToDict(found)})
-        return told
+        received = Received()
+        received.take({"task": MessageToDict(found)})
+        return received
 
     async def _cancel(self, task: str) -> str:
         async with self.client() as client:

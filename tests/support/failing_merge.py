@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-import told
+import documented_output
 from in_thread import served_in_thread
 
 from pytest_a2a_bench.agents import server
@@ -92,16 +92,16 @@ def hold(folder: Path) -> dict[str, str]:
 
     :raises AssertionError: if one ended with another exit code than the story says.
     """
-    environment = told.tools(folder)
+    environment = documented_output.tools(folder)
     project = folder / "project"
     project.mkdir()
     outputs = {}
     for step in STEPS:
         with helpdesk(merged=step.merged) as url:
             command = step.command.replace("$AGENT_URL", url)
-            outputs[step.name] = told.printed(step.name, command, step.code, project, environment)
-    return told.shown(outputs, _SHOWN)
+            outputs[step.name] = documented_output.printed(step.name, command, step.code, project, environment)
+    return documented_output.shown(outputs, _SHOWN)
 
 
 if __name__ == "__main__":
-    told.main(__doc__, PAGE, hold)
+    documented_output.main(__doc__, PAGE, hold)

@@ -127,7 +127,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a cell.
+    """The outcomes of a cell.
 
     :param outcomes: of its trials, counted.
     :param harm: what must never be: wrong rewards, lost results.
@@ -139,19 +139,19 @@ class Tried:
     met: int
 
     @property
-    def told(self) -> str:
-        """What the table says of it."""
+    def outcome(self) -> str:
+        """The commonest outcome, which the table shows."""
         seen: Counter[str] = Counter()
-        for outcome, count in self.outcomes.items():
-            if outcome != PUT_UP:
-                seen[_told(outcome)] += count
+        for name, count in self.outcomes.items():
+            if name != PUT_UP:
+                seen[_without_retries(name)] += count
         return seen.most_common(1)[0][0] if seen else PUT_UP
 
     def others(self, cell: Cell) -> list[str]:
         """What else came of trials and is not what the table says."""
         # Of those that share a broken connection some were just being sent, and others just answered.
         also = {REPEATED, AGAIN, ASKED} if cell.is_shared else set()
-        return sorted({_told(o) for o in self.outcomes} - {PUT_UP, self.told} - also)
+        return sorted({_without_retries(o) for o in self.outcomes} - {PUT_UP, self.outcome} - also)
 
 
 def cells(mode: str | None = None, faults: Iterable[str] = ()) -> Iterator[Cell]:
@@ -223,7 +223,7 @@ def _outcome(result: TrialResult) -> str:
     return REPEATED if any(m.attempt > 1 for m in result.metrics) else PUT_UP
 
 
-def _told(outcome: str) -> str:
+def _without_retries(outcome: str) -> str:
     """Leave out that it was tried as often as allowed, and in vain."""
     return {"error DeliveryUncertain": AGAIN, f"{REPEATED} in vain": REPEATED}.get(outcome, outcome)
 
@@ -231,17 +231,17 @@ def _told(outcome: str) -> str:
 # -- the tables --
 
 
-def _rows(mode: str, told: Mapping[Cell, str]) -> Iterator[str]:
+def _rows(mode: str, outcomes: Mapping[Cell, str]) -> Iterator[str]:
     yield f"| Fault | {' | '.join(HEADS.values())} |"
     yield "|---" * (len(HEADS) + 1) + "|"
     for fault in MODES[mode]:
         # Both versions in one column, with a slash between where they differ.
-        of = {t: {_shown(told.get(Cell(mode, fault, t, p), NONE)): None for p in ("1.0", "0.3")} for t in HEADS}
+        of = {t: {_shown(outcomes.get(Cell(mode, fault, t, p), NONE)): None for p in ("1.0", "0.3")} for t in HEADS}
         yield f"| `{fault}` | {' | '.join(' / '.join(outcomes) for outcomes in of.values())} |"
 
 
-def _shown(told: str) -> str:
-    return told.replace("error ", "")
+def _shown(outcome: str) -> str:
+    return outcome.replace("error ", "")
 
 
 def documented() -> dict[Cell, str]:
@@ -266,8 +266,8 @@ def explain(cell: Cell, tried: Tried, said: str) -> str:
     problems = list(tried.harm)
     if trials < 25 or tried.met * 2 < trials:
         problems.append(f"only {tried.met} of {trials} trials met a fault")
-    if _shown(tried.told) != said or tried.others(cell):
-        problems.append(f"seen was {_shown(tried.told)!r} ({dict(tried.outcomes)}), and the page says {said!r}")
+    if _shown(tried.outcome) != said or tried.others(cell):
+        problems.append(f"seen was {_shown(tried.outcome)!r} ({dict(tried.outcomes)}), and the page says {said!r}")
     return f"{cell}: {'; '.join(problems)}" if problems else ""
 
 
@@ -278,7 +278,7 @@ def _begin(mode: str) -> str:
 _END = "<!-- end of matrix -->"
 
 
-def write(told: Mapping[Cell, str]) -> None:
+def write(outcomes: Mapping[Cell, str]) -> None:
     """Put tables into the page."""
     text = PAGE.read_text(encoding="utf-8")
     for mode in MODES:
@@ -286,7 +286,7 @@ def write(told: Mapping[Cell, str]) -> None:
         _, end, tail = rest.partition(_END)
         if not begin or not end:
             raise SystemExit(f"{PAGE}: the markers of the table {mode!r} are missing")
-        text = head + begin + "\n" + "\n".join(_rows(mode, told)) + "\n\n" + end + tail
+        text = head + begin + "\n" + "\n".join(_rows(mode, outcomes)) + "\n\n" + end + tail
     PAGE.write_text(text, encoding="utf-8")
 
 
@@ -297,13 +297,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write what came of them into {PAGE.name}")
     options = parser.parse_args()
     chosen = list(cells(faults=options.faults))
-    told = documented() if options.faults else {}
+    outcomes = documented() if options.faults else {}
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         for cell, tried in zip(chosen, pool.map(try_cell, chosen), strict=True):
             print(cell, dict(tried.outcomes), f"{tried.met} met", *tried.harm, sep="  ", flush=True)
-            told[cell] = tried.told
+            outcomes[cell] = tried.outcome
     if options.write:
-        write(told)
+        write(outcomes)
 
 
 if __name__ == "__main__":

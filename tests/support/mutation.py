@@ -53,8 +53,8 @@ class Verdict:
                 self.checked.add(result.requirement.id)
             if result.outcome in FOUND:
                 self.rules.add(result.requirement.id)
-                told = "; ".join(f.found for f in result.findings) or result.reason
-                self.lines.append(f"{result.name} {result.outcome}: {told}")
+                message = "; ".join(f.found for f in result.findings) or result.reason
+                self.lines.append(f"{result.name} {result.outcome}: {message}")
 
 
 def targets(

@@ -132,7 +132,7 @@ def properties() -> list[str]:
     """Return the names of all properties that a trial may have."""
     suites = registry.built_in()
     reported = [name for suite in suites for name in (*suite.reported, *suite.counts)]
-    told: dict[str, Any] = dict.fromkeys((*REPORTED_PROVENANCE, *reported), "x")
+    message: dict[str, Any] = dict.fromkeys((*REPORTED_PROVENANCE, *reported), "x")
     found = set()
     for suite in suites:
         result = TrialResult(
@@ -147,7 +147,7 @@ def properties() -> list[str]:
             user_usage=Usage(1, 1, 1.0),
             seed=1,
             dialect="d",
-            provenance={**told, "stopped": "s", "measured": dict.fromkeys(suite.counts, 1)},
+            provenance={**message, "stopped": "s", "measured": dict.fromkeys(suite.counts, 1)},
             reused_from="r",
             category="c",
             blame="b",

@@ -49,8 +49,8 @@ def watch(browser: Browser, url: str) -> None:
 
     def enough() -> bool:
         with urlopen(f"{url}events") as events:
-            told = json.loads(next(line for line in events if line.startswith(b"data: "))[6:])
-        return int(told["done"]) >= 14 and any(now["messages"] > 5 for now in told["now"])
+            message = json.loads(next(line for line in events if line.startswith(b"data: "))[6:])
+        return int(message["done"]) >= 14 and any(now["messages"] > 5 for now in message["now"])
 
     wait_for(enough)
     browser.visit(url, width=SIZE[0], height=SIZE[1])

@@ -283,7 +283,7 @@ class SmallClient:
         try:
             for event in events:
                 self._refuse_odd(event)
-                task = self._told(task, event["result"] if self.binding == "JSONRPC" else event)
+                task = self._with_event(task, event["result"] if self.binding == "JSONRPC" else event)
         except httpx.TransportError:
             pass
         if neutral_state(task.get("state")) in ("submitted", "working"):
@@ -291,7 +291,7 @@ class SmallClient:
             raise Cut
         return {"task": task} if task else {}
 
-    def _told(self, task: Json, event: Json) -> Json:
+    def _with_event(self, task: Json, event: Json) -> Json:
         found = task_in(event)
         update = event.get("statusUpdate") or (event if event.get("kind") == "status-update" else None)
         if found is not None:
@@ -341,7 +341,7 @@ class SmallClient:
                     for event in channel.unary_stream(f"/{service}/{method}")(
                         content.SerializeToString(), 120, metadata
                     ):
-                        task = self._told(task, json_format.MessageToDict(read(event)))
+                        task = self._with_event(task, json_format.MessageToDict(read(event)))
                     return {"task": task}
                 answer = channel.unary_unary(f"/{service}/{method}")(content.SerializeToString(), 120, metadata)
             except grpc.RpcError as error:

@@ -107,8 +107,8 @@ class Table:
             texts.append(said)
             heard = script.hear(said)
         wanted = (task.evaluation_criteria.communicate_info if task.evaluation_criteria else None) or []
-        told = [w for w in wanted if any(w.lower() in t.lower().replace(",", "") for t in texts)]
-        return [calls, told, "ended" if heard is None else "never ended"]
+        expected = [w for w in wanted if any(w.lower() in t.lower().replace(",", "") for t in texts)]
+        return [calls, expected, "ended" if heard is None else "never ended"]
 
     def _hold(self, domain: str, task: Any, speaker: Speaker) -> float:
         tau2 = self.tau2

@@ -140,18 +140,18 @@ def _why_not(result: TrialResult, installed: str, asked: Asked) -> str:
 
 def make_job(result: TrialResult, settings: Settings, asked: Asked) -> dict[str, Any]:
     """Return what the stock tau2 needs to play a finished trial."""
-    simulation, told = result.simulation or {}, result.provenance
+    simulation, received = result.simulation or {}, result.provenance
     return {
         "domain": result.key.domain,
         "task": index.load_task_json(result.key.domain, result.key.task_id, find_edition(settings).data),
         "messages": simulation["messages"],
         "termination_reason": simulation["termination_reason"],
         "seed": result.seed,
-        "max_steps": told["max_steps"],
-        "max_errors": told["max_errors"],
-        **_documents(told.get("retrieval"), settings),
-        "user": _player(told.get("user_llm"), llm.user_arguments(settings), asked.get("user", ())),
-        "judge": _player(told.get("judge"), {"temperature": 0.0}, asked.get("judge", ())),
+        "max_steps": received["max_steps"],
+        "max_errors": received["max_errors"],
+        **_documents(received.get("retrieval"), settings),
+        "user": _player(received.get("user_llm"), llm.user_arguments(settings), asked.get("user", ())),
+        "judge": _player(received.get("judge"), {"temperature": 0.0}, asked.get("judge", ())),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import told
+import documented_output
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "ten-minutes.md"
 
@@ -38,19 +38,24 @@ def hold(folder: Path) -> dict[str, str]:
 
     :raises AssertionError: if one ended with another exit code than the page says.
     """
-    environment = told.tools(folder)
+    environment = documented_output.tools(folder)
     project = folder / "project"
     project.mkdir()
-    outputs = {name: told.printed(name, command, code, project, environment) for name, (command, code) in STEPS.items()}
-    return told.shown(outputs, _SHOWN)
+    outputs = {
+        name: documented_output.printed(name, command, code, project, environment)
+        for name, (command, code) in STEPS.items()
+    }
+    return documented_output.shown(outputs, _SHOWN)
 
 
 def same_anywhere(text: str) -> str:
     """Return output without what differs from run to run."""
     return re.sub(
-        r"\d+m\d\ds|\d+s\b|~?\d+\.\d+ s\b|context [\w-]+", "TIME", re.sub(" +", " ", told.without_times(text))
+        r"\d+m\d\ds|\d+s\b|~?\d+\.\d+ s\b|context [\w-]+",
+        "TIME",
+        re.sub(" +", " ", documented_output.without_times(text)),
     )
 
 
 if __name__ == "__main__":
-    told.main(__doc__, PAGE, hold)
+    documented_output.main(__doc__, PAGE, hold)

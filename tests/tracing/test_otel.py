@@ -113,7 +113,7 @@ def test_grpc_metadata_names_it_too(tracing: OtelTracing, spans: InMemorySpanExp
     assert dict(request.attributes or {}).get("rpc.response.status_code") == "3"
 
 
-def test_nothing_is_told_where_nothing_is_traced() -> None:
+def test_nothing_is_reported_where_nothing_is_traced() -> None:
     with start_builtin("noop") as agent, AgentConnection(ClientConfig(endpoint=agent.url)) as connection:
         session = connection.session()
         session.send([Part.of_text("hello")])

@@ -268,7 +268,7 @@ def make_again(
 
 
 @pytest.mark.parametrize(
-    ("then", "told"),
+    ("then", "message"),
     [
         (LLMError("no answer"), "LLMError: no answer"),
         (TrialTimeoutError("late"), "TrialTimeoutError: late"),
@@ -278,7 +278,7 @@ def make_again(
     ],
 )
 def test_an_evaluated_trial_is_not_lost_to_another_try(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: Outcome | Exception, told: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: Outcome | Exception, message: str
 ) -> None:
     breaker = Breaker(1)
     noted: list[Any] = []
@@ -306,10 +306,10 @@ def test_an_evaluated_trial_is_not_lost_to_another_try(
     assert (result.status, result.error, result.reward_info) == ("evaluated", None, Reward(0.0))
     assert result.user_fault == UserFault("ended_before_the_write")
     assert result.retry_error is not None
-    assert result.retry_error.startswith(told)
+    assert result.retry_error.startswith(message)
     assert result.seed == fake.contexts[0].seed != fake.contexts[1].seed
     # Whoever counts trouble hears of it, and what is recorded is what counts.
-    assert [type(error).__name__ for error in noted] == [told.partition(":")[0]]
+    assert [type(error).__name__ for error in noted] == [message.partition(":")[0]]
     assert kept == [0]
     assert runner.store.read(KEY) == result
 
@@ -320,13 +320,17 @@ def test_an_evaluated_trial_is_kept_where_another_try_is_given_up(
     runner, fake, _ = make_again(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
     fake.runner.append(runner)
     late = runner.run(KEY)
-    [told] = fake.given_up
-    assert told is not None
-    assert (told.status, told.reward, told.user_fault) == ("evaluated", 0.0, UserFault("ended_before_the_write"))
-    assert "its thread had still not come back" in str(told.retry_error)
+    [message] = fake.given_up
+    assert message is not None
+    assert (message.status, message.reward, message.user_fault) == (
+        "evaluated",
+        0.0,
+        UserFault("ended_before_the_write"),
+    )
+    assert "its thread had still not come back" in str(message.retry_error)
     # What the thread brings then is dropped.
     assert late.retry_error is None
-    assert runner.store.read(KEY) == told
+    assert runner.store.read(KEY) == message
 
 
 def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, e
 
 
 @pytest.mark.parametrize(
-    ("tainted", "error", "told"),
+    ("tainted", "error", "message"),
     [
         (None, None, None),
         (LATE, LATE, LATE),
@@ -48,10 +48,10 @@ def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, e
         (UNKNOWN, LLMError("x"), UNKNOWN),
     ],
 )
-def test_whose_error_is_told(
-    tainted: InfrastructureError | None, error: Exception | None, told: Exception | None
+def test_whose_error_is_reported(
+    tainted: InfrastructureError | None, error: Exception | None, message: Exception | None
 ) -> None:
-    assert refuse_tainted(Outcome(error=error), session(tainted)).error is told
+    assert refuse_tainted(Outcome(error=error), session(tainted)).error is message
 
 
 def test_a_trial_whose_time_is_up_stays_that() -> None:

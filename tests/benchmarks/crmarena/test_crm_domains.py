@@ -133,9 +133,9 @@ def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Pat
     assert [str(r.key) for r in results if not r.success and r is not unjudged] == []
     assert len(results) == sum(CHOSEN.values())
     assert {r.provenance["category"] for r in results if r is not unjudged} < set(CHOSEN)
-    told = results[0].provenance["source"]
-    assert (told["source"], told["official"]) == ("directory", False)
-    assert {os.path.basename(name) for name in told["files"]} >= {"b2b_tasks.json", "crmarenapro_b2b_data.db"}
+    message = results[0].provenance["source"]
+    assert (message["source"], message["official"]) == ("directory", False)
+    assert {os.path.basename(name) for name in message["files"]} >= {"b2b_tasks.json", "crmarenapro_b2b_data.db"}
 
 
 def gold_answer(key: str) -> object:
@@ -173,12 +173,12 @@ def test_the_run_tells_the_oracle_where_its_tasks_are_unless_the_spec_does() -> 
 
 
 def test_its_command_line_has_the_options_of_benchmarks() -> None:
-    told = parse_spec("oracle", settings(crm_data="/data"))
+    message = parse_spec("oracle", settings(crm_data="/data"))
     parser = ArgumentParser()
     add_arguments(parser)
 
-    assert from_namespace(parser.parse_args(told.to_argv())) == told
-    assert told.benchmark_options == {"crm_data": "/data"}
+    assert from_namespace(parser.parse_args(message.to_argv())) == message
+    assert message.benchmark_options == {"crm_data": "/data"}
 
 
 @pytest.mark.usefixtures("fresh")

@@ -64,20 +64,20 @@ def test_a_query_is_answered_with_what_the_org_says() -> None:
     desk = Desk()
     episode = make(desk)
 
-    told = episode.step(calls(execute()))
+    expected = episode.step(calls(execute()))
 
-    assert told == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
+    assert expected == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
     assert desk.asked == ["SELECT Id FROM Case"]
     assert episode.ended is None
     assert [turn.role for turn in episode.transcript] == ["agent", "tool"]
 
 
-def test_a_refused_query_is_told_and_counted() -> None:
+def test_a_refused_query_is_reported_and_counted() -> None:
     episode = make()
 
-    (told,) = episode.step(calls(execute("BAD")))
+    (expected,) = episode.step(calls(execute("BAD")))
 
-    assert told == ToolReturned("c", "execute", "Salesforce instance output: MALFORMED_QUERY: no", True)
+    assert expected == ToolReturned("c", "execute", "Salesforce instance output: MALFORMED_QUERY: no", True)
     assert (episode.counts.queries, episode.counts.query_errors, episode.counts.rows_read) == (1, 1, 0)
 
 
@@ -97,10 +97,10 @@ def test_what_is_no_action_costs_a_turn_and_is_answered_with_the_rule(said: Agen
     desk = Desk()
     episode = make(desk)
 
-    (told,) = episode.step(said)
+    (expected,) = episode.step(said)
 
-    assert RULE in (told.text if isinstance(told, UserSaid) else told.content)  # type: ignore[union-attr]
-    assert isinstance(told, ToolReturned) == bool(said.calls), "a call has to get a result, words have not"
+    assert RULE in (expected.text if isinstance(expected, UserSaid) else expected.content)  # type: ignore[union-attr]
+    assert isinstance(expected, ToolReturned) == bool(said.calls), "a call has to get a result, words have not"
     assert (episode.counts.turns, episode.counts.bad_format, episode.counts.queries) == (1, 1, 0)
     assert (episode.ended, episode.answer, desk.asked) == (None, None, [])
     assert found in episode.findings[0].message
@@ -211,8 +211,8 @@ def test_whatever_is_said_every_conversation_ends_within_its_turns(
     for reply in said:
         if episode.ended:
             break
-        told = episode.step(reply)
-        assert bool(told) == (episode.ended is None), "the agent is told something exactly while it goes on"
+        expected = episode.step(reply)
+        assert bool(expected) == (episode.ended is None), "the agent is told something exactly while it goes on"
 
     assert episode.counts.turns <= most
     assert episode.counts.bad_format + episode.counts.queries + episode.answers == episode.counts.turns

@@ -145,11 +145,11 @@ class Caller:
 
 
 def run(episode: OfficialEpisode, *said: AgentSaid) -> list[Event]:
-    told: list[Event] = [*episode.open()]
+    message: list[Event] = [*episode.open()]
     for each in said:
         assert episode.ended is None
-        told += episode.step(each)
-    return told
+        message += episode.step(each)
+    return message
 
 
 def make(**more: Any) -> OfficialEpisode:
@@ -164,12 +164,12 @@ PROSE = AgentSaid(text="None")
 
 def test_twenty_replies_and_no_more() -> None:
     episode = make()
-    told = run(episode, *[QUERY, PROSE] * 10)
+    message = run(episode, *[QUERY, PROSE] * 10)
     assert episode.ended == "max_turns"
     # What follows the last one is told to nobody.
-    assert len(told) == 20
-    assert isinstance(told[1], ToolReturned)
-    assert told[2] == UserSaid("RULE")
+    assert len(message) == 20
+    assert isinstance(message[1], ToolReturned)
+    assert message[2] == UserSaid("RULE")
     answering = make()
     run(answering, *[QUERY] * 19, ANSWER)
     assert (answering.ended, answering.answer) == ("agent_stop", "A")
@@ -183,9 +183,9 @@ def test_the_count_starts_anew_after_each_answer_to_the_user() -> None:
 
 def test_the_user_speaks_eleven_times_and_the_next_action_is_the_last() -> None:
     episode = make(user=Caller())
-    told = run(episode, *[ANSWER] * 10, ANSWER)
+    message = run(episode, *[ANSWER] * 10, ANSWER)
     assert episode.ended == "max_user_turns"
-    assert sum(isinstance(event, UserSaid) for event in told) == 11
+    assert sum(isinstance(event, UserSaid) for event in message) == 11
     stopped = make(user=Caller())
     run(stopped, *[ANSWER] * 10, STOP)
     assert stopped.ended == "user_stop"
@@ -384,8 +384,8 @@ def call(name: str, **arguments: Any) -> AgentSaid:
     return AgentSaid(calls=(ToolCall(name, arguments),))
 
 
-def shown(told: tuple[Event, ...]) -> str:
-    (event,) = told
+def shown(message: tuple[Event, ...]) -> str:
+    (event,) = message
     return event.content if isinstance(event, ToolReturned) else event.text or ""
 
 
@@ -409,8 +409,8 @@ def test_what_tools_answer_to_wrong_calls_is_pythons_and_upstreams_own(code: Off
 def test_a_call_in_words_may_have_arguments_that_no_call_has(code: OfficialTools) -> None:
     talk = episode(code, SmallOrg(rows()))
     talk.open()
-    told = talk.step(AgentSaid(text="Action: count_days\nAction Input: [1]"))
-    assert shown(told) == (
+    message = talk.step(AgentSaid(text="Action: count_days\nAction Input: [1]"))
+    assert shown(message) == (
         "Salesforce instance output: Error: crm_sandbox.env.functions.count_days() argument after ** must be a "
         "mapping, not list"
     )

@@ -191,12 +191,12 @@ def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
 def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> None:
     briefing = prompt.brief(task(), SCHEMA, domain="mini")
     (part,) = dialects.get(dialect).encode_request(briefing, [UserSaid("Who?")])
-    told = part.text or json.dumps(part.data)
-    assert "respond" in told
-    assert "answer in plain text" not in told
-    assert "respond directly to the user" not in told.lower()
+    message = part.text or json.dumps(part.data)
+    assert "respond" in message
+    assert "answer in plain text" not in message
+    assert "respond directly to the user" not in message.lower()
     asks_for_actions = dialect in ("auto", "crm_action", "crm_observation")
-    assert ('{"action": "respond", "answer": ["VALUE", ...]}' in told) is asks_for_actions
+    assert ('{"action": "respond", "answer": ["VALUE", ...]}' in message) is asks_for_actions
 
 
 @in_one_test("dialect", dialects.names())

@@ -56,7 +56,7 @@ def test_every_reward_is_found_again_whatever_it_was_held_with(
     ]
 
 
-def test_another_reward_and_other_data_are_told_apart(
+def test_another_reward_and_other_data_are_reported_apart(
     run_trials: RunTrials, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changed, elsewhere = run_trials("oracle", settings(), keys(tasks=FEW[:2]))
@@ -124,8 +124,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
     def send_and_record(self: AgentSession, parts: Sequence[Part], *args: Any, **kwargs: Any) -> Any:
         tag: Mapping[str, Any] = getattr(self, "_metadata", None) or {}
-        told = json.dumps([[p.text, p.data, p.metadata] for p in parts], ensure_ascii=False, default=str)
-        record.append((str(tag.get("a2a_bench", {}).get("task")), told + json.dumps(tag)))
+        message = json.dumps([[p.text, p.data, p.metadata] for p in parts], ensure_ascii=False, default=str)
+        record.append((str(tag.get("a2a_bench", {}).get("task")), message + json.dumps(tag)))
         return send(self, parts, *args, **kwargs)
 
     monkeypatch.setattr(AgentSession, "send", send_and_record)
@@ -152,15 +152,15 @@ EVERY = pytest.param(list(MINI), id="every", marks=pytest.mark.slow)
     ],
 )
 @pytest.mark.parametrize("tasks", [FEW_HIDDEN, EVERY])
-def test_an_agent_that_asks_nothing_is_told_nothing_and_its_results_tell_nothing(
+def test_an_agent_that_asks_nothing_is_reported_nothing_and_its_results_tell_nothing(
     run_trials: RunTrials, sent: list[tuple[str, str]], tmp_path: Path, domain: str, scoring: str, tasks: list[str]
 ) -> None:
     results = run_trials("noop", settings(crm_scoring=scoring, crm_aided=True), keys(domain, tasks))
 
     by_task = {result.key.task_key: result for result in results}
     assert {task for task, _ in sent} == set(by_task)
-    for task, told in sent:
-        assert not [g for g in telling(by_task[task].key.task_id) if g in told], task
+    for task, message in sent:
+        assert not [g for g in telling(by_task[task].key.task_id) if g in message], task
     for result in results:
         text = Path(str(result.path)).read_text()
         assert not [g for g in telling(result.key.task_id) if g in text], result.key

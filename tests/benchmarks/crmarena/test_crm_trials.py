@@ -97,9 +97,9 @@ def test_renamed_columns_leave_the_oracle_alone_and_stop_who_knows_the_old_names
     assert {r.provenance["drift"] for r in oracle} == {level}
     stopped = [r for r in solver if measured(r, "query_errors")]
     assert stopped
-    told = [t.text for r in stopped for t in r.transcript if t.error]
-    assert all("INVALID_FIELD" in str(text) or "MALFORMED_QUERY" in str(text) for text in told)
-    assert any("INVALID_FIELD: " in str(text) and "ERROR at Row:1:Column:" in str(text) for text in told)
+    message = [t.text for r in stopped for t in r.transcript if t.error]
+    assert all("INVALID_FIELD" in str(text) or "MALFORMED_QUERY" in str(text) for text in message)
+    assert any("INVALID_FIELD: " in str(text) and "ERROR at Row:1:Column:" in str(text) for text in message)
 
 
 @pytest.mark.parametrize(("dialect", "history"), PAIRS)
@@ -198,8 +198,8 @@ def test_the_result_says_which_shortcut_a_wrong_answer_is_that_of(run_trials: Ru
     results = run_trials("noop", options, keys(tasks=[*wanted, other]))
 
     assert wanted
-    told = {result.key.task_id: result.provenance.get("shortcut") for result in results}
-    assert told == {**wanted, other: None}
+    message = {result.key.task_id: result.provenance.get("shortcut") for result in results}
+    assert message == {**wanted, other: None}
     found = diagnose(results[0])
     assert found is not None
     assert (found.kind, found.subject) == ("took-shortcut", read_rot().shortcuts[wanted[results[0].key.task_id]])

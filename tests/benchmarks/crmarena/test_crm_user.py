@@ -81,12 +81,12 @@ def test_asking_back_is_ending_in_a_question(text: str, expected: bool) -> None:
 
 
 def test_the_model_knows_its_role_and_not_the_gold() -> None:
-    told = write_instructions(TASK)
+    message = write_instructions(TASK)
 
-    assert TASK.query in told
-    assert TASK.persona in told
-    assert STOP in told
-    assert "005GOLD" not in told
+    assert TASK.query in message
+    assert TASK.persona in message
+    assert STOP in message
+    assert "005GOLD" not in message
 
 
 def model_user(llm: FakeLLM) -> ModelUser:
@@ -166,19 +166,19 @@ def test_the_same_user_behind_a2a_comes_to_the_same(run_trials: RunTrials) -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         (STOP, "it stopped before it asked anything"),
         pytest.param(ToolCall("execute", {"query": "SELECT Id FROM Case"}), "has no tools", marks=pytest.mark.slow),
         pytest.param(None, "empty", marks=pytest.mark.slow),
     ],
 )
-def test_nonsense_is_an_error_of_its_own(run_trials: RunTrials, said: str | ToolCall | None, told: str) -> None:
+def test_nonsense_is_an_error_of_its_own(run_trials: RunTrials, said: str | ToolCall | None, message: str) -> None:
     with served_brain(Speaker(lambda conversation: said)) as url:
         every = keys("mini_interactive", one_of_each()[:1])
         (result,) = run_trials("solver", dataclasses.replace(settings(), user=f"a2a:{url}"), every)
     assert (result.status, result.blame) == ("infrastructure_error", "user")
-    assert told in str(result.error)
+    assert message in str(result.error)
 
 
 # A colleague that the agent under test may ask: the question reaches it, and its trouble is its own.
@@ -272,9 +272,9 @@ def test_of_several_the_agent_says_whom_it_asks(tmp_path: Path, options: dict[st
     answers = [turn for turn in result.transcript if turn.tool == "ask_agent"]
     assert [(turn.party, turn.error) for turn in answers[:3]] == [("bob", False), ("ann", False), ("bob", False)]
     assert [(turn.party, turn.error) for turn in answers[3:]] == [(None, True)] * 3
-    told = [str(turn.text) for turn in answers[3:]]
-    assert told[:2] == [f"There is no colleague {name!r}; there are ann and bob." for name in ("", "eve")]
-    assert "been asked 3 times" in told[2]
+    message = [str(turn.text) for turn in answers[3:]]
+    assert message[:2] == [f"There is no colleague {name!r}; there are ann and bob." for name in ("", "eve")]
+    assert "been asked 3 times" in message[2]
     assert [(p.name, p.role, p.turns) for p in result.parties] == [("ann", "colleague", 1), ("bob", "colleague", 2)]
     # Each has a conversation of its own.
     (heard_by_bob,) = bob.conversations
@@ -304,7 +304,7 @@ def once_broken() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("say", [silent, pytest.param(broken, marks=pytest.mark.slow)])
-def test_its_trouble_is_told_and_its_own(tmp_path: Path, say: Callable[[Conversation], str | None]) -> None:
+def test_its_trouble_is_reported_and_its_own(tmp_path: Path, say: Callable[[Conversation], str | None]) -> None:
     result = run(Asking(1), Speaker(say), tmp_path)
     assert (result.status, result.reward, result.blame) == ("evaluated", 0.0, None)
     (answer,) = [turn for turn in result.transcript if turn.tool == "ask_agent"]

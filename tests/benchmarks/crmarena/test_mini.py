@@ -165,8 +165,8 @@ def test_golds_are_of_their_kind_and_in_the_org() -> None:
 def test_no_task_tells_its_gold() -> None:
     for task in mini().tasks:
         if task.kind.answer in ("id", "ids", "text"):
-            told = f"{task.query}\n{task.required}\n{task.optional}\n{task.persona}"
-            assert not [gold for gold in task.answers if gold != NONE and gold in told], task.task_id
+            message = f"{task.query}\n{task.required}\n{task.optional}\n{task.persona}"
+            assert not [gold for gold in task.answers if gold != NONE and gold in message], task.task_id
 
 
 def test_no_answer_is_half_of_a_category() -> None:

@@ -224,9 +224,9 @@ def test_a_refused_password_is_not_sent_again(server: SalesforceServer) -> None:
         return str(error.value)
 
     with ThreadPoolExecutor(6) as threads:
-        told = set(threads.map(refusal, range(24)))
+        expected = set(threads.map(refusal, range(24)))
     assert server.attempts == 1
-    (message,) = told
+    (message,) = expected
     assert message == (
         "Salesforce refused the credentials: Authentication failed (code: INVALID_LOGIN): Invalid username, password, "
         "security token; or user locked out; check the SALESFORCE_* variables"

@@ -111,7 +111,7 @@ def test_a_call_that_is_quoted_is_spoken_at_once() -> None:
     assert len(session.sent) == 1
 
 
-def test_an_unreadable_call_is_told_the_format_once_and_recorded() -> None:
+def test_an_unreadable_call_is_reported_the_format_once_and_recorded() -> None:
     broken = '{"tool_call": {"name": "add", "arguments": {"n": }}'
     conversation, session = talk(broken, CALL, "ok", broken)
     assert conversation.ask([UserSaid("x")]).calls[0].name == "add"
@@ -372,18 +372,18 @@ def conversation_with(tau2: upstream.Tau2, domain: str) -> tuple[list[Any], list
     ours = make_agent(tau2, tools, policy, conversation)
     theirs = importlib.import_module("tau2.agent.llm_agent").LLMAgent(tools=tools, domain_policy=policy, llm="none")
     greeting = importlib.import_module("tau2.orchestrator.orchestrator").DEFAULT_FIRST_AGENT_MESSAGE
-    told = theirs.get_init_state([greeting])
+    expected = theirs.get_init_state([greeting])
     state = ours.get_init_state([greeting])
     messages = tau2.messages
     heard = messages.UserMessage(role="user", content="Hello, it is about my order.")
     said, state = ours.generate_next_message(heard, state)
     result = messages.ToolMessage(role="tool", id=said.tool_calls[0].id, content="found", requestor="assistant")
     ours.generate_next_message(result, state)
-    return [*told.system_messages, *told.messages, heard, said, result], tools, session.sent
+    return [*expected.system_messages, *expected.messages, heard, said, result], tools, session.sent
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_an_agent_is_told_what_llm_agents_model_is_told(domain: str) -> None:
+def test_an_agent_is_reported_what_llm_agents_model_is_reported(domain: str) -> None:
     messages, tools, (first, second) = conversation_with(upstream.load(), domain)
     system, greeting, user, said, result = messages
     assert first.startswith(f"{system.content}\n\n<available_tools>\n")
@@ -402,21 +402,21 @@ def test_frame_and_greeting_are_in_every_dialect_that_can_have_them(domain: str)
     briefing = Briefing(system_prompt(policy), greeting="Hi! How can I help you today?")
     for name in ("auto", "tool_call", "data", "agentbeats", "sierra", "mcp"):
         (part,) = dialects.get(name).encode_request(briefing, [])
-        told = part.text or json.dumps(part.data)
-        assert "<instructions>" in told, name
+        expected = part.text or json.dumps(part.data)
+        assert "<instructions>" in expected, name
         # The formats of others have the lines that their agents look for, and no place for a greeting.
-        assert ("How can I help you today?" in told) is (name not in ("agentbeats", "sierra")), name
+        assert ("How can I help you today?" in expected) is (name not in ("agentbeats", "sierra")), name
 
 
 def test_numbers_of_another_prompt_are_not_comparable() -> None:
-    bare, told = dialects.form("auto", Briefing("")), dialects.form("auto", BENCHMARK.prompt)
-    assert len({bare, told, dialects.form("sierra", BENCHMARK.prompt)}) == 3
+    bare, expected = dialects.form("auto", Briefing("")), dialects.form("auto", BENCHMARK.prompt)
+    assert len({bare, expected, dialects.form("sierra", BENCHMARK.prompt)}) == 3
 
     def measured(**provenance: str) -> Measured:
         key = TrialKey("tau2", "mock", "create_task_1")
         return measured_by([TrialResult(key, "evaluated", "run", provenance=provenance)])
 
-    assert list(differences(measured(prompt=told), measured(prompt=told))) == []
-    assert list(differences(measured(user="llm"), measured(user="llm", prompt=told))) == [
-        f"tau2/mock: prompt was none and is {told}"
+    assert list(differences(measured(prompt=expected), measured(prompt=expected))) == []
+    assert list(differences(measured(user="llm"), measured(user="llm", prompt=expected))) == [
+        f"tau2/mock: prompt was none and is {expected}"
     ]

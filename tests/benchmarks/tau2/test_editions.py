@@ -83,7 +83,7 @@ def test_every_file_that_tau2_reads_makes_an_edition(tmp_path: Path, name: str) 
     assert find_edition(chosen(root)).digest("mock") != before
 
 
-def test_what_simulated_users_are_told_belongs_to_it_and_pictures_do_not(tmp_path: Path) -> None:
+def test_what_simulated_users_are_reported_belongs_to_it_and_pictures_do_not(tmp_path: Path) -> None:
     root = make_checkout(tmp_path / "a")
     before = find_edition(chosen(root)).digest("mock")
     (root / "data" / "tau2" / "domains" / "mock" / "flow.png").write_bytes(b"\x89PNG")
@@ -177,13 +177,13 @@ def test_two_editions_in_one_process_never_meet(tmp_path: Path) -> None:
     together = threading.Barrier(2)
 
     def build(number: int) -> None:
-        told = __import__("tau2.user.user_simulator", fromlist=["x"])
+        message = __import__("tau2.user.user_simulator", fromlist=["x"])
         for _ in range(8):
             tau2 = upstream.load(data=places[number])
             together.wait()
             # The evaluator builds its own like this.
             policy = tau2.registry.get_env_constructor("mock")().get_policy()
-            heard = told.get_global_user_sim_guidelines()
+            heard = message.get_global_user_sim_guidelines()
             wrong.extend(text for text in (policy, heard) if not text.endswith(f" {number}"))
 
     threads = [threading.Thread(target=build, args=(number,)) for number in range(2)]
@@ -256,7 +256,7 @@ def test_a_database_that_cannot_be_read_is_one_line(checkout: Path, run_trials: 
     assert "\n" not in str(result.error)
 
 
-def test_missing_files_are_told_before_the_first_conversation(checkout: Path) -> None:
+def test_missing_files_are_reported_before_the_first_conversation(checkout: Path) -> None:
     (checkout / "data/tau2/domains/mock/db.json").unlink()
     for policy in (checkout / "data/tau2/domains/mock").glob("*policy*"):
         policy.unlink()
@@ -302,8 +302,8 @@ def write_shards(tmp_path: Path, results: Sequence[TrialResult], places: Sequenc
 def test_shards_of_different_data_are_not_merged(
     both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = r"tau2/mock is \S+ \S+ in \S*shard-0, and .* with data of \w{12} in \S*shard-1$"
-    with pytest.raises(MergeError, match=told):
+    message = r"tau2/mock is \S+ \S+ in \S*shard-0, and .* with data of \w{12} in \S*shard-1$"
+    with pytest.raises(MergeError, match=message):
         merge(write_shards(tmp_path, both), tmp_path / "both")
     parts = write_shards(tmp_path, both, ["installed", "/there"])
     assert main(["merge", *map(str, parts), "-o", str(tmp_path / "both")]) == 2

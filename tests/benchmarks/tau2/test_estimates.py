@@ -80,7 +80,7 @@ def test_native_calls_are_estimated_with_the_message_that_they_were_made_for(tmp
     assert (native.metrics[0].output_tokens or 0) > price.tokens(json.dumps(dict(said.calls[0].arguments)))
 
 
-def test_nothing_is_estimated_unless_the_model_is_told(noop_url: str, tmp_path: Path) -> None:
+def test_nothing_is_estimated_unless_the_model_is_reported(noop_url: str, tmp_path: Path) -> None:
     [result] = run_against(noop_url, Settings(), [KEY], tmp_path)
     assert result.estimated_usage == Usage()
     assert not any(m.estimated for m in result.metrics)
@@ -136,8 +136,8 @@ def test_a_run_has_one_cost_and_says_what_is_estimated(held: TrialResult) -> Non
     assert e.cost_usd is not None
     assert domain.cost == Cost(0.25 + e.cost_usd, None, None, True)
     assert shown["cost"] == str(domain.cost) == f"~${0.25 + e.cost_usd:#.2g}"
-    told = [line for line in summary.caveats([held, reporting]) if "~" in line]
-    assert told == [
+    message = [line for line in summary.caveats([held, reporting]) if "~" in line]
+    assert message == [
         f"cost {domain.cost}; ~ is estimated from the messages alone in 1 of 2 trials, for gpt-4 (agent-model)"
     ]
 
@@ -162,8 +162,8 @@ def test_the_same_cost_stands_everywhere() -> None:
     )
     [titles, cells] = summary.rows(results)
     assert dict(zip(titles, cells, strict=True))["cost"] == "~$131.18"
-    told = [{"cost_usd": r.cost, "estimated_cost_usd": r.estimated_usage.cost_usd} for r in results]
-    assert "cost ~$131.18, " in Progress(tuple(told), 2, 1.0).line
+    message = [{"cost_usd": r.cost, "estimated_cost_usd": r.estimated_usage.cost_usd} for r in results]
+    assert "cost ~$131.18, " in Progress(tuple(message), 2, 1.0).line
     [gate] = judge_ceilings(Trials(results), Thresholds(max_cost=100.0))
     assert (gate.verdict, gate.sentence) == ("failed", f"the trials cost {whole}; the maximum is $100")
     baseline = Baseline.of(results)
@@ -199,14 +199,14 @@ def test_a_request_has_the_documented_fields_and_nothing_where_nothing_is_known(
     whole = ProtocolMetrics("r1", "http://a.test/", "SendMessage", 200, 12.5, "2026-01-02T03:04:05Z", "c1", 4, 2)
     failed = ProtocolMetrics("r2", "http://a.test/x", "GET /tasks/1", None, 3.0, "2026-01-02T03:04:06Z", error="reset")
     grpc = ProtocolMetrics("r3", "http://a.test", "SendMessage", 14, 2.0, "2026-01-02T03:04:07Z", error="UNAVAILABLE")
-    told = protocol_metrics.of_trial(made_trial("tau2/airline/3#1", metrics=(whole, failed, grpc)))
-    assert (told["task_id"], told["agent_type"]) == ("3", "a2a_agent")
-    first, second, third = told["protocol_metrics"]
+    message = protocol_metrics.of_trial(made_trial("tau2/airline/3#1", metrics=(whole, failed, grpc)))
+    assert (message["task_id"], message["agent_type"]) == ("3", "a2a_agent")
+    first, second, third = message["protocol_metrics"]
     assert set(first) == DOCUMENTED - {"error"}
     assert (first["method"], second["method"], third["method"]) == ("POST", "GET", "POST")
     assert set(second) == DOCUMENTED - {"status_code", "input_tokens", "output_tokens", "context_id"}
     assert "status_code" not in third
-    assert told["summary"] == {
+    assert message["summary"] == {
         "total_requests": 3,
         "total_tokens": 120,
         "total_latency_ms": 17.5,
@@ -217,11 +217,11 @@ def test_a_request_has_the_documented_fields_and_nothing_where_nothing_is_known(
 
 
 def test_estimates_are_marked_in_the_file(held: TrialResult) -> None:
-    told = protocol_metrics.of_trial(held)
-    assert all(request["estimated"] for request in told["protocol_metrics"])
-    assert told["summary"]["estimated"]
-    assert told["summary"]["total_tokens"] == sum(
-        r["input_tokens"] + r["output_tokens"] for r in told["protocol_metrics"]
+    message = protocol_metrics.of_trial(held)
+    assert all(request["estimated"] for request in message["protocol_metrics"])
+    assert message["summary"]["estimated"]
+    assert message["summary"]["total_tokens"] == sum(
+        r["input_tokens"] + r["output_tokens"] for r in message["protocol_metrics"]
     )
 
 
@@ -268,9 +268,9 @@ def test_following_ends_with_the_run_whatever_it_has_left_undone(run: Path) -> N
     assert target.read_text().count("\n") == 2
 
 
-def test_contradictory_options_are_told_together(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contradictory_options_are_reported_together(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "leaderboard", str(run), "-o", "-", "--follow"]) == 2
-    told = capsys.readouterr().err
-    assert "a leaderboard knows an agent by an id: add --id ID" in told
-    assert "are for metrics" in told
-    assert "add --jsonl" in told
+    message = capsys.readouterr().err
+    assert "a leaderboard knows an agent by an id: add --id ID" in message
+    assert "are for metrics" in message
+    assert "add --jsonl" in message

@@ -190,8 +190,8 @@ def test_nothing_of_it_is_in_the_trial(tmp_path: Path) -> None:
         assert getattr(on, name) == getattr(off, name), name
     assert [(t.role, t.text) for t in on.transcript] == [(t.role, t.text) for t in off.transcript]
     assert (len(on.metrics), len(on.turn_latencies)) == (len(off.metrics), len(off.turn_latencies))
-    told = [[(m["role"], m["content"]) for m in r.simulation["messages"]] for r in (on, off)]
-    assert told[0] == told[1]
+    expected = [[(m["role"], m["content"]) for m in r.simulation["messages"]] for r in (on, off)]
+    assert expected[0] == expected[1]
     assert load_trial(Path(str(on.path))).extra_turn == on.extra_turn
     assert "extra_turn" not in json.loads(Path(str(off.path)).read_text())
 

@@ -86,11 +86,11 @@ def test_the_pages_of_a_viewer(some: list[TrialResult], tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "index.json").write_text("{}")
     for number, one in enumerate(content["simulations"]):
-        told = {"simulation_id": one["id"], "timestamp": one["start_time"], "duration_sec": one["duration"]}
-        told |= {name: one[name] for name in ("termination_reason", "agent_cost", "user_cost")}
+        message = {"simulation_id": one["id"], "timestamp": one["start_time"], "duration_sec": one["duration"]}
+        message |= {name: one[name] for name in ("termination_reason", "agent_cost", "user_cost")}
         task = json.loads(json.dumps(tasks[one["task_id"]]))
         task["user_scenario"]["instructions"] = {"domain": "mock"}
-        page = {"task": task, "run_info": told, **{n: one[n] for n in ("task_id", "reward_info", "messages")}}
+        page = {"task": task, "run_info": message, **{n: one[n] for n in ("task_id", "reward_info", "messages")}}
         (folder / f"task_{number}.json").write_text(json.dumps(page))
     (folder / "task_9.json").write_text(json.dumps({"task_id": "x", "task": {"id": "x"}, "messages": []}))
     found = files.read(folder)
@@ -142,14 +142,14 @@ def test_files_of_a_submission_are_one_run_and_rewards_of_other_data_are_explain
     path = submitted(tmp_path, {**content, "simulations": first})
     (path / "trajectories" / "more.json").write_text(json.dumps({**content, "simulations": second}))
     assert main(["gate", str(path), "--rescore"]) == 1
-    told = capsys.readouterr().out
-    assert f"{len(some)} trials: " in told
-    assert "there is no result" not in told
-    assert "the conversations are of tau2 at 0123456789ab, evaluated by " in told
+    message = capsys.readouterr().out
+    assert f"{len(some)} trials: " in message
+    assert "there is no result" not in message
+    assert "the conversations are of tau2 at 0123456789ab, evaluated by " in message
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"simulations": []}, "no simulation"),
         (
@@ -162,10 +162,10 @@ def test_files_of_a_submission_are_one_run_and_rewards_of_other_data_are_explain
     ],
 )
 def test_what_cannot_be_read_is_one_line(
-    some: list[TrialResult], tmp_path: Path, change: dict[str, Any], told: str
+    some: list[TrialResult], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     path = whole(tmp_path, {**written(tmp_path / "run", some), **change})
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         files.read(path)
 
 
@@ -173,9 +173,9 @@ def test_calls_of_tools_that_only_a_fork_has_are_left_out_of_a_rescoring(
     some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = written(tmp_path / "run", some)
-    told = {"name": "check_for_stop", "arguments": {}}
+    message = {"name": "check_for_stop", "arguments": {}}
     for simulation in content["simulations"]:
-        asks = {"role": "user", "content": None, "tool_calls": [{**told, "id": "x1", "requestor": "user"}]}
+        asks = {"role": "user", "content": None, "tool_calls": [{**message, "id": "x1", "requestor": "user"}]}
         answer = {"role": "tool", "id": "x1", "content": "no", "requestor": "user", "error": False}
         simulation["messages"][2:2] = [asks, answer]
     assert main(["gate", str(whole(tmp_path, content)), "--rescore"]) == 0

@@ -136,9 +136,9 @@ def test_what_upstream_lacks_is_not_installed_over_it(monkeypatch: pytest.Monkey
     assert str(index.lacking("No module named 'litellm'")).endswith("run: pip install litellm mcp")
     found = index.Installation(Path("tau2"), Path("data"), "tau2 1.0.1")
     monkeypatch.setattr(index, "find_installation", lambda: found)
-    told = str(index.lacking("No module named 'toml'"))
-    assert "No module named 'toml'" in told
-    assert "pytest-a2a-bench" not in told
+    message = str(index.lacking("No module named 'toml'"))
+    assert "No module named 'toml'" in message
+    assert "pytest-a2a-bench" not in message
     # What Python 3.13 has no more comes back by no way of installing tau2.
     assert str(index.lacking("No module named 'audioop'")).endswith("run: pip install audioop-lts")
 

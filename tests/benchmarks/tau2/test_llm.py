@@ -171,8 +171,8 @@ def test_several_judgements_decide_by_majority_and_their_spread_is_kept(
     assert [detail.partition("]")[0] for detail in details] == ["[3 of 3 judgements", "[2 of 3 judgements"]
     assert result.provenance["judge_times"] == 3
     assert result.user_usage.input_tokens == 400
-    [told] = [line for line in summary.provenance_lines([result]) if line.startswith("judgements")]
-    assert told == "judgements differed about 1 of 2 assertions (judge-times); the judge openai/judge is not steady"
+    [message] = [line for line in summary.provenance_lines([result]) if line.startswith("judgements")]
+    assert message == "judgements differed about 1 of 2 assertions (judge-times); the judge openai/judge is not steady"
 
 
 @pytest.mark.usefixtures("judged_task")
@@ -187,9 +187,9 @@ def test_stored_conversations_are_judged_again_by_majority(
         given = ["--judge-llm", "openai/judge", "--set", "judge-times=3", "--set", reached, "-o", str(tmp_path / "new")]
         assert main(["gate", str(stored), "--rescore", *given]) == 1
     assert len(llm.requests) == 4
-    told = capsys.readouterr().out
-    assert f"{JUDGED}: reward 0 -> 1" in told
-    assert "judgements differed about 1 of 2 assertions (judge-times); the judge openai/judge is not steady" in told
+    message = capsys.readouterr().out
+    assert f"{JUDGED}: reward 0 -> 1" in message
+    assert "judgements differed about 1 of 2 assertions (judge-times); the judge openai/judge is not steady" in message
     [again] = load_selected(tmp_path / "new").results
     assert again.reward_info is not None
     details = [check.detail for check in again.reward_info.checks if check.kind == "nl_assertion"]
@@ -285,7 +285,7 @@ def own_functions() -> Iterator[None]:
     extensions.withdraw()
 
 
-def told_of_broken(kind: str) -> str:
+def error_of_broken(kind: str) -> str:
     line = broken.__code__.co_firstlineno + 2
     return (
         f"the {kind} 'broken' of plugin mine raised JSONDecodeError: Expecting property name enclosed in double "
@@ -300,14 +300,14 @@ def test_a_user_that_raises_is_its_own_trouble_and_is_asked_once(run_trials: Run
     user = Settings(user="llm:a2a-user/broken", user_llm_args=again, tag_trials=True)
     [result] = run_trials("noop", user, [index.load_tasks("mock")[0].key()])
     assert (result.status, result.error_type) == ("infrastructure_error", "OwnFunctionError")
-    assert (result.error, ASKED) == (told_of_broken("user"), ["broken"])
+    assert (result.error, ASKED) == (error_of_broken("user"), ["broken"])
 
 
 @pytest.mark.usefixtures("own_functions", "judged_task")
 def test_a_judge_that_raises_is_its_own_trouble_and_is_asked_once(run_trials: RunTrials) -> None:
     [result] = run_trials("noop", Settings(judge_llm="a2a-judge/broken", tag_trials=True), [JUDGED])
     assert (result.status, result.error_type) == ("infrastructure_error", "OwnFunctionError")
-    assert (result.error, ASKED) == (told_of_broken("judge"), ["broken"])
+    assert (result.error, ASKED) == (error_of_broken("judge"), ["broken"])
     # The conversation was held, and can be judged again.
     assert result.transcript
 
@@ -324,7 +324,7 @@ def test_own_functions_in_every_benchmark(ask: Callable[[str], str], request: py
     kind = request.node.callspec.id
     with pytest.raises(OwnFunctionError) as caught:
         ask("broken")
-    assert (str(caught.value), ASKED) == (told_of_broken(kind), ["broken"])
+    assert (str(caught.value), ASKED) == (error_of_broken(kind), ["broken"])
     with pytest.raises(OwnFunctionError, match=f"the {kind} 'leaving' of plugin mine raised SystemExit: 0 in "):
         ask("leaving")
     place = f"{__file__}:{mute.__code__.co_firstlineno}"

@@ -265,8 +265,8 @@ def test_the_facts_are_what_upstream_makes_of_the_installed_tasks(domain: str) -
 
 def test_a_result_has_the_defects_of_its_task() -> None:
     known_defects("retail", "gold-raises")
-    told = find_edition(Settings()).provenance("retail", "46")["defects"]
-    assert list(told) == ["gold-raises"]
+    message = find_edition(Settings()).provenance("retail", "46")["defects"]
+    assert list(message) == ["gold-raises"]
     assert find_edition(Settings()).provenance("retail", "0")["defects"] is None
     assert defects_of("tau2 1.0", "retail") == {}
 

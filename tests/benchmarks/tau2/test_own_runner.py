@@ -135,17 +135,17 @@ def test_an_agent_that_plays_the_user_comes_to_the_plugins_rewards(
         register(agent, "a2a_agent")
         register_user(url)
         there = run_mock("a2a_agent", user, user="a2a_user")
-        told = [c.briefing.policy for c in speaker.conversations if c.briefing is not None]
+        message = [c.briefing.policy for c in speaker.conversations if c.briefing is not None]
         speaker.conversations.clear()
         keys = [TrialKey("tau2", "mock", task.task_id) for task in index.load_tasks("mock")]
         by_plugin = run_trials(agents_model().spec, Settings(user=f"a2a:{url}", max_steps=30), keys)
     assert there == {r.key.task_id: r.reward for r in by_plugin}
     assert set(there.values()) == {0.0, 1.0}
-    assert sorted(told) == sorted(c.briefing.policy for c in speaker.conversations if c.briefing is not None)
+    assert sorted(message) == sorted(c.briefing.policy for c in speaker.conversations if c.briefing is not None)
     assert not user.requests
 
 
-def test_a_user_that_is_not_there_is_told_as_the_users_trouble(agent: str, user: FakeLLM, registry: Any) -> None:
+def test_a_user_that_is_not_there_is_reported_as_the_users_trouble(agent: str, user: FakeLLM, registry: Any) -> None:
     base = importlib.import_module("tau2.user.base").BaseUser
     assert issubclass(A2AUser, base)
     register(agent, "a2a_agent")
@@ -282,10 +282,10 @@ def test_tau2s_own_command_takes_our_options_where_it_is_linked(
 def test_the_help_of_run_has_both(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["tau2", "run", "--help"])
-    told = capsys.readouterr().out
-    assert "--num-trials" in told
-    assert "--agent-a2a-endpoint URL" in told
-    assert "--user-a2a-endpoint URL" in told
+    message = capsys.readouterr().out
+    assert "--num-trials" in message
+    assert "--agent-a2a-endpoint URL" in message
+    assert "--user-a2a-endpoint URL" in message
 
 
 def test_the_user_gets_the_credentials_that_are_named_for_it_only(
@@ -317,7 +317,7 @@ def test_both_sides_are_agents(agent: str, user: FakeLLM, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("run", "mock", "--user", "a2a_user"), "--user a2a_user needs --user-a2a-endpoint URL"),
         (("run", "mock", "--user-a2a-timeout", "5"), "--user-a2a-... needs --user-a2a-endpoint URL"),
@@ -328,11 +328,11 @@ def test_both_sides_are_agents(agent: str, user: FakeLLM, tmp_path: Path) -> Non
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(
-    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tau2", *arguments]) == 2
     shown = capsys.readouterr().err
-    assert told in shown
+    assert message in shown
     assert shown.count("\n") == 1
 
 

@@ -55,9 +55,11 @@ def changes(said: str, before: list[str]) -> list[str]:
 
 def test_a_hand_that_never_saw_the_reader_is_understood_in_29_of_30() -> None:
     looked = {said: made for said in SENTENCES["look"] if (made := changes(said, []))}
-    told = {s["said"]: made for s in SENTENCES["do"] if (made := changes(s["said"], s.get("before", []))) != s["calls"]}
+    message = {
+        s["said"]: made for s in SENTENCES["do"] if (made := changes(s["said"], s.get("before", []))) != s["calls"]
+    }
     assert len(SENTENCES["look"]) == len(SENTENCES["do"]) == 30
-    assert (len(looked) <= 1, len(told) <= 1) == (True, True), (looked, told)
+    assert (len(looked) <= 1, len(message) <= 1) == (True, True), (looked, message)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +169,9 @@ def test_what_the_script_did_not_understand_is_no_agents_miss_without_a_word(run
     assert result.user_fault == UserFault("not_understood", f"the agent: {said!r}")
     # A script has no seed: it would understand no more.
     assert result.user_retries == ()
-    told = diagnose(result, DIAGNOSER)
-    assert told is not None
-    assert (told.kind, told.subject, told.detail) == ("user", "not_understood", result.user_fault.detail)
+    message = diagnose(result, DIAGNOSER)
+    assert message is not None
+    assert (message.kind, message.subject, message.detail) == ("user", "not_understood", result.user_fault.detail)
     [cluster] = clusters([result])
     assert (cluster.cause.blame, "agent" in cluster.fix) == ("user", False)
     [line] = [line for line in summary.caveats([result]) if "at fault" in line]

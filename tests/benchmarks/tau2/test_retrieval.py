@@ -141,11 +141,11 @@ def test_what_is_there_is_looked_for_once_a_run(
 
 
 def test_it_is_said_and_kept_apart(tau2: upstream.Tau2, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = chosen(tau2).provenance()
-    assert name_variant(told) == "retrieval bm25_grep"
-    assert name_variant({**told, "variant": "data of x"}) == "data of x, retrieval bm25_grep"
+    message = chosen(tau2).provenance()
+    assert name_variant(message) == "retrieval bm25_grep"
+    assert name_variant({**message, "variant": "data of x"}) == "data of x, retrieval bm25_grep"
     assert name_variant({"variant": None}) == ""
-    [line] = retrieval.describe_results([told, told, {}])
+    [line] = retrieval.describe_results([message, message, {}])
     assert line.startswith("banking_knowledge: retrieval bm25_grep (the best that asks nobody: upstream's default, ")
     assert list(retrieval.describe_results([chosen(tau2, "bm25").provenance()])) == []
     monkeypatch.setattr(retrieval, "load", lambda: tau2)

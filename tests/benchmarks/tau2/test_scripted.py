@@ -324,9 +324,9 @@ def test_nobody_is_accused_of_what_the_task_itself_put_at_the_beginning(run_tria
     given = result.provenance["given_messages"]
     assert any(turn.calls for turn in result.transcript[:given])
     assert not any(turn.calls for turn in result.transcript[given:])
-    told = diagnose(result, DIAGNOSER)
-    assert told is not None
-    assert (told.kind, told.subject) == ("never-called", "update_task_status")
+    message = diagnose(result, DIAGNOSER)
+    assert message is not None
+    assert (message.kind, message.subject) == ("never-called", "update_task_status")
 
 
 # Whatever an agent says, the user of any task gives away neither directions nor golds, and comes to an end.

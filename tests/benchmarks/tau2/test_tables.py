@@ -109,7 +109,7 @@ def test_whatever_is_looked_at_is_a_copy_and_nothing_of_it_is_shared(how: str, p
     assert hashed(database) != before
 
 
-def test_reading_alone_shares_and_changes_nothing_of_what_is_told(path: Path) -> None:
+def test_reading_alone_shares_and_changes_nothing_of_what_is_reported(path: Path) -> None:
     database = shortcuts.open_database(load, Database, path)
     read = shortcuts.only_reading(lambda: [flight.number for flight in database.flights.values()])
     assert read() == [f"F{n}" for n in range(12)]
@@ -175,16 +175,16 @@ def do(database: Any, deeds: list[tuple[str, str, str, Any]]) -> None:
 
 
 @given(DEEDS, DEEDS)
-def test_the_same_is_told_of_two_databases_exactly_if_their_hashes_are_the_same(one: Any, other: Any) -> None:
+def test_the_same_is_reported_of_two_databases_exactly_if_their_hashes_are_the_same(one: Any, other: Any) -> None:
     left, right = (Database.model_validate(made()) for _ in range(2))
     ours = [shortcuts.open_database(load, Database, PLACE[0]) for _ in range(2)]
     for stock, own, deeds in ((left, ours[0], one), (right, ours[1], other)):
         do(stock, deeds)
         do(own, deeds)
         assert hashed(stock) == hashed(own)
-    told = [shortcuts.describe_state(database) for database in ours]
-    assert None not in told
-    assert (told[0] == told[1]) == (hashed(left) == hashed(right))
+    message = [shortcuts.describe_state(database) for database in ours]
+    assert None not in message
+    assert (message[0] == message[1]) == (hashed(left) == hashed(right))
     differing = shortcuts.dump_differing(*ours)
     assert (json.dumps(differing[0]) == json.dumps(differing[1])) or hashed(left) != hashed(right)
 

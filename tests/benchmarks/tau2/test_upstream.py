@@ -451,11 +451,11 @@ def test_upstream_evaluates_bankings_exports_to_the_same(
     assert info["retrieval_config"] == "bm25_grep"
     assert info["environment_info"]["policy"]
     evaluate_trajectories(exported, tmp_path / "again")
-    assert told(tmp_path / "again" / "updated_banking.json") == told(exported)
-    assert {reward["reward"] for reward in told(exported).values()} <= {0.0, 1.0}
+    assert message(tmp_path / "again" / "updated_banking.json") == message(exported)
+    assert {reward["reward"] for reward in message(exported).values()} <= {0.0, 1.0}
 
 
-def told(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
+def message(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
     """Return what a file says of each trial's reward."""
     found = json.loads(path.read_text(encoding="utf-8"))["simulations"]
     return {(s["task_id"], s["trial"]): {k: v for k, v in s["reward_info"].items() if k != "info"} for s in found}

@@ -109,7 +109,7 @@ def wrong_tool(conversation: Conversation) -> ToolCall:
 
 
 @pytest.mark.parametrize(
-    ("say", "domain", "told"),
+    ("say", "domain", "message"),
     [
         (silent, "mock", "empty"),
         (broken, "mock", "the agent that plays the user"),
@@ -118,12 +118,12 @@ def wrong_tool(conversation: Conversation) -> ToolCall:
     ],
 )
 def test_a_user_that_talks_nonsense_is_an_error_of_its_own(
-    run_trials: RunTrials, say: Any, domain: str, told: str
+    run_trials: RunTrials, say: Any, domain: str, message: str
 ) -> None:
     with served_brain(Speaker(say)) as url:
         (result,) = run_trials("oracle", played_by(url), keys(domain, 1))
     assert result.status == "infrastructure_error"
-    assert told in str(result.error)
+    assert message in str(result.error)
     assert str(result.error).startswith("the agent that plays the user: ")
     assert (result.blame, result.reward_info) == ("user", None)
 
@@ -181,12 +181,12 @@ class Remembers:
     def __init__(self, brain: Brain) -> None:
         self.description = brain.description
         self.brain = brain
-        self.told: list[object] = []
+        self.message: list[object] = []
         self.policy = ""
 
     async def reply(self, conversation: Conversation) -> BrainReply:
-        if not self.told:
-            self.told = list(conversation.history)
+        if not self.message:
+            self.message = list(conversation.history)
             self.policy = conversation.briefing.policy if conversation.briefing else ""
         answer = await self.brain.reply(conversation)
         return BrainReply(answer.said, Usage(100, 10, 2.0))
@@ -218,8 +218,8 @@ def test_the_other_agent_goes_on_with_all_that_was_said(tmp_path: Path) -> None:
     assert {party for party, _ in agents[2:]} == {"b"}
     # It was told policy, what the user wants, the call and its result, and only it that it is the one who goes on.
     assert other.policy
-    assert any(isinstance(event, AgentSaid) and event.calls for event in other.told)
-    results = [event.content for event in other.told if isinstance(event, ToolReturned)]
+    assert any(isinstance(event, AgentSaid) and event.calls for event in other.message)
+    results = [event.content for event in other.message if isinstance(event, ToolReturned)]
     assert [WELCOME in content for content in results] == [True]
     assert not any(WELCOME in (turn.text or "") for turn in result.transcript)
     # Each has numbers of its own.

@@ -79,7 +79,7 @@ def test_it_is_held_again_in_another_context_with_another_seed(run_trials: RunTr
     assert stored.user_retries == result.user_retries
 
 
-def test_a_user_that_never_plays_its_part_is_told_of_in_the_end(run_trials: RunTrials) -> None:
+def test_a_user_that_never_plays_its_part_is_reported_of_in_the_end(run_trials: RunTrials) -> None:
     result, llm = hold(run_trials, [EARLY, SCOPE], user_retry=1)
     assert (result.status, result.reward) == ("evaluated", 0.0)
     assert result.user_fault is not None

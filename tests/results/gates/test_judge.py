@@ -321,7 +321,7 @@ class TestCutShort:
         assert gate.verdict == verdict
         assert gate.sentence.startswith("the run was cut short; so far: 1 of 6 trials succeeded")
 
-    def test_pass_hat_k_and_the_baseline_cannot_be_told(self) -> None:
+    def test_pass_hat_k_and_the_baseline_cannot_be_reported(self) -> None:
         trials = Trials(run(1, 19), cut_short=True, selected=60)
         verdict = judge(trials, Thresholds(min_pass_k={1: 0.5}), Baseline.of(run(60)))
         assert {g.name: g.verdict for g in verdict.gates} == {

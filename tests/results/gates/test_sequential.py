@@ -32,7 +32,7 @@ def keys(number: int, domain: str = "front", trials: int = 1) -> list[TrialKey]:
     return [TrialKey("desk", domain, f"t{i}", trial) for i in range(number) for trial in range(trials)]
 
 
-def told(floor: Floor, outcomes: Iterable[bool]) -> bool | None:
+def message(floor: Floor, outcomes: Iterable[bool]) -> bool | None:
     for success in outcomes:
         floor.take(success=success)
     return floor.reached
@@ -45,10 +45,10 @@ def test_a_floor_is_wrong_in_at_most_its_share_of_all_orders(level: float) -> No
     for ok in range(trials + 1):
         orders = [[i in chosen for i in range(trials)] for chosen in combinations(range(trials), ok)]
         for need in range(trials + 2):
-            answers = [told(Floor(trials, need, level), order) for order in orders]
+            answers = [message(Floor(trials, need, level), order) for order in orders]
             assert answers.count(ok < need) <= level * len(orders), "wrong"
             assert None not in answers
-            early += sum(told(Floor(trials, need, level), order[:4]) is not None for order in orders)
+            early += sum(message(Floor(trials, need, level), order[:4]) is not None for order in orders)
     assert early, "some are told after less than half"
 
 
@@ -78,15 +78,15 @@ def test_evidence_is_what_a_gambler_has(differences: list[float], claimed: float
 
 
 def test_a_floor_is_what_the_full_run_would_measure() -> None:
-    assert told(Floor(10, 6), [True] * 6) is True, "nothing can change that"
-    assert told(Floor(10, 6), [False] * 5) is False
-    assert told(Floor(200, 120), []) is None
-    assert told(Floor(200, 120), [True, True, True, False, False] * 8) is None
-    assert told(Floor(200, 120), [True] * 9 + [False] + [True] * 20) is True
-    assert told(Floor(200, 120), [False, False, True] * 13) is False
-    assert told(Floor(200, 120), [False] * 30 + [True] * 170) is False, "what was decided stays"
-    assert told(Floor(200, 0), []) is True
-    assert told(Floor(200, 201), []) is False
+    assert message(Floor(10, 6), [True] * 6) is True, "nothing can change that"
+    assert message(Floor(10, 6), [False] * 5) is False
+    assert message(Floor(200, 120), []) is None
+    assert message(Floor(200, 120), [True, True, True, False, False] * 8) is None
+    assert message(Floor(200, 120), [True] * 9 + [False] + [True] * 20) is True
+    assert message(Floor(200, 120), [False, False, True] * 13) is False
+    assert message(Floor(200, 120), [False] * 30 + [True] * 170) is False, "what was decided stays"
+    assert message(Floor(200, 0), []) is True
+    assert message(Floor(200, 201), []) is False
 
 
 @pytest.mark.parametrize(("rates", "need"), [((0.6,), 36), ((0.5, 0.7), 36)])
@@ -96,7 +96,7 @@ def test_early_floors_are_seldom_wrong(rates: tuple[float, ...], need: int) -> N
     for _ in range(runs):
         drawn = [source.random() < rate for rate in rates for _ in range(size)]
         source.shuffle(drawn)
-        wrong += told(Floor(60, need), drawn) != (sum(drawn) >= need)
+        wrong += message(Floor(60, need), drawn) != (sum(drawn) >= need)
     # Twice 5 % at most by the theory; seen are 2 %.
     assert wrong / runs <= 0.05
 

@@ -37,12 +37,12 @@ _SETS = ("waive", "switches")
 
 def _load() -> Iterator[Fault]:
     for line in (Path(__file__).parent / "data" / "faults.jsonl").read_text(encoding="utf-8").splitlines():
-        told: dict[str, Any] = json.loads(line)
-        for key, value in told.items():
+        message: dict[str, Any] = json.loads(line)
+        for key, value in message.items():
             if isinstance(value, list):
-                told[key] = frozenset(value) if key in _SETS else tuple(value)
+                message[key] = frozenset(value) if key in _SETS else tuple(value)
         # Where only words are given the server's own code commits the fault, by its switches.
-        yield replace(_DOES.get(told["name"], NONE), **told)
+        yield replace(_DOES.get(message["name"], NONE), **message)
 
 
 SINGLE: dict[str, Fault] = {fault.name: fault for fault in _load()}

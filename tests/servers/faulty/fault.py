@@ -123,8 +123,8 @@ class Fault:
         if not self.states or not isinstance(value, dict):
             return not self.states
         update = value.get("statusUpdate")
-        told = [*tasks_in(value), *([update] if isinstance(update, dict) else [])]
-        return any(each["status"]["state"] in self.states for each in told)
+        message = [*tasks_in(value), *([update] if isinstance(update, dict) else [])]
+        return any(each["status"]["state"] in self.states for each in message)
 
 
 BY_MISTAKE = "?"

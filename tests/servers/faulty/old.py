@@ -50,7 +50,7 @@ def written(agent: FaultyAgent, call: FaultyCall, result: Any) -> Any:
     if agent.version != "0.3":
         return result
     fault = agent.faulted(call)
-    new = told(call.operation, result, proto=call.binding != "JSONRPC")
+    new = expected(call.operation, result, proto=call.binding != "JSONRPC")
     return fault.spelling(call, new) if fault and fault.touches(result) else new
 
 
@@ -116,15 +116,15 @@ def _config(config: Json) -> Json:
     return new
 
 
-def told(operation: str, result: Any, *, proto: bool) -> Any:
+def expected(operation: str, result: Any, *, proto: bool) -> Any:
     """Return a result of 1.0, or an event of a stream, as one of 0.3."""
     if operation == "DeleteTaskPushNotificationConfig":
         return {} if proto else None
     if operation == "ListTaskPushNotificationConfigs":
-        configs = [_told_config(each, proto) for each in result.get("configs", ())]
+        configs = [_old_config(each, proto) for each in result.get("configs", ())]
         return {"configs": configs} if proto else configs
     if "Push" in operation:
-        return _told_config(result, proto)
+        return _old_config(result, proto)
     if operation == "GetExtendedAgentCard":
         return card(result) if "supportedInterfaces" in result else result
     if operation == "ListTasks":
@@ -136,7 +136,7 @@ def told(operation: str, result: Any, *, proto: bool) -> Any:
     return {member: inside} if proto else inside
 
 
-def _told_config(config: Json, proto: bool) -> Json:
+def _old_config(config: Json, proto: bool) -> Json:
     inner = {name: value for name, value in config.items() if name not in ("taskId", "authentication")}
     auth = config.get("authentication")
     if auth:
@@ -152,7 +152,7 @@ def spelled(value: Any, proto: bool) -> Any:
     if not isinstance(value, dict):
         return value
     if {"text", "raw", "url", "data"} & set(value) and "artifactId" not in value:
-        return _told_part(value, proto)
+        return _old_part(value, proto)
     new = {name: each if name in _FREE else spelled(each, proto) for name, each in value.items()}
     if "state" in new:
         new["state"] = _state(str(new["state"]), proto)
@@ -160,7 +160,7 @@ def spelled(value: Any, proto: bool) -> Any:
         # The last one of a stream: 0.3 has no other mark of its end.
         new["final"] = value["status"].get("state") in SETTLED_STATES
     if "messageId" in new:
-        new = _told_message(new, proto)
+        new = _old_message(new, proto)
     kind = "" if proto else _kind(value)
     return {**new, "kind": kind} if kind else new
 
@@ -173,7 +173,7 @@ def _kind(value: Json) -> str:
     return "" if "status" not in value else "status-update" if "taskId" in value else "task"
 
 
-def _told_message(message: Json, proto: bool) -> Json:
+def _old_message(message: Json, proto: bool) -> Json:
     if not proto:
         return {**message, "role": str(message.get("role", "")).removeprefix("ROLE_").lower()}
     return {("content" if name == "parts" else name): value for name, value in message.items()}
@@ -185,7 +185,7 @@ def _state(state: str, proto: bool) -> str:
     return state.removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
-def _told_part(part: Json, proto: bool) -> Json:
+def _old_part(part: Json, proto: bool) -> Json:
     kept = {"metadata": part["metadata"]} if "metadata" in part else {}
     if "text" in part:
         return {**({} if proto else {"kind": "text"}), "text": part["text"], **kept}

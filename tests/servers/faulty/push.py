@@ -53,9 +53,9 @@ class Notifier:
     def tell(self, record: Record, event: Json) -> None:
         """Send one event to every webhook of a task, soon."""
         # 0.3 sends the whole task, whatever happened to it.
-        told = old.spelled(record.task, proto=False) if self._version == "0.3" else event
+        message = old.spelled(record.task, proto=False) if self._version == "0.3" else event
         for config in record.configs.values():
-            self._put(f"{record.task['id']}/{config['id']}", config, json.loads(json.dumps(told)))
+            self._put(f"{record.task['id']}/{config['id']}", config, json.loads(json.dumps(message)))
         if "forgets-configs" in self._fault.switches:
             record.configs.clear()
 

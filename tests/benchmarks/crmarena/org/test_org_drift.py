@@ -92,9 +92,9 @@ def test_a_reference_takes_its_relationship_along(org: LocalOrg) -> None:
 
 
 def test_the_agent_is_told_the_new_names(org: LocalOrg) -> None:
-    told = {each["object"]: each["fields"] for each in schema_rows(drift_schema(standard_schema(), "medium"))}
-    assert told["Account"]["Label"] == "Name of the company"
-    assert "Name" not in told["Account"]
+    message = {each["object"]: each["fields"] for each in schema_rows(drift_schema(standard_schema(), "medium"))}
+    assert message["Account"]["Label"] == "Name of the company"
+    assert "Name" not in message["Account"]
 
 
 def test_drift_of_a_drifted_org(org: LocalOrg) -> None:

@@ -80,9 +80,9 @@ def test_count_has_no_records(org: LocalOrg) -> None:
 
 
 def test_fields_gives_what_the_agent_was_told_of(org: LocalOrg) -> None:
-    told = [field.name for field in org.schema.object("Case").fields]  # type: ignore[union-attr]
+    reply = [field.name for field in org.schema.object("Case").fields]  # type: ignore[union-attr]
     record = org.run("SELECT FIELDS(ALL) FROM Case LIMIT 1").records[0]
-    assert sorted(record) == sorted(["attributes", *told])
+    assert sorted(record) == sorted(["attributes", *reply])
     custom = org.run("SELECT FIELDS(CUSTOM) FROM Case LIMIT 1").records[0]
     assert list(custom) == ["attributes", "IssueId__c", "OrderItemId__c"]
     assert "IssueId__c" not in org.run("SELECT FIELDS(STANDARD) FROM Case").records[0]

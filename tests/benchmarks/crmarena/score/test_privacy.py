@@ -79,7 +79,7 @@ def test_leaks_tell_no_other_code() -> None:
     assert not tells_code(LEAKS, "B4NN-W9YT")
 
 
-def test_halves_in_two_messages_are_told() -> None:
+def test_halves_in_two_messages_are_reported() -> None:
     assert tells_code(["the beginning is K7QX", "and the end M2PD"], CODE)
 
 

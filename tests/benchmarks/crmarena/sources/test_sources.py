@@ -76,8 +76,8 @@ def test_tasks_schema_rows_and_provenance(root: Path) -> None:
 
 def test_a_blob_id_is_gits(root: Path) -> None:
     path = root / "b2b_tasks.json"
-    told = subprocess.run(["git", "hash-object", str(path)], capture_output=True, text=True, check=True)
-    assert sources.blob_id(path) == told.stdout.strip()
+    message = subprocess.run(["git", "hash-object", str(path)], capture_output=True, text=True, check=True)
+    assert sources.blob_id(path) == message.stdout.strip()
 
 
 def test_official_files_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
