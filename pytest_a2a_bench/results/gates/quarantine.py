@@ -174,7 +174,7 @@ def covers(entry: Quarantined, key: TrialKey) -> bool:
 
 
 def describe_quarantine(entries: Sequence[Quarantined], results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield which entries of a quarantine have ended, and which are needed no more."""
+    """Yield which entries of a quarantine have ended, are needed no more, or match no trial of a domain that ran."""
     today = datetime.date.today()
     for entry in entries:
         found = [r for r in results if covers(entry, r.key)]
@@ -188,3 +188,5 @@ def describe_quarantine(entries: Sequence[Quarantined], results: Sequence[TrialR
         elif judged and all(r.success for r in judged):
             every = "its trial" if len(judged) == 1 else f"all {len(judged)} trials"
             yield f"quarantined, and {every} succeeded: {entry.task} ({entry.reason})"
+        elif not found and any(entry.task.startswith(f"{r.key.suite}/{r.key.domain}/") for r in results):
+            yield f"the quarantine of {entry.task} matches no trial of this run"

@@ -152,6 +152,8 @@ def test_what_became_of_each_entry_is_said() -> None:
             "front/*-b": "2020-01-31",
             "front/ok-[b]": "2999-01-31",
             "front/ok-c": "2999-01-31",
+            "front/ok-z": "2999-01-31",
+            "back/ok-z": "2999-01-31",
         }.items()
     ]
     held = [("ok-a", 1.0), ("ok-b", 1.0), ("ok-c", 0.0)]
@@ -161,6 +163,7 @@ def test_what_became_of_each_entry_is_said() -> None:
         "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
         "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
         "quarantined, and its trial succeeded: desk/front/ok-[b] (x)",
+        "the quarantine of desk/front/ok-z matches no trial of this run",
     ]
 
 
