@@ -235,7 +235,7 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
     assert_clean(pytester.path, expected.out, expected.err, *(r.stdout.str() + r.stderr.str() for r in runs))
 
 
-@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "markdown"])
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
 def test_no_canary_is_found_in_reports_of_conformance(
     pytester: pytest.Pytester, agent: RawAgent, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
