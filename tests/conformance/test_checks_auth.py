@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 
 import pytest
 from broken_rpc import broken_rpc, make_card
+from faulty_server import start_faulty
 from full_agent import EXTENSION, Features, full_agent
 from judged import SCRIPTED, faults, judge, passed
+from mutation import judge_url
 from raw_agent import Handler, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
@@ -200,3 +203,9 @@ def test_plain_http_on_a_public_address() -> None:
     card = make_card("http://agent.example.com")
     results = judge("http://agent.example.com", ids=["AUTH-010"], card=card, timeout=1)
     assert faults(results) == {"AUTH-010[JSONRPC]": "failed"}
+
+
+def test_a_configuration_without_an_id_is_not_asked_for_as_another_user() -> None:
+    with start_faulty("push-no-id", "guarded") as agent:
+        verdict = asyncio.run(judge_url(agent.url, ids=["AUTH-007"]))
+    assert not verdict.rules, verdict.lines

@@ -169,7 +169,8 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     if not ctx.target.declares("pushNotifications"):
         return
     made = await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED})
-    if not made.ok:
+    # Without its id, which PUSH-001 judges, a configuration cannot be asked for.
+    if not made.ok or not made.result.get("id"):
         return
     of_task: dict[str, Any] = {"taskId": task_id}
     one = {**of_task, "id": made.result.get("id")}
