@@ -195,8 +195,7 @@ class ClientConfig:
             found += [KnownSecret(self.auth.source or "the token", text) for text in self.auth.secrets]
         if self.oauth is not None:
             found += [KnownSecret(self.oauth.secret_source, text) for text in self.oauth.secrets]
-        if self.network.passphrase or self.network.proxies:
-            found += [KnownSecret("the key's passphrase, or a proxy's password", text) for text in self.network.secrets]
+        found += [KnownSecret("the key's passphrase, or a proxy's password", text) for text in self.network.secrets]
         return (*found, *(known for known, _ in _issued), *in_url("the endpoint", self.endpoint))
 
     def _choice_problems(self) -> Iterator[str]:

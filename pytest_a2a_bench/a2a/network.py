@@ -78,6 +78,8 @@ class Network:
 
     def proxy_for(self, url: str) -> str | None:
         """Return the proxy for a URL; None for a direct connection, as to this machine always."""
+        if not self.proxies:
+            return None
         parts = urllib.parse.urlsplit(url)
         host = (parts.hostname or "").rstrip(".").lower()
         if is_loopback(host) or any(_excepts(entry, host, parts.port) for entry in self.no_proxy.lower().split(",")):

@@ -331,7 +331,7 @@ class Transport(httpx.AsyncBaseTransport):
         if known is None:
             text = str(url)
             network = self._network if self._may_show(text) else self._network.without_certificate()
-            proxy = self._network.proxy_for(text) if self._network.proxies else None
+            proxy = self._network.proxy_for(text)
             known = self._routes[origin] = _Route(self._pools_for(url, proxy, network), network, proxy)
         return known
 
