@@ -63,7 +63,7 @@ def test_other_threads_may_load_their_env_file_meanwhile(tmp_path: Path, monkeyp
     os.environ.pop("OPENAI_API_KEY")
 
 
-def test_what_the_user_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_user_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "False")
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
     with contained_imports():

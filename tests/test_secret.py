@@ -96,12 +96,12 @@ def test_secrets_are_found_in_urls() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "test", "s3cret7", "12345678", "2026.11.22", "password", "infrastructure_error"])
-def test_what_cannot_be_reported_from_other_text_is_not_hidden(text: str) -> None:
+def test_a_secret_like_common_text_is_not_hidden(text: str) -> None:
     assert not is_telling(text)
 
 
 @pytest.mark.parametrize("text", ["s3cret78", "correct horse", "Password", "a" * 21, "1" * 21 + "2"])
-def test_what_can_be_reported_is(text: str) -> None:
+def test_a_distinctive_secret_is_hidden(text: str) -> None:
     assert is_telling(text)
 
 
@@ -192,7 +192,7 @@ def test_a_stream_hides(known: KnownSecrets) -> None:
     assert not hiding.isatty()
 
 
-def test_what_is_repeated_is_named(known: KnownSecrets) -> None:
+def test_a_leaked_secret_is_named(known: KnownSecrets) -> None:
     assert known.kinds_in("nothing", "") == ()
     assert known.kinds_in("x", f"Bearer {TOKEN}") == ("TOKEN",)
     assert known.kinds_in(f"Bearer {TOKEN}", sent=["x", f"Use {TOKEN}."]) == ()

@@ -178,7 +178,7 @@ def test_nothing_fits_lists_what_there_is() -> None:
         choose_interface(offering(("JSONRPC", "0.3"), ("SOAP", "9.9")), "1.0", "rest")
 
 
-def test_what_the_user_names_overrides_the_card() -> None:
+def test_the_settings_override_the_card() -> None:
     assert str(choose_interface(offering(("JSONRPC", "1.0")), "0.3")).startswith("jsonrpc 0.3")
     assert str(choose_interface(offering(("http", "1.0")), transport="jsonrpc")).startswith("jsonrpc 1.0")
     # What the card does offer comes first.

@@ -142,7 +142,7 @@ def test_data_of_the_proto_form_is_unwrapped_only_there() -> None:
 
 
 @in_one_test("raw", [None, 3, "text", [], {}, {"answer": 42}, {"kind": "novel"}, {"task": 3}])
-def test_what_is_not_a2a(raw: Any) -> None:
+def test_invalid_events_are_protocol_errors(raw: Any) -> None:
     with pytest.raises(ProtocolError):
         read_event(raw, "1.0")
 

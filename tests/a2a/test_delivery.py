@@ -154,7 +154,9 @@ def test_no_message_is_delivered_twice_and_no_reward_is_wrong(hold: Hold, agent:
 
 
 @pytest.mark.parametrize("fault", BEFORE)
-def test_what_was_not_taken_is_sent_again_within_the_conversation(hold: Hold, agent: Scripted, fault: Fault) -> None:
+def test_an_undelivered_message_is_sent_again_within_the_conversation(
+    hold: Hold, agent: Scripted, fault: Fault
+) -> None:
     results = hold(lambda n: fault if n == 2 else None, 1)
     assert results[0].success
     assert_delivered_once(agent)

@@ -368,7 +368,9 @@ def test_compressed_bomb_is_dropped(serve: Serve, connect: Connect) -> None:
         (b'{"jsonrpc": "2.0", "id": 1, "error": "oops"}', "oops"),
     ],
 )
-def test_what_is_not_a2a_is_a_protocol_error(serve: Serve, connect: Connect, body: bytes, complaint: str) -> None:
+def test_an_answer_that_is_not_a2a_is_a_protocol_error(
+    serve: Serve, connect: Connect, body: bytes, complaint: str
+) -> None:
     agent = serve(lambda _: response(body))
     with pytest.raises(ProtocolError, match=complaint):
         say(connect(agent.url, max_retries=3))

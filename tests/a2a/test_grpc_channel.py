@@ -96,7 +96,7 @@ def test_a_server_that_does_not_shake_hands_is_unreachable() -> None:
 @pytest.mark.parametrize(
     "details", ["overloaded", "failed to connect to all addresses; last error: ...", "DNS resolution failed for x"]
 )
-def test_what_an_agent_says_proves_nothing(details: str) -> None:
+def test_an_agents_error_details_do_not_prove_that_nothing_was_delivered(details: str) -> None:
     with refusing(lambda _, context: context.abort(grpc.StatusCode.UNAVAILABLE, details)) as (port, calls):
         with connected(port, max_retries=3) as connection, pytest.raises(DeliveryUncertain, match="UNAVAILABLE"):
             connection.session().send(HELLO)

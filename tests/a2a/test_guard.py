@@ -78,7 +78,7 @@ def test_public_addresses_may_be_called(host: str) -> None:
     assert vet(Guard(), host) == host
 
 
-def test_what_the_operator_allows_may_be_called() -> None:
+def test_addresses_that_the_operator_allows_may_be_called() -> None:
     guard = Guard.of(["127.0.0.0/8", "172.17.0.0/16", "::1"])
     assert vet(guard, "127.0.0.1") == "127.0.0.1"
     assert vet(guard, "::ffff:127.0.0.1") == "::ffff:7f00:1"

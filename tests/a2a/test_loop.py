@@ -40,7 +40,7 @@ def test_timeout_cancels_the_coroutine() -> None:
     assert ended.wait(2)
 
 
-def test_what_is_waited_for_ends_with_its_stop() -> None:
+def test_a_wait_ends_when_its_stop_is_set() -> None:
     stop, began, ended = loop.Stop(), threading.Event(), threading.Event()
 
     async def sleeper() -> None:

@@ -123,7 +123,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=examples(50), deadline=None)
 @given(VALUES)
-def test_whatever_an_agent_shows_is_passed_on(value: Any) -> None:
+def test_any_card_of_an_agent_is_passed_on(value: Any) -> None:
     once = shown_card(json.dumps(value).encode(), PUBLIC)
     json.loads(once)
     assert shown_card(once, PUBLIC) == once
@@ -131,5 +131,5 @@ def test_whatever_an_agent_shows_is_passed_on(value: Any) -> None:
 
 @settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=50))
-def test_what_is_no_card_stays_as_it_is(body: bytes) -> None:
+def test_a_body_that_is_no_card_is_unchanged(body: bytes) -> None:
     assert shown_card(body, PUBLIC) == body

@@ -70,7 +70,7 @@ def test_retry_after(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header, NOW) == seconds
 
 
-def test_what_our_own_pace_holds_back_takes_nothing_from_a_turn() -> None:
+def test_waiting_for_our_own_pace_takes_no_time_from_a_turn() -> None:
     async def turn() -> bool:
         pace = Pace(5)
         pace.book()
@@ -223,7 +223,7 @@ def test_rates_are_read_by_second_or_minute(text: str, rate: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1/s", "5/day", "nan", "inf/s", "fast"])
-def test_what_is_no_rate_is_refused(text: str) -> None:
+def test_an_invalid_rate_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="such as 5/s"):
         read_pace(text)
 

@@ -155,7 +155,7 @@ class Server:
 
 
 @pytest.mark.parametrize("in_a_cycle", [False, True])
-def test_what_is_dropped_is_closed(in_a_cycle: bool) -> None:
+def test_a_dropped_connection_is_closed(in_a_cycle: bool) -> None:
     server = Server()
     settings = Settings(endpoint=f"http://127.0.0.1:{server.listening.getsockname()[1]}")
     connection = AgentConnection(ClientConfig.from_settings(settings, os.environ))
@@ -172,7 +172,7 @@ def test_what_is_dropped_is_closed(in_a_cycle: bool) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_what_is_given_up_while_it_connects_is_closed(host: str) -> None:
+def test_a_connection_canceled_while_connecting_is_closed(host: str) -> None:
     """At whichever step of the event loop that happens."""
 
     async def give_up(port: int, steps: int) -> None:

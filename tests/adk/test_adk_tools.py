@@ -281,7 +281,7 @@ def test_callers_see_their_own_evaluations_only(new_runs: Callable[..., Runs], o
 
 
 @pytest.mark.slow
-def test_what_waits_for_a_place_can_be_canceled(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+def test_a_queued_run_can_be_canceled(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     runs = new_runs(dataclasses.replace(options, wait=0.01))
     with slow_agent() as agent:
         held = [begin(Tools(runs), "mock", agent.url, TASKS[:1]) for _ in range(runs.terms.at_once + 1)]
@@ -293,7 +293,7 @@ def test_what_waits_for_a_place_can_be_canceled(new_runs: Callable[..., Runs], o
             assert runs.cancel(one).record.state == "canceled"
 
 
-def test_what_cannot_be_taken_up_says_why(new_runs: Callable[..., Runs]) -> None:
+def test_a_run_that_cannot_be_taken_up_says_why(new_runs: Callable[..., Runs]) -> None:
     runs = new_runs()
     directory = runs.terms.directory("old")
     records.Record("old", "", {}, {"agent": GONE, "domain": "mock", "what": 1}, "running").write(directory)
@@ -370,7 +370,7 @@ def test_the_only_one_of_an_origin_need_not_be_named() -> None:
         ("LOCAL", "http://127.0.0.1:9019/", "is not set"),
     ],
 )
-def test_what_is_refused(name: str, endpoint: str, expected: str) -> None:
+def test_refusals(name: str, endpoint: str, expected: str) -> None:
     with pytest.raises(ConfigurationError, match=expected) as caught:
         choose(name, endpoint, KNOWN, ENVIRON)
     assert "sk-live" not in str(caught.value)
@@ -379,7 +379,7 @@ def test_what_is_refused(name: str, endpoint: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "text", ["sk-live-1234567", "SHOP@", "@https://x/", "SHOP@ftp://x/", "SHOP@x", "A B@https://x"]
 )
-def test_what_is_no_credential_is_not_repeated(text: str) -> None:
+def test_an_invalid_credential_is_not_repeated(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         AdkOptions.from_environment({"A2A_ADK_CREDENTIALS": text, "A2A_ADK_TIMEOUT": "-1"})
     assert "NAME@ORIGIN" in str(caught.value)

@@ -77,9 +77,7 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("serve", "--model", "openai/x", "--results", "/proc/nowhere"), "cannot be written"),
     ],
 )
-def test_what_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
-) -> None:
+def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
     found = refusal(capsys, *(one.format(tmp_path) for one in arguments))
     assert message in found
     assert "sk-live" not in found

@@ -71,7 +71,7 @@ def test_a_token_reaches_its_agent_and_nobody_else(
     assert CANARY.encode() not in kept(tmp_path)
 
 
-def test_who_names_no_token_sends_none(agent: RawAgent, tmp_path: Path) -> None:
+def test_a_request_without_a_token_name_sends_none(agent: RawAgent, tmp_path: Path) -> None:
     with served(Terms(tmp_path / "r", guard=LOCAL, agent_tokens={"PURPLE_TOKEN": agent.url})) as url:
         Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
     assert heard(agent) == {""}
@@ -134,7 +134,7 @@ def test_an_operators_mistakes_are_reported(
     assert said.count("\n") == 2
 
 
-def test_what_is_offered_is_read_from_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offers_are_read_from_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PURPLE_TOKEN", CANARY)
     parser = ArgumentParser()
     assess.configure(parser)

@@ -231,7 +231,7 @@ def test_a_client_of_0_3_asks_at_the_root(url: str, oracle_url: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_waits_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
+def test_a_queued_assessment_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
     with (
         served(Terms(tmp_path / "results", guard=LOCAL, at_once=1)) as url,
         agent_served("oracle?latency=0.1") as agent,
@@ -247,7 +247,7 @@ def test_what_waits_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
     assert sum("waiting: 0 before this one" in text for t in received for _, text in t.updates) == 1
 
 
-def test_who_has_too_many_waiting_is_refused(tmp_path: Path) -> None:
+def test_a_caller_with_too_many_queued_assessments_is_refused(tmp_path: Path) -> None:
     terms = Terms(tmp_path / "results", guard=LOCAL, at_once=1, waiting=1)
     with served(terms) as url, agent_served("oracle?latency=30") as agent:
         caller, request = Caller(url), gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)

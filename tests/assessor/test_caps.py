@@ -100,7 +100,7 @@ class Held:
 
 
 @pytest.mark.slow
-def test_whoever_waits_hears_something_at_least_every_20_seconds(
+def test_a_waiting_caller_gets_an_event_at_least_every_20_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert queue.SILENCE + executor._TICK < 20

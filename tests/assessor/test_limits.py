@@ -73,7 +73,7 @@ class TestQueue:
         assert most == {"ada": 2, "bob": 2}
         assert {record.state for record in Kept(tmp_path).all()} == {"completed"}
 
-    def test_what_was_left_running_does_not_wait_for_itself(self, tmp_path: Path) -> None:
+    def test_a_resumed_assessment_does_not_wait_for_itself(self, tmp_path: Path) -> None:
         """Two that a process left, and one only may run: both are taken up as waiting, and go on one by one."""
         terms = Terms(tmp_path, per_caller=1)
 

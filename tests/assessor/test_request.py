@@ -183,7 +183,7 @@ def test_every_problem_is_named_at_once() -> None:
         ("<white_agent_url>http://a/</white_agent_url><env_config>x</env_config>", "<env_config>"),
     ],
 )
-def test_what_is_refused(request_: Any, received: str) -> None:
+def test_refusals(request_: Any, received: str) -> None:
     found = problems(request_)
     assert any(received in problem for problem in found), found
 
@@ -224,9 +224,7 @@ CONFIGS = st.dictionaries(st.sampled_from([*MEMBERS, "other"]), ANY_JSON, max_si
 
 
 @given(config=CONFIGS | ANY_JSON, participants=st.just({"agent": URL}) | ANY_JSON, extra=st.booleans())
-def test_whatever_stands_in_a_request_it_is_read_or_its_problems_are_reported(
-    config: Any, participants: Any, extra: bool
-) -> None:
+def test_any_request_is_read_or_its_problems_are_reported(config: Any, participants: Any, extra: bool) -> None:
     request = {"participants": participants, "config": config, **({"more": 1} if extra else {})}
     received: tuple[str, ...] = ()
     found: Request | None

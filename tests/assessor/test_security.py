@@ -160,7 +160,7 @@ def test_an_assessor_reads_the_settings_as_pytest_does(tmp_path: Path, monkeypat
         (["--no-auth", "--host", "0.0.0.0"], False, False),
     ],
 )
-def test_who_is_reached_from_elsewhere_is_not_private(
+def test_a_server_reached_from_elsewhere_is_not_private(
     arguments: list[str], is_private: bool, reaches_loopback: bool
 ) -> None:
     parser = ArgumentParser()

@@ -146,7 +146,7 @@ async def subscribe_webhook(caller: Caller, received: Received) -> None:
         )
 
 
-def test_what_is_old_is_removed_while_it_runs(
+def test_old_assessments_are_removed_while_the_server_runs(
     tmp_path: Path, database: str, oracle_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "EVERY", 0.05)
@@ -171,7 +171,7 @@ def test_what_is_old_is_removed_while_it_runs(
     assert all(rows(database, new))
 
 
-def test_what_has_not_ended_is_never_old(tmp_path: Path) -> None:
+def test_a_running_assessment_is_never_removed(tmp_path: Path) -> None:
     long_ago = time.time() - 90 * DAY
     Record("running", "", {}, {}, state="running", submitted=long_ago).write(tmp_path / "running")
     Record("ended", "", {}, {}, state="failed", submitted=long_ago, ended=long_ago).write(tmp_path / "ended")

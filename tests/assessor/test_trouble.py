@@ -49,7 +49,7 @@ def test_a_database_that_is_away_for_a_moment_breaks_no_assessment(
     assert (received.state, received.result["score"]) == ("completed", 1)
 
 
-def test_what_breaks_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle_url: str) -> None:
+def test_a_broken_assessment_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle_url: str) -> None:
     stopped: list[str] = []
 
     async def follow(*_: Any) -> None:
@@ -118,7 +118,7 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
     assert (asked, claims) == ([name, name], [name])
 
 
-def test_what_was_taken_up_in_vain_is_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_taken_up_in_vain_is_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message reaches the execution before, which ends without it: nobody is told, and the task has not ended."""
     monkeypatch.setattr(server, "_LOOK_FOR_ORPHANS", 0.01)
     terms, name, asked = Terms(tmp_path), str(uuid.uuid4()), []

@@ -47,7 +47,7 @@ def answer(request: Request) -> bytes:
         {"traceparent": f"00-{TRACE}-{PARENT}-01\r\nX: y"},
     ],
 )
-def test_what_is_no_trace_context_is_not_handed_on(headers: dict[str, str]) -> None:
+def test_an_invalid_trace_context_is_not_forwarded(headers: dict[str, str]) -> None:
     assert context_of(headers) == {}
     assert NO_TRACING.asked("x", {}, context_of(headers)) is NO_SPAN
 

@@ -53,7 +53,7 @@ SNAKE = PLAIN.replace("expectedOutcome", "expected_outcome").replace("metExpecta
         ),
     ],
 )
-def test_what_judges_write_is_read(text: str) -> None:
+def test_answers_of_judges_are_read(text: str) -> None:
     assert [result.met for result in read_results(text, OUTCOMES)] == [True, False, True]
 
 
@@ -77,7 +77,7 @@ def test_what_judges_write_is_read(text: str) -> None:
         (json.dumps({"results": dict.fromkeys(OUTCOMES, True)}), "it has 0 results"),
     ],
 )
-def test_what_leaves_an_outcome_without_a_verdict_is_refused(text: str, problem: str) -> None:
+def test_an_answer_without_a_verdict_for_each_outcome_is_refused(text: str, problem: str) -> None:
     with pytest.raises(UnusableAnswerError) as caught:
         read_results(text, OUTCOMES)
     assert problem in str(caught.value)

@@ -172,7 +172,7 @@ def test_an_end_within_a_turn_answers_the_agent_and_waits_for_its_last_words() -
 
 
 @pytest.mark.parametrize("trouble", [TransportError("gone"), AgentOutcomeError("failed", state="failed")])
-def test_what_becomes_of_a_turn_after_the_end_says_nothing(trouble: Exception) -> None:
+def test_a_failed_turn_after_the_end_is_ignored(trouble: Exception) -> None:
     stage = Stage()
 
     def act(sender: Sender) -> None:
@@ -209,7 +209,7 @@ def test_trouble_with_the_message_is_trouble_of_the_turn() -> None:
         stage.conversation.ask([UserSaid("Go.")])
 
 
-def test_what_nobody_waits_for_any_more_is_not_carried_out() -> None:
+def test_a_canceled_call_is_not_carried_out() -> None:
     stage = Stage()
 
     def act(sender: Sender) -> None:

@@ -85,7 +85,7 @@ def test_a_wrong_value_is_another_valid_one() -> None:
     assert got in {row[key] for row in true}
 
 
-def test_what_is_not_known_to_read_and_what_failed_stays_as_it_is() -> None:
+def test_noise_leaves_writes_and_failed_reads_unchanged() -> None:
     agent, made = Agent(AgentSaid(calls=(ToolCall("write", {}, "c1"),)), read(), AgentSaid("bye")), noise(wrong=1.0)
     made.around([], agent)
     made.around([ToolReturned("c1", "write", ORDERS)], agent)

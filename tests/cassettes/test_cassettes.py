@@ -109,7 +109,7 @@ def test_the_random_id_of_a_message_is_no_difference_and_everything_else_is() ->
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"schema_version": 2}, {"schema_version": 1, "exchanges": 3}])
-def test_what_is_no_cassette_is_reported(data: Any) -> None:
+def test_an_invalid_cassette_is_reported(data: Any) -> None:
     with pytest.raises(CassetteError, match=r"c\.json cannot be replayed: it is no cassette"):
         CASSETTE.parse(json.dumps(data).encode(), Path("c.json"))
 
@@ -205,7 +205,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str]
 
 
 @pytest.mark.parametrize(("transport", "streaming"), WIRES)
-def test_what_was_recorded_is_said_again_without_the_agent(
+def test_a_recording_is_replayed_without_the_agent(
     recordings: dict[tuple[str, str], Recording], transport: str, streaming: str
 ) -> None:
     recorded = recordings[transport, streaming]

@@ -76,7 +76,7 @@ def test_a_stream_is_distorted(fault: str, expected: list[bytes]) -> None:
     assert distort(fault, [b"11", b"22", b"33"], is_stream=True) == expected
 
 
-def test_what_does_not_fit_changes_nothing() -> None:
+def test_a_distortion_that_does_not_fit_changes_nothing() -> None:
     assert distort("reorder", [b"1"], is_stream=True) == [b"1"]
     assert distort("duplicate", [b"1"], is_stream=False) == [b"1"]
     assert distort("truncate", [], is_stream=True) == []

@@ -52,7 +52,7 @@ def test_an_agent_that_calls_tools_is_met(spec: str, capsys: pytest.CaptureFixtu
     assert "mini" in message
 
 
-def test_what_a_tool_returned_is_looked_for_in_what_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_looks_for_the_tool_result_in_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     with served("noop", Clerk(tells=False)) as agent:
         code, message = doctor(capsys, agent.url)
 
@@ -81,7 +81,7 @@ def test_an_agent_that_only_talks_is_reported_of(capsys: pytest.CaptureFixture[s
         ("not a url", "not a url"),
     ],
 )
-def test_who_cannot_be_met_is_an_exit_code(endpoint: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_agent_is_exit_code_1(endpoint: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, message = doctor(capsys, endpoint)
 
     assert code == 1

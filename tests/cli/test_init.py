@@ -146,7 +146,7 @@ def test_an_agent_that_calls_no_tool_gets_no_gate(project: Path, capsys: pytest.
     assert "a2a-gate.sh" in everything(project)
 
 
-def test_who_plays_given_tasks_is_not_asked_about_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_does_not_try_the_dialect_of_a_built_in_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init("builtin:oracle", "--domain", "mock", "--no-try", "--ci", "script") == 0
     message = capsys.readouterr().out
     assert "pytest-a2a-bench oracle" in message
@@ -168,7 +168,7 @@ def test_gitlab_and_dry_run(project: Path, capsys: pytest.CaptureFixture[str]) -
     assert 'auth-env = "SHOP_TOKEN"' in found["pyproject.toml"]
 
 
-def test_who_cannot_be_met_gets_no_files(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_writes_no_files_for_an_unreachable_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init("http://127.0.0.1:9") == 1
     assert "cannot connect" in capsys.readouterr().out
     assert everything(project) == {}
@@ -233,7 +233,7 @@ def test_any_text_is_changed_safely_or_refused(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_written_project_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole way: met, judged, tried; then the gate passes, has a baseline, and passes with it."""
 
     def done(*command: str) -> str:

@@ -237,7 +237,7 @@ class TestDoctor:
         assert "hunter2" not in printed
         assert "key=k" not in printed
 
-    def test_what_is_absent_is_said_with_its_purpose_and_the_remedy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_missing_extra_is_reported_with_its_purpose_and_remedy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from pytest_a2a_bench.benchmarks.tau2 import index
 
         def missing() -> None:

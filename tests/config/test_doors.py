@@ -61,7 +61,7 @@ def test_a_caller_of_an_assessor_reads_members_of_the_request(text: str) -> None
 
 
 @in_one_test("text", MESSAGES)
-def test_who_talks_to_the_adk_agent_reads_arguments_and_variables(text: str) -> None:
+def test_messages_of_the_adk_agent_name_arguments_and_variables(text: str) -> None:
     message = doors.ADK.words(text)
     assert "--a2a-" not in message
     assert set(re.findall(r"A2A_ADK_\w+", message)) <= {variable.name for variable in VARIABLES}
@@ -70,7 +70,7 @@ def test_who_talks_to_the_adk_agent_reads_arguments_and_variables(text: str) -> 
 
 
 @in_one_test("text", OF_AGENT)
-def test_who_runs_tau2_reads_its_options(text: str) -> None:
+def test_messages_of_the_tau2_command_name_its_options(text: str) -> None:
     options = make_parser("tau2").options
     for role in ("agent", "user"):
         message = doors.of_tau2(f"--{role}-a2a-", _NAMES).words(text)

@@ -222,7 +222,7 @@ def test_a_token_given_as_the_name_of_a_variable_is_not_repeated(resolved: Resol
     assert "sk-12345" not in repr(resolved({"a2a_auth_env": "sk-12345"}))
 
 
-def test_who_plays_the_user(resolved: Resolve) -> None:
+def test_kinds_of_users(resolved: Resolve) -> None:
     (problem,) = resolved({"a2a_user": "llm"}).problems
     assert problem == "--a2a-user: 'llm' is not one of scripted, llm:MODEL, a2a:URL"
     found = resolved({"a2a_user": "llm:m"}).settings

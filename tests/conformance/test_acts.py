@@ -252,7 +252,7 @@ def test_prefixes_are_used_where_the_agent_knows_them(url: str, files: Path) -> 
     }
 
 
-def test_what_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -> None:
+def test_a_test_that_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -> None:
     tests = DONE.replace("tck-complete-task]", "tck-nobody]") + CLIENT + GUARDED + NOTHING_TO_SAY + BY_HAND
     found = judged(url, files, tests, "--binding", "JSONRPC")
     assert {name.split()[0]: r["reason"] for name, r in found.items() if r["status"] == "skipped"} == {
@@ -270,7 +270,7 @@ def test_a_variable_comes_from_the_environment(url: str, files: Path, monkeypatc
     assert (result["status"], result["findings"][0]["expected"].partition(" (")[0]) == ("failed", "a result")
 
 
-def test_what_is_wrong_is_reported_with_its_step_and_its_place(files: Path) -> None:
+def test_a_failure_is_reported_with_its_step_and_place(files: Path) -> None:
     with served_in_thread(lambda: serve_faulty("get-unknown", transport="jsonrpc")) as bad:
         found = judged(bad, files, UNKNOWN + DONE, "--set", f"acts-behaviors={files}/known.yaml")
     wrong = found["MINE-UNKNOWN JSONRPC"]
@@ -316,7 +316,7 @@ def test_a_verdict_of_their_own(url: str, files: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
-def test_what_is_repeated_is_asked_until_it_holds(url: str, files: Path) -> None:
+def test_a_repeated_step_is_asked_until_its_condition_holds(url: str, files: Path) -> None:
     assert set(statuses(judged(url, files, SLOW, "--set", f"acts-behaviors={files}/known.yaml")).values()) == {"passed"}
 
 

@@ -124,7 +124,7 @@ def test_an_error_among_what_is_expected(tmp_path: Path, error: str, members: di
     assert (step.expect, found) == (None, members)
 
 
-def test_what_an_error_does_not_have_is_reported(tmp_path: Path) -> None:
+def test_an_unknown_key_of_an_expected_error_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path, TEST.replace(ERROR, "expect: {error: {cod: -32001}}"))
     assert "expect_error.cod: is no key of the format here; did you mean 'code'?" in problem(path)
 
@@ -172,7 +172,7 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
         ('"1.0"\nsuites', '"9.9"\nsuites', "spec_version: should be '1.0', found '9.9'"),
     ],
 )
-def test_what_is_wrong_is_reported_by_file_line_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_problems_are_reported_by_file_line_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = write(tmp_path, TEST)
     path.write_text(path.read_text().replace("\n\nsuites", "\nsuites").replace(old, new, 1))
     text = problem(path)
@@ -206,7 +206,7 @@ def test_all_files_are_reported_at_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_no_type_says(tmp_path: Path, text: str, message: str) -> None:
+def test_rules_beyond_types(tmp_path: Path, text: str, message: str) -> None:
     assert message in problem(write(tmp_path, text))
 
 
@@ -246,7 +246,7 @@ HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"
         ("raw: {method: GET, path: /x}", False, True),
     ],
 )
-def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, safe: bool, rough: bool) -> None:
+def test_steps_that_are_not_for_an_agent_in_production(tmp_path: Path, step: str, safe: bool, rough: bool) -> None:
     first = "- {id: a, operation: send_message, params: {" + HELLO + "}}"
     suite = load_acts(write(tmp_path, TEST.split("- id: get")[0] + first + "\n          - {id: b, " + step + "}\n"))
     added = ADDED["MINE-001", "1.0"]
@@ -271,14 +271,14 @@ def test_what_is_not_for_an_agent_in_production(tmp_path: Path, step: str, safe:
         ({"path": "/extendedAgentCard", "method": "GET"}, ""),
     ],
 )
-def test_what_a_request_by_hand_sends(raw: dict[str, Any], operation: str) -> None:
+def test_the_operation_of_a_raw_request(raw: dict[str, Any], operation: str) -> None:
     assert Raw(**{"method": "POST", **raw}).operation == operation
 
 
 @pytest.mark.parametrize(
     ("step", "timed"), [("delay_ms: 5", True), ("repeat: {until: id == x}", True), ("delay_ms: 0", False)]
 )
-def test_what_waits_depends_on_time(tmp_path: Path, step: str, timed: bool) -> None:
+def test_steps_that_wait_depend_on_time(tmp_path: Path, step: str, timed: bool) -> None:
     load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
     added = ADDED["MINE-001", "1.0"]
     ADDED.clear()
@@ -296,7 +296,7 @@ def test_what_waits_depends_on_time(tmp_path: Path, step: str, timed: bool) -> N
         ("repeat: {until: id == x, max_attempts: 0}", 0.0),
     ],
 )
-def test_what_a_test_waits_is_not_time_of_the_agent(tmp_path: Path, step: str, seconds: float) -> None:
+def test_a_delay_in_a_test_extends_its_time_limit(tmp_path: Path, step: str, seconds: float) -> None:
     suite = load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
     limit = limit_of(suite.requirements[0])
     ADDED.clear()

@@ -96,7 +96,7 @@ def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str
         (["FILE", "--format", "xml"], "invalid choice: 'xml'"),
     ],
 )
-def test_what_cannot_run_exits_with_2(
+def test_a_check_that_cannot_run_exits_with_2(
     arguments: list[str], complaint: str, write: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(minimal_1_0())
@@ -114,7 +114,7 @@ def test_what_cannot_run_exits_with_2(
     ("text", "found"),
     [("{", "malformed JSON"), ("", "malformed JSON"), ("[]", "the card is []"), ('{"a": NaN}', "NaN")],
 )
-def test_what_is_no_card_is_a_finding(text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_card_is_a_finding(text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "--card", write(text)]) == 1
     printed = capsys.readouterr().out
     assert "CARD-002" in printed

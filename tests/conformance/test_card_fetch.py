@@ -429,7 +429,7 @@ def test_credentials_go_to_the_endpoints_origin_only(secured: tuple[str, dict[st
 
 
 @pytest.mark.parametrize("raw", [None, [], {}, {"supportedInterfaces": [{"url": 7}]}, {"url": 7, "protocolVersion": 1}])
-def test_what_names_no_interface_is_not_asked(raw: Any) -> None:
+def test_a_card_without_an_interface_is_not_asked(raw: Any) -> None:
     assert asked(("http://127.0.0.1:9", raw)) == []
 
 

@@ -84,7 +84,7 @@ def test_severity_follows_the_level() -> None:
     ("raw", "rule"),
     [([], "CARD-002"), ("card", "CARD-002"), (None, "CARD-002"), (7, "CARD-002"), ({}, "CARD-003")],
 )
-def test_what_is_no_card_is_a_finding(raw: Any, rule: str) -> None:
+def test_an_invalid_card_is_a_finding(raw: Any, rule: str) -> None:
     assert {f.rule for f in check_card(raw)} == {rule}
 
 
@@ -135,7 +135,7 @@ def test_a_card_of_0_3_without_a_preferred_transport_is_correct_by_its_schema() 
 @pytest.mark.parametrize(
     "said", ["required", "<your client secret>", "", {"type": "string", "minLength": 12}, 12345678]
 )
-def test_what_is_named_for_a_secret_need_not_be_one(said: Any) -> None:
+def test_a_member_with_a_secrets_name_need_not_be_a_secret(said: Any) -> None:
     card = full_1_0()
     card["skills"][0]["examples"] = ["Forget my password"]
     assert (

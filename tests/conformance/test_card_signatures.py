@@ -80,7 +80,7 @@ def test_the_canonical_form_is_that_of_the_specification() -> None:
     assert canonical(card) == f"{{{capabilities},{rest}}}".encode()
 
 
-def test_what_a2a_sdk_signs_verifies() -> None:
+def test_a_signature_of_a2a_sdk_verifies() -> None:
     from a2a.server.request_handlers.response_helpers import agent_card_to_dict
     from a2a.types import AgentCard
     from a2a.utils.signing import create_agent_card_signer
@@ -197,7 +197,7 @@ def test_a_broken_key_set_verifies_nothing(jwks: Any) -> None:
     assert [f.rule for f in check_card(signed(), jwks=jwks)] == ["SIGN-004"]
 
 
-def test_what_has_no_canonical_form_does_not_verify() -> None:
+def test_a_card_without_a_canonical_form_does_not_verify() -> None:
     card = {**signed(), "x": 2**60}
     assert rules(card, public("ES256")) == []  # the form without unknown members has one
     card = signed(full_1_0)

@@ -33,7 +33,7 @@ from pytest_a2a_bench.reports.findings import FORMATS, render
 PLACES = [(b, v) for v in ("1.0", "0.3") for b in ("JSONRPC", "HTTP+JSON", "GRPC")]
 
 
-def test_what_a_client_has_no_occasion_for_is_not_observed() -> None:
+def test_a_rule_without_an_occasion_is_not_observed() -> None:
     with ObservedAgent() as agent:
         client = SmallClient(agent, "JSONRPC", "1.0")
         assert client.connect()
@@ -77,7 +77,7 @@ def test_the_cards_are_right(names: tuple[str, ...]) -> None:
     assert [f for f in check_card(card) if f.severity != "note"] == []
 
 
-def test_what_browsers_and_probes_ask_is_no_request_of_the_client() -> None:
+def test_requests_of_browsers_and_probes_are_not_the_clients() -> None:
     with ObservedAgent() as agent:
         asked = {"Access-Control-Request-Headers": "a2a-version", "Origin": "http://page.example"}
         url = f"{agent.url}/at/1.0/jsonrpc"

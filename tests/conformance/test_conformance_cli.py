@@ -100,7 +100,7 @@ def test_waivers(bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "removable waiver: GET-006" in out
 
 
-def test_what_fails_today_is_accepted_in_one_step(
+def test_accept_writes_waivers_for_all_failures(
     bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "new" / "waivers.toml"
@@ -165,7 +165,7 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
         ),
     ],
 )
-def test_what_cannot_run_is_one_line_and_exit_code_2(
+def test_a_judgement_that_cannot_run_is_one_line_and_exit_code_2(
     good_url: str, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*(good_url if a == "GOOD" else a for a in arguments)) == 2
@@ -226,7 +226,7 @@ def test_a_selection_is_not_called_conformant_without_saying_so(
     assert "A2A 1.0: fully conformant in what was chosen: MUST 3/3; " in capsys.readouterr().out
 
 
-def test_what_could_not_be_judged_is_exit_code_2_and_no_verdict(
+def test_an_incomplete_judgement_is_exit_code_2_and_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("A_TOKEN", "x")

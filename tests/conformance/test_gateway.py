@@ -182,7 +182,7 @@ def test_the_command_names_what_the_gateway_breaks(tmp_path: Path, capsys: pytes
         assert "no gateway stands before builtin:oracle" in capsys.readouterr().err
 
 
-def test_what_follows_from_the_gateway_is_listed_beneath_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_consequences_of_a_gateway_fault_are_listed_beneath_it(capsys: pytest.CaptureFixture[str]) -> None:
     groups = ("--group", "gateway", "--group", "get-task", "--binding", "JSONRPC")
     with served(fault_named("version lost")) as (gateway, direct):
         assert run(gateway, "--direct", direct, *groups) == 1
@@ -193,7 +193,7 @@ def test_what_follows_from_the_gateway_is_listed_beneath_it(capsys: pytest.Captu
     assert "A2A 1.0: not conformant" in out
 
 
-def test_what_the_agent_does_without_the_gateway_is_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_on_both_sides_is_the_agents(capsys: pytest.CaptureFixture[str]) -> None:
     with served(TRANSPARENT) as (gateway, direct):
         assert run(direct, "--group", "validation", "--group", "send") == 1
         broken = capsys.readouterr().out

@@ -106,7 +106,7 @@ def answered(**document: Any) -> dict[str, Any]:
     return {"status": 400, "response": json.dumps(document)}
 
 
-def test_what_does_not_speak_json_rpc_is_reported_once() -> None:
+def test_an_agent_that_does_not_speak_json_rpc_is_reported_once() -> None:
     detail = answered(detail="Input should be 'message/stream'")
     rows = [row("CARD-007", "no result", **detail), row("SEND-001", "no result", **detail)]
     rows.append(row("GET-002", "not the error", **answered(jsonrpc="2.0", id=1, result={})))
@@ -147,7 +147,7 @@ def test_one_refusal_of_everything_is_reported_once() -> None:
     assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed"]
 
 
-def test_what_an_interface_refuses_whatever_is_asked_is_beneath_the_rule_of_the_card() -> None:
+def test_a_uniform_refusal_of_an_interface_is_grouped_under_the_card_rule() -> None:
     rows = [row("SEND-001", "no result", **refused("tenant: is not known"))]
     rows += [row("LIST-007", "no result", method="ListTasks", **refused("tenant: is not known"))]
     rows += [row("GET-002", "other", method="GetTask", **refused("id: is too long"))]
@@ -185,7 +185,7 @@ def test_messages_that_nobody_looks_at_are_one_cause() -> None:
     assert [r.outcome for r in fold(rows[1:])] == ["failed", "failed", "failed"]
 
 
-def test_what_two_requirements_find_in_the_same_words_of_one_answer_is_one() -> None:
+def test_equal_findings_in_one_answer_are_one() -> None:
     place = {"pointer": "/id", "request": "asked once"}
     rows = [row("DM-001", "id of a task is missing", **place), row("DM-014", "id of a task is missing", **place)]
     assert [r.outcome for r in fold(rows)] == ["failed", "explained"]
@@ -217,7 +217,7 @@ def test_a_must_does_not_hide_behind_a_should() -> None:
     assert [r.outcome for r in fold(rows)] == ["failed", "explained"]
 
 
-def test_what_is_waived_stands_alone() -> None:
+def test_a_waived_finding_is_not_grouped() -> None:
     rows = [row("VAL-002", "it was accepted", b) for b in BINDINGS]
     folded = fold(rows, lambda result: result.binding == "JSONRPC")
     assert [r.outcome for r in folded] == ["failed", "failed", "explained"]
@@ -289,7 +289,7 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
     ("outcome", "waived", "becomes"),
     [("failed", False, "explained"), ("failed", True, "skipped"), ("passed", False, "error")],
 )
-def test_what_was_not_made_is_reported_as_such_where_its_cause_was_not_found(
+def test_a_check_that_was_not_made_is_reported_where_its_cause_was_not_found(
     outcome: Any, waived: bool, becomes: str
 ) -> None:
     found = (Finding("CARD-007", "error", "nobody answers"),) if outcome == "failed" else ()
@@ -312,7 +312,7 @@ def test_a_must_is_no_case_of_what_only_should_be() -> None:
     assert [r.outcome for r in fold([other, differs])] == ["failed", "failed"]
 
 
-def test_what_others_tests_find_is_no_cause_of_what_ours_do() -> None:
+def test_findings_of_added_tests_are_no_cause_of_ours() -> None:
     ours = row("CAN-003", "error InternalError: no such task")
     entry = dataclasses.replace(requirement("CAN-003"), id="X-CANCEL", group=ACTS, level="SHOULD")
     theirs = dataclasses.replace(ours, requirement=entry)

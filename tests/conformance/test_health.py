@@ -175,7 +175,7 @@ async def judge_recurrence(method: str, times: int, *ids: str) -> Mapping[str, C
     return {r.requirement.id: r for r in results if r.binding == "JSONRPC"}
 
 
-def test_what_is_late_once_is_inconclusive_with_both_evidences() -> None:
+def test_a_check_that_is_late_once_is_inconclusive_with_both_evidences() -> None:
     results = asyncio.run(judge_recurrence("SendMessage", 1, "SEND-001", "SEND-002"))
     assert {r.outcome for r in results.values()} <= {"passed", "inconclusive"}
     assert "inconclusive" in {r.outcome for r in results.values()}
@@ -188,7 +188,7 @@ def test_what_is_late_once_is_inconclusive_with_both_evidences() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_late_again_alone_is_reported_as_before() -> None:
+def test_a_check_that_is_late_twice_is_an_error() -> None:
     results = asyncio.run(judge_recurrence("SendMessage", 1000, "SEND-001", "SEND-002"))
     assert {r.outcome for r in results.values()} == {"error"}
     assert all("--timeout" in r.reason for r in results.values())
@@ -250,7 +250,7 @@ def test_a_reference_that_never_comes_counts_for_good_and_is_not_waited_for_agai
     assert asked == [1], "each try would take the whole limit"
 
 
-def test_what_is_skipped_the_second_time_has_not_recurred() -> None:
+def test_a_skip_on_the_second_run_is_no_recurrence() -> None:
     first = result(problem="no complete answer within 5 s")
     busy = dataclasses.replace(first, outcome="skipped", findings=(), reason="agent or machine are too busy to tell")
     concluded = recurrence.conclude(first, busy, ())

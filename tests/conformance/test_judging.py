@@ -49,7 +49,7 @@ def test_a_subject_survives_the_way_to_a_worker() -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_what_a_card_says(subject: Subject) -> None:
+def test_a_subject_reads_its_card(subject: Subject) -> None:
     assert subject.findings == ()
     assert subject.interfaces == ("1.0 JSONRPC", "1.0 HTTP+JSON", "1.0 GRPC")
     assert subject.problem == ""
@@ -124,7 +124,7 @@ def test_a_run_that_broke_is_reported_anew_to_each_check(
 
 
 @pytest.mark.parametrize(("comes_back", "outcome"), [(True, "error"), (False, "explained")])
-def test_what_another_process_judges_explains_nothing_that_is_not_so_here(comes_back: bool, outcome: str) -> None:
+def test_a_cause_from_another_process_must_hold_here_too(comes_back: bool, outcome: str) -> None:
     nowhere = response("no such page", "404 Not Found", "text/html")
 
     def there(request: Request) -> bytes:
@@ -158,7 +158,7 @@ def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Ta
             judge.result(each)
 
 
-def test_what_is_stopped_before_it_began_is_reported_to_whoever_waits(
+def test_a_check_canceled_before_it_began_is_reported_to_its_waiters(
     subject: Subject, targets: tuple[Target, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "CLEANUP_SECONDS", 0.1)

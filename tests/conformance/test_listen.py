@@ -56,7 +56,7 @@ def test_it_prints_what_comes_to_any_path(capsys: pytest.CaptureFixture[str]) ->
         (["192.0.2.1:8099"], "cannot listen on 192.0.2.1:8099"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_arguments_are_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "--listen", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error

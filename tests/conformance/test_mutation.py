@@ -241,7 +241,7 @@ def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["InvalidParams", "Internal"])
 @pytest.mark.parametrize("name", rotating(list(EVERY), 3))
-def test_what_is_skipped_for_an_error_names_a_requirement_that_fails(
+def test_a_skip_for_an_error_names_a_requirement_that_fails(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = judged(breaking(*EVERY[name], kind), monkeypatch, "guarded" if name == "extended" else "full")

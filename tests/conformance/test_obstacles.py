@@ -154,7 +154,7 @@ def test_an_agent_that_never_answers_ends_the_run_soon() -> None:
 
 
 @pytest.mark.slow
-def test_what_comes_too_late_is_an_error_and_says_how_to_wait_longer() -> None:
+def test_a_late_answer_is_an_error_and_names_the_timeout_option() -> None:
     results, _ = asyncio.run(slow(2.0, ("SendMessage",), 0.8, {"send", "get-task"}))
     judged = [r for r in results if r.binding == "JSONRPC"]
     assert [r.name for r in judged if r.outcome in ("failed", "warned")] == []
@@ -229,7 +229,7 @@ async def lost_messages() -> list[str]:
         return left
 
 
-def test_what_could_not_be_cleared_away_is_said() -> None:
+def test_tasks_that_could_not_be_canceled_are_reported() -> None:
     (text,) = asyncio.run(lost_messages())
     assert "messages to JSONRPC 1.0 at http://127.0.0.1" in text
     assert "tasks of theirs may still run" in text

@@ -50,7 +50,7 @@ class TestVariants:
         assert Variant("SendStreamingMessage", "SendMessage", "rejected") in found
         assert len(found) == 8
 
-    def test_what_the_card_does_not_declare_is_not_tried(self) -> None:
+    def test_undeclared_capabilities_are_not_tried(self) -> None:
         assert {variant.operation for variant in allowed(requirement("VER-001"), BARE)} == {
             "SendMessage",
             "ListTasks",

@@ -152,12 +152,12 @@ def test_places(bind: str | None, url: str | None, place: BindAddress | None) ->
         ("0.0.0.0:80", "https://t.example?a=b", "without a query"),
     ],
 )
-def test_what_is_no_place(bind: str | None, url: str | None, complaint: str) -> None:
+def test_invalid_bind_addresses(bind: str | None, url: str | None, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         read_bind_address(bind, url)
 
 
-def test_whatever_stands_in_between_may_change_the_path() -> None:
+def test_a_proxy_may_change_the_path() -> None:
     async def scenario() -> None:
         port = free_port()
         async with WebhookReceiver(BindAddress("127.0.0.1", port, "https://t.example/hooks")) as receiver:

@@ -391,7 +391,7 @@ def test_an_empty_reply_is_noted(name: str, parts: tuple[Part, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", GENERAL)
-def test_what_cannot_be_read_is_never_passed_on_silently(name: str) -> None:
+def test_unreadable_content_is_never_passed_on_silently(name: str) -> None:
     broken = 'Sure: {"tool_call": {"name": "get_user", "arguments": {"id": '
     reply = read(name, Part.of_text(broken))
     assert (reply.unreadable, reply.calls, reply.text) == (True, (), broken)
@@ -514,7 +514,7 @@ def tools_of(reply: dict[str, Any]) -> list[ToolSpec]:
 
 
 @in_one_test("reply", CORPUS, ids=lambda r: r["name"])
-def test_what_comes_of_a_reply(reply: dict[str, Any]) -> None:
+def test_decoding_of_replies(reply: dict[str, Any]) -> None:
     decoded = dialects.get("auto").decode_reply(parts_of(reply), tools_of(reply))
     found = [[c.name, c.arguments] for c in decoded.calls]
     assert json.dumps(found) == json.dumps(json.loads(reply.get("calls", "[]")))

@@ -89,7 +89,7 @@ def test_python_spelling_is_read_as_json(written: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["NaN", "[Infinity]", "1e999", "9" * 5000, "{1: 2}", "{'a'}", "[" * 5000])
-def test_what_json_cannot_hold_is_refused(text: str) -> None:
+def test_values_outside_of_json_are_refused(text: str) -> None:
     assert parse_json(text) is BROKEN
 
 
@@ -183,7 +183,7 @@ def test_prose_around_calls_is_what_is_left() -> None:
     assert prose(scan_text(f"{CALL}, {CALL}", KNOWN)) == ""
 
 
-def test_what_is_kept_of_an_unreadable_call_is_bounded() -> None:
+def test_the_stored_text_of_an_unreadable_call_is_bounded() -> None:
     (raw,) = scan_text('{"tool_call": {"name": "x", "arguments": {"a": "' + "y" * 50_000, KNOWN).unreadable
     assert len(raw) == RAW_LIMIT
 

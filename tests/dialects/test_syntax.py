@@ -38,6 +38,6 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[1", "f(1)", "x"])
-def test_what_is_no_literal_is_refused(text: str) -> None:
+def test_an_invalid_literal_is_refused(text: str) -> None:
     with pytest.raises((SyntaxError, ValueError)):
         read_literal(text)

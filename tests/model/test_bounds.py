@@ -170,7 +170,7 @@ def test_a_reply_that_takes_too_long_to_read_is_cut() -> None:
     assert (org.calls, org.unreadable, limits(org)) == ((), True, ["limit-cpu"])
 
 
-def test_what_was_read_in_time_counts() -> None:
+def test_an_answer_read_in_time_counts() -> None:
     now = iter([0.0, 1.0, 5.0])
     allowance = CpuAllowance(3.0, lambda: next(now))
     assert [allowance.is_spent, allowance.is_spent] == [False, True]

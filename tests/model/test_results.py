@@ -125,7 +125,7 @@ def test_newer_trial_files_are_refused() -> None:
         TRIAL.parse(json.dumps(data).encode(), Path("t.json"))
 
 
-def test_what_tests_assert_on() -> None:
+def test_members_that_tests_assert_on() -> None:
     trial = result(
         reward_info=Reward(1.0),
         transcript=(

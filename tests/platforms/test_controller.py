@@ -187,7 +187,7 @@ class TestReset:
 
         assert not listens(first)
 
-    def test_what_an_agent_leaves_behind_is_killed_with_it(self, control: Control) -> None:
+    def test_child_processes_of_an_agent_are_killed_with_it(self, control: Control) -> None:
         at = control("daemon")
         at.wait("running")
         daemon = int(at.described()["stdout_log"].split("daemon ")[1].split()[0])

@@ -77,7 +77,7 @@ class TestEntrypoint:
         assert (read.auth_env, read.database_env) == ("A2A_BENCH_TOKENS", "A2A_BENCH_DATABASE")
         assert "canary" not in " ".join(found)
 
-    def test_who_may_call_is_said_once(self, stub: Path) -> None:
+    def test_the_entrypoint_passes_one_choice_of_callers(self, stub: Path) -> None:
         assert parsed(arguments_of(stub, ENTRYPOINT, A2A_BENCH_NO_AUTH="1")).no_auth
         assert not parsed(arguments_of(stub, ENTRYPOINT, A2A_BENCH_NO_AUTH="0")).no_auth
         both = arguments_of(stub, ENTRYPOINT, A2A_BENCH_NO_AUTH="1", A2A_BENCH_TOKENS_FILE="/run/secrets/tokens")
@@ -125,7 +125,7 @@ class TestImage:
         assert [name for name, _ in found].index("USER") > max(i for i, (name, _) in enumerate(found) if name == "RUN")
         assert ("EXPOSE", "9009") in found
 
-    def test_what_it_starts_and_copies_is_there(self) -> None:
+    def test_files_that_it_starts_and_copies_exist(self) -> None:
         found = self.instructions()
         entrypoint = json.loads(next(value for name, value in found if name == "ENTRYPOINT"))
         copies = [value.split() for name, value in found if name == "COPY"]
@@ -234,7 +234,7 @@ class TestScenario:
             ),
         ],
     )
-    def test_what_is_wrong_with_one_is_reported_at_once(self, text: str, complaint: str, tmp_path: Path) -> None:
+    def test_problems_of_a_scenario_are_reported(self, text: str, complaint: str, tmp_path: Path) -> None:
         path = tmp_path / "scenario.toml"
         path.write_text(text)
         with pytest.raises(Exception, match=complaint):

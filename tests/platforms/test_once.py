@@ -36,7 +36,7 @@ def launch(*arguments: str) -> int:
 Printed = pytest.CaptureFixture[str]
 
 
-def test_what_is_started_is_asked_followed_and_stopped(tmp_path: Path, capsys: Printed) -> None:
+def test_a_started_agent_is_asked_followed_and_stopped(tmp_path: Path, capsys: Printed) -> None:
     output = tmp_path / "results" / "mine.json"
     asked = ("domain=retail", "max_tasks=2", "seed=7", "-o", str(output), "--id", "0190-mine", "--show-logs")
     code = launch("--once", WHITE, "--assessor", green("good"), *asked)
@@ -72,7 +72,7 @@ def test_the_exit_code_is_the_outcome(words: list[str], code: int, out: str, err
     assert printed.err.endswith(err)
 
 
-def test_what_does_not_start_is_reported_and_the_other_is_stopped(tmp_path: Path, capsys: Printed) -> None:
+def test_a_process_that_does_not_start_is_reported_and_the_other_stopped(tmp_path: Path, capsys: Printed) -> None:
     pid, begun, ended = tmp_path / "pid", tmp_path / "begun.py", tmp_path / "ended.py"
     begun.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
     wait = f"import os, sys, time\nwhile not os.path.exists({str(pid)!r}) or not open({str(pid)!r}).read():\n"

@@ -213,7 +213,7 @@ def test_moments_of_trouble_in_a_reset_are_waited_out() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_controller_is_reported(answers: Answers, complaint: str) -> None:
+def test_problems_of_a_controller_are_reported(answers: Answers, complaint: str) -> None:
     with answering(answers) as url, pytest.raises(ControllerError, match=complaint):
         reset(url, seconds=0.1)
 

@@ -162,7 +162,7 @@ def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_read_is_one_line(bucket: str, desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_input_is_one_line(bucket: str, desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     result = desk.popen("--a2a-results=s3://there-is-no-such-bucket/x")
     said = result.communicate()[0].decode()
     assert result.returncode == 4, said
@@ -227,7 +227,7 @@ def test_a_merge_into_a_url_that_has_results_ends_before_parts_are_brought(
     assert f"{url} is there and is not empty" in capsys.readouterr().err
 
 
-def test_what_is_at_a_url_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_urls_in_content_are_not_fetched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fsspec")
     assert main(["export", "metrics", f"file://{tmp_path}", "--jsonl", "--follow", "-o", "-"]) == 2
     assert f"file://{tmp_path} is read once" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def test_the_command_line_verifies_too(signed_url: str, keys: Path, capsys: pyte
         (("--a2a-set", "webhook-url=https://t.example"), "nothing says where it listens"),
     ],
 )
-def test_what_cannot_be_is_a_usage_error(
+def test_impossible_options_are_a_usage_error(
     bench: Bench, signed_url: str, option: tuple[str, str], complaint: str
 ) -> None:
     result = bench("--a2a-endpoint", signed_url, "-m", "conformance", *option)

@@ -85,7 +85,7 @@ def test_the_mini_org_joins_an_expression(pytester: pytest.Pytester, bench: Benc
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_chooses_how_many(bench: Bench, choice: tuple[str, ...], count: int) -> None:
+def test_settings_that_choose_the_number(bench: Bench, choice: tuple[str, ...], count: int) -> None:
     assert len(ids(bench("--co", "-q", *ORACLE, *choice))) == count
 
 

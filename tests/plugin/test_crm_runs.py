@@ -94,7 +94,9 @@ def test_leaks_and_refusals_are_gates(
 
 
 @pytest.mark.slow
-def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]) -> None:
+def test_changes_of_a_benchmark_are_in_each_report(
+    pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]
+) -> None:
     changed = (
         "--a2a-set=crm-drift=low",
         "--a2a-set=crm-rot=on",

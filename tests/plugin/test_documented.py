@@ -203,7 +203,7 @@ def _choices() -> dict[tuple[str, ...], str]:
 
 
 @pytest.mark.slow
-def test_what_commands_choose_is_there(bench: Bench, noop_url: str) -> None:
+def test_documented_choices_exist(bench: Bench, noop_url: str) -> None:
     wrong = {}
     for words, name in _choices().items():
         result = bench("--a2a-endpoint", noop_url, "--co", "-q", *words)

@@ -63,7 +63,9 @@ def test_a_floor_that_is_decided_ends_the_run(
     assert sum("decided: min_pass" in reason for reason in reasons) == 30 - held
 
 
-def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_that_no_gate_counts_are_run(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DESK_TASKS", named("ok"))
     pytester.makepyfile(
         test_more="""

@@ -130,7 +130,7 @@ def test_broken_dialects_of_others_cost_the_others_nothing(site: Path, caplog: p
     ]
 
 
-def test_what_a_hook_must_return(site: Path) -> None:
+def test_return_types_of_hooks(site: Path) -> None:
     with pytest.raises(ConfigurationError, match="pytest_a2a_bench_users of plugin p must return names and"):
         extensions.offer("users", {"x": "no_object"}, "plugin p")
 

@@ -79,7 +79,7 @@ def test_crmarena_and_every_kind_of_trouble(
 
 
 @pytest.mark.slow
-def test_what_the_conformance_command_writes(
+def test_formats_of_the_conformance_command(
     bench: Bench, noop_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     card = tmp_path / "card.json"

@@ -458,7 +458,7 @@ def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
     assert desk("--a2a-min-pass=0.5", "--a2a-max-cost=3", "--a2a-max-infra-errors=5%").ret == 0
 
 
-def test_what_cannot_be_reported_passes_only_if_that_is_asked_for(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_an_inconclusive_gate_passes_only_on_request(pytester: pytest.Pytester, desk: Bench) -> None:
     latency = ("--a2a-min-pass=0.5", "--a2a-max-latency=p95=10")
     assert desk(*latency).ret == 1
     result = desk(*latency, "--a2a-set=inconclusive=pass", "-rs", "--junitxml=j.xml")
@@ -570,9 +570,7 @@ class TestBaseline:
         assert kinds(pytester.path / "j.xml")["baseline"] == ["failure"]
         assert verdict_of(pytester)["comparison"]["overall"]["worse"] == 7
 
-    def test_what_the_options_contradict_is_refused_before_it_costs(
-        self, pytester: pytest.Pytester, desk: Bench
-    ) -> None:
+    def test_contradicting_options_are_refused_before_any_request(self, pytester: pytest.Pytester, desk: Bench) -> None:
         write_baseline(pytester, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
         result = desk("--a2a-baseline=b.json")
         assert result.ret == 4

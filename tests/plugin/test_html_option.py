@@ -109,7 +109,7 @@ def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench, pytester: pyt
     assert pytester.path.joinpath("pages/run.html").is_file()
 
 
-def test_what_judging_the_protocol_found_is_on_the_page(bench: Bench, pytester: pytest.Pytester) -> None:
+def test_conformance_findings_are_on_the_page(bench: Bench, pytester: pytest.Pytester) -> None:
     with start_faulty("send-bare-task") as agent:
         bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "SEND", "--a2a-html", "p.html")
     text = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def write_waiver(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
-def test_what_was_warned_of_or_waived_is_on_the_page_with_its_requests(
+def test_warnings_and_waivers_are_on_the_page_with_their_requests(
     bench: Bench, pytester: pytest.Pytester, workers: list[str]
 ) -> None:
     waivers = write_waiver(pytester.path)
@@ -151,7 +151,7 @@ def test_what_was_warned_of_or_waived_is_on_the_page_with_its_requests(
     assert "waiver: in release 2" in shown(page, WAIVED)
 
 
-def test_what_could_not_be_judged_is_on_the_page_with_what_is_known(bench: Bench, pytester: pytest.Pytester) -> None:
+def test_unjudged_requirements_are_on_the_page_with_their_evidence(bench: Bench, pytester: pytest.Pytester) -> None:
     with start_faulty("card-array") as agent:
         bench("--a2a-endpoint", agent.url, "--a2a-suite=card,protocol", "--a2a-html=p.html")
     page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")

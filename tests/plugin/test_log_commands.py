@@ -33,7 +33,7 @@ def commands_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip().startswith("::") or OBEYED.search(line)]
 
 
-def test_what_is_looked_for_is_found() -> None:
+def test_the_search_for_log_commands_finds_them() -> None:
     assert len(commands_of(TEXT)) >= len(SPOKEN) - 1
 
 

@@ -31,9 +31,7 @@ def events(directory: Path) -> dict[str, list[Any]]:
         (("--a2a-noise=wrong=0.1", "--a2a-trials=auto"), "--a2a-trials auto"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(
-    bench: Bench, noop_url: str, options: tuple[str, ...], says: str
-) -> None:
+def test_conflicting_options_are_one_line(bench: Bench, noop_url: str, options: tuple[str, ...], says: str) -> None:
     result = bench(f"--a2a-endpoint={noop_url}", "--a2a-suite=mock", *options)
     assert result.ret == 4
     assert any(says in line for line in result.errlines if line.startswith("ERROR"))

@@ -120,7 +120,7 @@ ORACLE_OPTION = ("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k"
         ),
     ],
 )
-def test_what_does_not_go_together_is_reported_at_once(bench: Bench, options: tuple[str, ...], says: str) -> None:
+def test_conflicting_settings_are_reported_at_once(bench: Bench, options: tuple[str, ...], says: str) -> None:
     result = bench(*ORACLE_OPTION, *options)
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.startswith("ERROR")]
@@ -448,7 +448,7 @@ def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_waits_for_a_page_no_longer_has_the_summary(
+def test_a_signal_ends_the_wait_for_the_page_after_the_summary(
     pytester: pytest.Pytester, bench: Bench, number: signal.Signals
 ) -> None:
     pytester.makepyfile(TALK)

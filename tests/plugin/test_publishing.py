@@ -39,7 +39,7 @@ def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: 
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_what_a_test_expects_itself_is_no_miss(
+def test_an_outcome_that_the_test_expects_is_no_miss(
     pytester: pytest.Pytester,
     desk: Bench,
     job_summary: Path,
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_written_is_said(pytester: pytest.Pytester, desk: 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_what_an_agent_says_is_no_workflow_command(
+def test_agent_text_is_no_workflow_command(
     pytester: pytest.Pytester, desk: Bench, job_summary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = (pytester.path / "desk.py").read_text()

@@ -59,7 +59,7 @@ def test_files_of_before_are_read_alike(pytester: pytest.Pytester, desk: Bench) 
     assert load_trial(path).held_again == ()
 
 
-def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_overwritten_results_are_still_counted(pytester: pytest.Pytester, desk: Bench) -> None:
     reported = {"desk/front/lost#0": {"status": "evaluated", "reward": 1.0, "held_again": 1}}
     results, _ = load_reported(pytester.path, "run", reported)
     assert "1 conversation was run again" in "\n".join(summary.caveats(results))

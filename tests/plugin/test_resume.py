@@ -84,7 +84,7 @@ def a2a_client_config(a2a_client_config):
 
 
 @pytest.mark.parametrize("made", [BY_FIXTURE, BY_HOOK, BY_CONFIG])
-def test_what_the_agent_is_reported_beside_the_conversation_is_part_of_the_question(
+def test_data_beside_the_conversation_are_part_of_the_question(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
     conftest = pytester.path / "conftest.py"
@@ -218,7 +218,7 @@ def test_more_shards_than_trials_leave_empty_parts(
     assert again.ret == 5, "that there is nothing at all is no part's fault"
 
 
-def test_what_cannot_be_merged_is_said_together(
+def test_all_obstacles_to_a_merge_are_reported_together(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", TASKS)

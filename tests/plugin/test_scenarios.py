@@ -49,7 +49,7 @@ def test_the_example_passes_alone_and_with_workers(pytester: pytest.Pytester, sh
     assert {r["dialect"] for r in stored(pytester) if r["status"] == "evaluated"} == {None, "tool_call"}
 
 
-def test_what_the_test_asserts_is_the_reward(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_the_test_asserts_the_reward(pytester: pytest.Pytester, shop: Bench) -> None:
     write(
         pytester,
         '@pytest.mark.a2a_scenario("Where is my order A1?")\n'
@@ -89,7 +89,7 @@ def test_another_scenario_of_that_name_is_held_anew(pytester: pytest.Pytester, s
     assert other["reused_from"] is None
 
 
-def test_what_is_no_assertion_is_an_error_and_no_verdict(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_an_exception_beside_assertions_is_an_error_and_no_verdict(pytester: pytest.Pytester, shop: Bench) -> None:
     write(
         pytester,
         '@pytest.mark.a2a_scenario("Hello")\n'

@@ -117,7 +117,7 @@ def test_reruns_repeat_trouble_and_never_a_bad_reward(
     assert len(properties) == len(set(properties))
 
 
-def test_what_would_come_to_the_same_is_not_repeated(
+def test_deterministic_errors_are_not_rerun(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pytest_rerunfailures")
@@ -311,7 +311,7 @@ def a2a_message_metadata():
 
 
 @pytest.mark.slow
-def test_what_was_reported_is_let_go(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reported_results_are_released(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-0-{i}" for i in range(12)))
     pytester.makeconftest(
         (pytester.path / "conftest.py").read_text()

@@ -267,7 +267,7 @@ def test_a_crash_of_a_command_shows_no_secret(
 
 
 @pytest.mark.parametrize("secret", ["test", "12345678", "password", "evaluated", "infrastructure_error"])
-def test_what_cannot_be_reported_from_other_text_garbles_nothing(
+def test_a_secret_like_common_text_garbles_no_output(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
     monkeypatch.setenv("A2A_AUTH_TOKEN", secret)

@@ -326,7 +326,7 @@ class Held:
         return None
 
 
-def test_who_waits_for_a_trial_that_never_began_is_reported_when_the_run_stops() -> None:
+def test_waiters_for_an_unstarted_trial_are_notified_when_the_run_stops() -> None:
     runner: Any = Held()
     schedule = Schedule(runner, 1, KEYS[:1], lambda: None)
     assert runner.began.wait(60)

@@ -44,9 +44,7 @@ def two(pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pyt
         (("a=URL", "b=URL", "--a2a-suite=card"), "the protocol is judged on one agent"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(
-    bench: Bench, noop_url: str, options: tuple[str, ...], says: str
-) -> None:
+def test_conflicting_options_are_one_line(bench: Bench, noop_url: str, options: tuple[str, ...], says: str) -> None:
     given = [
         o.replace("URL", noop_url) if o.startswith("--") else f"--a2a-endpoint={o.replace('URL', noop_url)}"
         for o in options

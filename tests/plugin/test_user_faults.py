@@ -130,7 +130,7 @@ def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
     assert sorted(log_of(pytester)) == ["left", "left", "lost"]
 
 
-def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) -> None:
+def test_overwritten_results_are_still_counted(pytester: pytest.Pytester) -> None:
     reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "never_stopped"},
                 "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,
                                    "retry_error": "LLMError"}}  # fmt: skip

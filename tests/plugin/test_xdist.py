@@ -109,7 +109,7 @@ def test_nothing_is_promised_where_another_scheduler_decides() -> None:
 
 
 @given(st.integers(1, 50), st.integers(1, 500))
-def test_what_there_is_for_all_is_divided_among_the_workers(workers: int, total: int) -> None:
+def test_a_limit_for_all_is_divided_among_the_workers(workers: int, total: int) -> None:
     shares = [WorkerPart.of({"workerid": f"gw{i}", "workercount": workers}).share(total) for i in range(workers)]
     assert sum(shares) == max(total, workers)
     assert max(shares) - min(shares) <= 1

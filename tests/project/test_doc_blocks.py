@@ -57,7 +57,7 @@ def test_blocks_are_right(pytestconfig: pytest.Config) -> None:
         ("text", "anything", "nobody looks at blocks of kind 'text'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_found(kind: str, text: str, problem: str, pytestconfig: pytest.Config) -> None:
+def test_problems_are_found(kind: str, text: str, problem: str, pytestconfig: pytest.Config) -> None:
     (found,) = problems(Block(ROOT / "README.md", 1, kind, text), pytestconfig)
     assert problem in found
 

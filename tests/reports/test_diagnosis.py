@@ -98,7 +98,7 @@ def without(call: Call, **other: Any) -> Call:
         (result([READ], "It is $12.", failing=["COMMUNICATE"], communicate=["327"]), "read-less", "get_user_details"),
     ],
 )  # fmt: skip
-def test_what_left_the_gold_first(missed: TrialResult, kind: str, subject: str) -> None:
+def test_the_first_departure_from_the_gold(missed: TrialResult, kind: str, subject: str) -> None:
     assert message(missed) == (kind, subject)
 
 
@@ -181,7 +181,7 @@ def test_a_write_is_unconfirmed_only_where_nobody_can_have_agreed(said: list[Cal
     assert message(result([], *said)) == (kind, "cancel_reservation")
 
 
-def test_what_the_task_itself_put_there_is_nobodys_doing() -> None:
+def test_messages_given_by_the_task_are_nobodys_doing() -> None:
     written = result([BAGS], CANCEL, "What now?", provenance={"given_messages": 3})
     assert message(written) == ("never-called", "update_reservation_baggages")
 
@@ -192,7 +192,7 @@ def test_a_value_that_the_user_named_beside_the_needed_one_is_the_agents_choice(
     assert message(said) == ("wrong-argument", "update_reservation_flights with a wrong cabin")
 
 
-def test_what_comes_first_in_the_conversation_is_reported() -> None:
+def test_the_earliest_cause_is_reported() -> None:
     wrong = without(BAGS, total_baggages=3)
     assert message(result([CANCEL, BAGS], "Shall I?", wrong, ("transfer_to_human_agents", {})))[0] == "wrong-argument"
     assert message(result([CANCEL, BAGS], ("transfer_to_human_agents", {}), wrong))[0] == "transferred"
@@ -218,7 +218,7 @@ def test_what_comes_first_in_the_conversation_is_reported() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_nobodys_task(more: dict[str, Any], expected: Diagnosis | None) -> None:
+def test_causes_outside_of_the_task(more: dict[str, Any], expected: Diagnosis | None) -> None:
     assert diagnose(TrialResult(KEY, **more), tau2.DIAGNOSER) == expected
 
 
@@ -313,7 +313,7 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
         assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_what_repeats_is_shown_once() -> None:
+def test_repeated_messages_are_shown_once() -> None:
     turns = [Turn("user", "Cancel it."), *[Turn("agent", "Sure?"), Turn("user", "Yes.")] * 5, Turn("agent", "Bye.")]
     lines = trial_text.explain(result([CANCEL], transcript=tuple(turns))).splitlines()
     assert "last 12 of 12 messages (6 turns of the agent):" in lines
@@ -321,7 +321,7 @@ def test_what_repeats_is_shown_once() -> None:
     assert lines[-3:] == ["  agent: Sure?", "  user: Yes.  [these 2 messages, 5 times]", "  agent: Bye."]
 
 
-def test_who_ended_properly_was_in_no_loop_for_a_sentence_that_it_said_often() -> None:
+def test_a_frequent_sentence_is_no_loop_in_a_conversation_that_ended_properly() -> None:
     polite = [part for _ in range(6) for part in ("I have noted that.", "user:Please cancel it.")]
     assert message(result([CANCEL], *polite)) == ("never-called", "cancel_reservation")
     assert message(result([CANCEL], *[READ] * 6)) == ("loop", "get_user_details")

@@ -177,7 +177,7 @@ def test_tasks_come_in_the_order_that_people_count_in() -> None:
     assert [str(t.key).split("/")[-1] for t in ordered] == ["9#0", "9#1", "10#0", "#a#0", "x\u00b2#0"]
 
 
-def test_what_must_be_known_before_comparing_is_said() -> None:
+def test_caveats_of_a_comparison_are_on_the_page() -> None:
     trials = [
         made_trial("tau2/airline/1#0", provenance={"user": "scripted", "tagged": True}),
         made_error("tau2/airline/2#0"),

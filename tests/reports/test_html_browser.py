@@ -323,7 +323,7 @@ def hostile(text: str) -> Contents:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=[str(i) for i in range(len(HOSTILE))])
-def test_what_an_agent_says_stays_text(browser: Browser, tmp_path: Path, text: str) -> None:
+def test_agent_text_is_never_rendered_as_html(browser: Browser, tmp_path: Path, text: str) -> None:
     browser.open(write(tmp_path, hostile(text)))
     own = browser.run("return document.scripts.length")
     open_first(browser)

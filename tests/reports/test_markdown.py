@@ -119,7 +119,7 @@ def result(number: int, reused_from: str | None = None, **provenance: Any) -> Tr
     return TrialResult(key, "evaluated", "run", Reward(1.0), provenance=provenance, reused_from=reused_from)
 
 
-def test_what_is_plain_needs_no_caveat() -> None:
+def test_a_plain_run_has_no_caveats() -> None:
     plain = [TrialResult(TrialKey("tau2", "airline", "1"), "evaluated", "run", Reward(1.0), provenance={"user": "llm"})]
     assert [*summary.benchmark_notes(plain), *summary.caveats(plain)] == []
 

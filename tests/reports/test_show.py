@@ -85,7 +85,7 @@ def test_of_a_task_the_trial_that_missed_is_shown(run: Path, capsys: pytest.Capt
         ("odd/5", "made/odd/5#0 has no file in "),
     ],
 )
-def test_what_is_not_one_trial_is_one_line(
+def test_an_argument_that_names_no_single_trial_is_one_line(
     run: Path, what: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, text = show(capsys, what, "--results", str(run))
@@ -105,7 +105,7 @@ def test_long_messages_are_cut_unless_the_whole_is_asked_for() -> None:
     assert "    line 39" in whole
 
 
-def test_what_was_said_moves_no_cursor_and_fits_the_terminal() -> None:
+def test_messages_move_no_cursor_and_fit_the_terminal() -> None:
     hostile = "\x1b[2J\x1b]0;title\x07" + "word " * 100
     result = made_trial(
         "made/even/1#0", transcript=(Turn("agent", hostile, calls=(ToolCall("a\x1bb", {"x": hostile}),)),)
@@ -235,7 +235,7 @@ def test_a_conversation_is_reported_from_where_it_is_known(going: Going) -> None
     assert [now["key"] for now in going.server.watched.look()["now"]] == [KEYS[2]]
 
 
-def test_what_was_said_leaves_as_text(going: Going) -> None:
+def test_messages_leave_as_escaped_text(going: Going) -> None:
     going.held[1].hear(BRIEFING, [UserSaid(HOSTILE)])
     message = going.server.watched.look()
     raw = fetch(f"{going.server.url}status?talk={message['now'][1]['id']}")

@@ -95,7 +95,7 @@ def test_without_javascript_there_is_the_report(run: Path, server: Server) -> No
 
 
 @pytest.mark.parametrize("path", ["", "report", "status", "live.js", "x", "../x"])
-def test_who_does_not_know_the_token_sees_nothing(server: Server, path: str) -> None:
+def test_a_request_without_the_token_sees_nothing(server: Server, path: str) -> None:
     base = f"http://127.0.0.1:{server.server_address[1]}"
     for url in (f"{base}/{path}", f"{base}/{'x' * len(server.token)}/{path}"):
         with pytest.raises(HTTPError, match="404"):

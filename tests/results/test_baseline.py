@@ -116,7 +116,7 @@ def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path, capsys: pyt
         ("[" * 200_000, "it is nested too deeply"),
     ],
 )
-def test_what_is_no_baseline_is_said(tmp_path: Path, content: str, complaint: str) -> None:
+def test_an_invalid_baseline_is_reported(tmp_path: Path, content: str, complaint: str) -> None:
     path = tmp_path / "b.json"
     path.write_text(content)
     with pytest.raises(ConfigurationError) as caught:
@@ -200,7 +200,7 @@ def test_a_comparison_by_domain_and_task() -> None:
     assert compare(before, Baseline({})).overall is None
 
 
-def test_what_matters_for_comparing() -> None:
+def test_conditions_that_matter_for_comparing() -> None:
     one = {"a/b": {"user": ("scripted",), "judge": ("m",), "tagged": ("True",)}, "c/d": {"user": ("llm",)}}
     two = {"a/b": {"user": ("scripted",), "dialect": ("data",)}, "e/f": {"user": ("x",)}}
     assert list(differences(one, two)) == ["a/b: tagged was True and is none"]
@@ -215,7 +215,7 @@ def test_what_matters_for_comparing() -> None:
 
 
 @pytest.mark.parametrize("member", ["defects", "user_judgement", "retrieval_why"])
-def test_what_is_said_of_a_task_or_a_machine_is_no_condition(member: str) -> None:
+def test_provenance_of_a_task_or_machine_is_no_condition(member: str) -> None:
     key = TrialKey("tau2", "mock", "1")
     plain, message = (
         TrialResult(key, "evaluated", provenance=p) for p in ({"user": "scripted"}, {"user": "scripted", member: "x"})

@@ -115,7 +115,7 @@ def test_no_agent_is_shown_the_token_of_another(monkeypatch: pytest.MonkeyPatch)
     assert settings.of_agent(None) is settings
 
 
-def test_what_was_abandoned_of_a_party_is_paid_for() -> None:
+def test_abandoned_turns_of_a_party_count_in_its_cost() -> None:
     earlier = Party("b", "transfer", "B", usage=Usage(1, 1, 1.0), turns=3)
     assert with_abandoned((), (earlier,)) == (Party("b", "transfer", "B", usage=Usage(1, 1, 1.0)),)
     (both,) = with_abandoned((Party("b", "transfer", "B", usage=Usage(2), turns=1),), (earlier,))

@@ -43,9 +43,7 @@ def test_a_run_is_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
     assert len(history.read(path)) == 3
 
 
-def test_what_conversations_cost_is_reported_where_it_is_known(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_costs_are_in_the_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "runs.jsonl"
     one, two = entry(1, a=(4, 4)), replace(entry(2, a=(4, 4)), cost_usd=0.0131)
     assert not [line for line in shown(one) if "cost" in line]
@@ -81,7 +79,7 @@ def test_a_damaged_line_is_one_error_that_names_it(damage: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_what_went_bad_and_what_is_flaky() -> None:
+def test_regressed_and_flaky_tasks() -> None:
     runs = (
         entry(1, a=(4, 4), b=(4, 4), c=(4, 4), d=(0, 4)),
         entry(2, a=(4, 4), b=(0, 4), c=(4, 4), d=(0, 4)),

@@ -38,7 +38,7 @@ def gate(results: list[TrialResult], allowed: float | None = 0.1) -> GateResult:
     return judge_noise(Trials(results), allowed)[0]
 
 
-def test_what_is_lost_and_to_which_noise() -> None:
+def test_losses_by_kind_of_noise() -> None:
     results = pairs(*[(True, False)] * 8, *[(True, True)] * 2)
     results += [trial(20, PLAIN, True), trial(20, NOISY, False, "partial", "tool-error")]
     found = gate(results)

@@ -37,7 +37,7 @@ def test_time_left(finished: int, total: int, seconds: float, parallel: int, exp
     assert Progress(done(finished), total, seconds, parallel).seconds_left == expected
 
 
-def test_what_was_taken_over_neither_took_time_nor_cost_anything() -> None:
+def test_reused_trials_take_no_time_and_cost_nothing() -> None:
     every = (*done(10, 500.0, cost_usd=9.0, reused_from="earlier"), *done(1, 2.0, cost_usd=1.0))
     progress = Progress(every, 13, 2.0)
     assert progress.seconds_left == 4.0

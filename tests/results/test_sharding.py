@@ -15,7 +15,7 @@ from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, fingerprint
 
 
 @in_one_test("text", ["", "2", "auto", "0/3", "4/3", "1/0", "a/b", "-1/3", "1/3/5", "²/3"])
-def test_what_is_no_part_is_refused(text: str) -> None:
+def test_an_invalid_part_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"I/N|counts from 1"):
         shard_of(text)
 

@@ -97,7 +97,7 @@ def test_unwritable_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what state a process is in")
-def test_what_a_process_left_that_nobody_waited_for_is_cleared_away(tmp_path: Path) -> None:
+def test_files_of_a_zombie_process_are_removed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as ended:
         assert ended.stdout is not None
         ended.stdout.read()  # it ends, and as long as nobody waits for it, it is a zombie
@@ -188,7 +188,7 @@ def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", [b"{\n", b"[]\n", b"\xff\xfe\n", b'{"key": 1, "began": "x"}\n', b"", b'{"turn": {}}\n']
 )
-def test_what_is_damaged_is_not_there(tmp_path: Path, text: bytes) -> None:
+def test_damaged_live_files_are_ignored(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "live").mkdir()
     (tmp_path / "live" / "made.0123.jsonl").write_bytes(text)
     (tmp_path / "live" / "x.jsonl").write_bytes(text)

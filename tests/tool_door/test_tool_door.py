@@ -236,7 +236,7 @@ def nested(depth: int) -> bytes:
         (b"", 400, None),
     ],
 )
-def test_what_cannot_be_read_is_refused_and_harms_nobody(body: bytes, status: int, rule: str | None) -> None:
+def test_unreadable_input_is_refused_without_side_effects(body: bytes, status: int, rule: str | None) -> None:
     with trials(bounds=Bounds(bytes=65_536)) as (trial,):
         assert post(trial.tool_queue.access, body).status_code == status
         assert [f.rule for f in trial.tool_queue.findings()] == ([rule] if rule else [])
@@ -258,7 +258,7 @@ def test_a_body_without_a_length_is_bounded_too() -> None:
         assert [f.rule for f in trial.tool_queue.findings()] == ["limit-bytes"]
 
 
-def test_what_a_file_cannot_hold_does_not_get_in() -> None:
+def test_lone_surrogates_in_arguments_are_replaced() -> None:
     body = json.dumps({**LIST, "method": "tools/call", "params": {"name": "who", "arguments": {"n": "\ud800"}}})
     with trials() as (trial,):
         assert post(trial.tool_queue.access, body.encode(), **{"MCP-Protocol-Version": "2025-06-18"}).status_code == 200

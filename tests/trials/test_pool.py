@@ -124,7 +124,7 @@ def test_a_trial_that_does_not_come_back_is_given_up_and_others_run() -> None:
     assert not any(thread.is_alive() for thread in pool._threads)
 
 
-def test_what_comes_back_while_it_is_given_up_does_not_count() -> None:
+def test_an_answer_during_cancellation_does_not_count() -> None:
     run = Stuck()
 
     def give_up(trial: TrialKey) -> TrialResult:

@@ -114,7 +114,7 @@ def make(
         (AgentOutcomeError("x", state="failed"), "harness_error"),  # benchmarks turn it into a reward of 0
     ],
 )
-def test_whose_trouble_it_is(error: Exception | None, status: str) -> None:
+def test_blame_of_errors(error: Exception | None, status: str) -> None:
     assert classify(error) == status
 
 
@@ -216,7 +216,7 @@ class Hanging(Fake):
         return super().run_trial(context)
 
 
-def test_what_a_trial_brings_after_it_was_given_up_is_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_result_after_cancellation_is_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     runner, _, connection = make(monkeypatch, tmp_path, Outcome(), settings=Settings(trial_timeout=1))
     hanging = Hanging()
     monkeypatch.setattr(runner_module, "get_benchmark", lambda name: hanging)
@@ -347,7 +347,7 @@ def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.
     assert Store(tmp_path).read(other) is None
 
 
-def test_what_is_finished_is_reused_while_the_breaker_is_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_finished_trials_are_reused_while_the_breaker_is_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     earlier, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
     earlier.run_id = "earlier"
     earlier.run(KEY)

@@ -63,7 +63,7 @@ NO_KEY = LLMError("the model's key", refused=True)
         ([*([HarnessError("x")] * 19), None, *([HarnessError("x")] * 19)], ["go on"] * 39),
     ],
 )
-def test_what_opens_it(ends: list[Exception | None], steps: list[str]) -> None:
+def test_errors_that_open_the_breaker(ends: list[Exception | None], steps: list[str]) -> None:
     breaker = Breaker(3)
     assert [breaker.note(error) for error in ends] == steps
 
@@ -228,7 +228,7 @@ def test_limits() -> None:
     assert Limits(10.0, 8.0, 4.0).patience(5.0) is None
 
 
-def test_whose_time_is_up(tmp_path: Path) -> None:
+def test_timeouts_by_party(tmp_path: Path) -> None:
     over = Limits(3600.0, 2.0, time.monotonic())
     assert isinstance(over.error(KEY), RunTimeoutError)
     assert isinstance(Limits(1.0).error(KEY), TrialTimeoutError)

@@ -48,7 +48,7 @@ def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, e
         (UNKNOWN, LLMError("x"), UNKNOWN),
     ],
 )
-def test_whose_error_is_reported(
+def test_precedence_of_errors(
     tainted: InfrastructureError | None, error: Exception | None, message: Exception | None
 ) -> None:
     assert refuse_tainted(Outcome(error=error), session(tainted)).error is message
@@ -104,7 +104,7 @@ def test_a_run_that_stops_waits_for_nothing() -> None:
     assert not reason_to_repeat(outcome, Abandoned(), Settings(), cancel, None)
 
 
-def test_what_was_abandoned_is_accounted_for() -> None:
+def test_abandoned_trials_are_accounted_for() -> None:
     request = ProtocolMetrics("r", "http://x", "SendMessage", 502, 1.0, "2026-01-01T00:00:00Z")
     abandoned = Abandoned()
     for _ in range(2):
@@ -136,7 +136,7 @@ def test_a_user_at_fault_is_another_reason_with_a_number_of_its_own() -> None:
     assert (abandoned.reasons, abandoned.faults, abandoned.user_usage.input_tokens) == ((), (FAULT,), 3)
 
 
-def test_what_was_evaluated_is_not_given_up_for_nothing() -> None:
+def test_an_evaluated_trial_is_not_discarded() -> None:
     """A run that stops, a trial without time, a cassette, an error: nothing better would come of it."""
     assert for_its_user(user_retry=1, cancelled=True) == ""
     assert for_its_user(user_retry=1, deadline=time.monotonic() - 1) == ""
@@ -145,5 +145,5 @@ def test_what_was_evaluated_is_not_given_up_for_nothing() -> None:
     assert for_its_user(user_retry=1, error=LLMError("x")) == ""
 
 
-def test_what_a_tainted_conversation_says_of_its_user_is_worth_nothing_either() -> None:
+def test_a_tainted_conversation_proves_nothing_about_its_user() -> None:
     assert refuse_tainted(Outcome(reward=Reward(0.0), user_fault=FAULT), session(UNKNOWN)).user_fault is None

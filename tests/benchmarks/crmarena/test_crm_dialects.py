@@ -128,7 +128,7 @@ def test_several_actions_are_one_and_a_finding() -> None:
     assert rules(reply) == ["several-calls"]
 
 
-def test_what_was_not_asked_for_is_a_finding() -> None:
+def test_an_unrequested_member_is_a_finding() -> None:
     assert rules(read("crm_action", '{"action": "respond", "answer": "x"}')) == []
     assert rules(read("crm_action", 'Well: {"action": "respond", "answer": "x"}')) == ["text-beside-call"]
     assert rules(read("crm_action", "<respond>x</respond>")) == ["other-dialect"]
@@ -144,7 +144,7 @@ def test_what_was_not_asked_for_is_a_finding() -> None:
 @pytest.mark.parametrize(
     "said", ['{"action": "execute"}', '{"action": "fly"}', "<execute> </execute>", '{"action": "exe']
 )
-def test_what_looks_like_an_action_and_is_none_is_unreadable(said: str) -> None:
+def test_text_that_resembles_an_action_is_unreadable(said: str) -> None:
     for dialect in TWO_WAY:
         reply = read(dialect, said)
         assert (reply.unreadable, reply.calls, rules(reply)) == (True, (), ["unreadable-call"])
@@ -197,7 +197,7 @@ def test_later_messages_are_bare(name: str) -> None:
     assert bare.events == (ToolReturned("", "execute", "Salesforce instance output: []"),)
 
 
-def test_what_an_agent_has_not_seen_yet_is_an_observation() -> None:
+def test_a_tool_result_is_an_observation() -> None:
     dialect = dialects.get("crm_observation")
     found = ToolReturned("c1", "execute", "Salesforce instance output: []")
     (part,) = dialect.encode_request(None, [found])

@@ -93,7 +93,7 @@ def test_a_refused_query_is_reported_and_counted() -> None:
         (calls(ToolCall("respond", {}, "s")), "without an answer"),
     ],
 )
-def test_what_is_no_action_costs_a_turn_and_is_answered_with_the_rule(said: AgentSaid, found: str) -> None:
+def test_a_reply_without_an_action_costs_a_turn_and_is_answered_with_the_rule(said: AgentSaid, found: str) -> None:
     desk = Desk()
     episode = make(desk)
 
@@ -202,9 +202,7 @@ SAID = st.one_of(
 
 
 @given(st.lists(SAID, max_size=12), st.integers(1, 6), st.booleans())
-def test_whatever_is_said_every_conversation_ends_within_its_turns(
-    said: list[AgentSaid], most: int, interactive: bool
-) -> None:
+def test_every_conversation_ends_within_its_turns(said: list[AgentSaid], most: int, interactive: bool) -> None:
     episode = make(user=Caller("a", "b") if interactive else None, max_turns=most, max_user_turns=3)
     episode.open()
 

@@ -234,7 +234,7 @@ def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: P
     assert sum(result.reward or 0 for result in results) >= 2
 
 
-def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
+def test_conflicting_settings_are_reported(tmp_path: Path) -> None:
     def problems(**options: Any) -> list[str]:
         return list(check_options(crm_settings(**options)))
 
@@ -389,7 +389,7 @@ def shown(message: tuple[Event, ...]) -> str:
     return event.content if isinstance(event, ToolReturned) else event.text or ""
 
 
-def test_what_tools_answer_to_wrong_calls_is_pythons_and_upstreams_own(code: OfficialTools) -> None:
+def test_errors_of_wrong_calls_are_pythons_and_upstreams(code: OfficialTools) -> None:
     talk = episode(code, SmallOrg(rows()), as_text=False)
     talk.open()
     assert shown(talk.step(call("count_days", start="2021-01-01", days=1))) == "2021-01-02"

@@ -215,7 +215,7 @@ def run(tested: Asking, colleague: Speaker, tmp_path: Path, **options: object) -
 @pytest.mark.parametrize(
     "options", [{}, *(pytest.param(o, marks=pytest.mark.slow) for o in ({"dialect": "data"}, {"tools": "mcp"}))]
 )
-def test_what_the_colleague_says_is_what_the_tool_returns(tmp_path: Path, options: dict[str, str]) -> None:
+def test_the_colleagues_answer_is_the_tools_result(tmp_path: Path, options: dict[str, str]) -> None:
     colleague = Speaker(knowing)
     result = run(Asking(2), colleague, tmp_path, **options)
     assert (result.status, result.reward, result.error) == ("evaluated", 1.0, None)

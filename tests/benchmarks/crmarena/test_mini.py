@@ -102,7 +102,7 @@ def test_the_package_has_what_the_generator_makes(files: dict[str, bytes], name:
     assert stored == files[name]
 
 
-def test_what_is_read_is_what_was_made() -> None:
+def test_a_written_value_is_read_back() -> None:
     org = mini()
     assert read_tasks().tasks == org.tasks
     assert (read_tasks().name, read_tasks().today) == ("mini-3", org.today)
@@ -228,7 +228,7 @@ def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: li
         ("high", 0.1),
     ],
 )
-def test_who_reads_the_schema_keeps_its_tasks_under_drift(level: DriftLevel, most: float) -> None:
+def test_an_agent_that_reads_the_schema_solves_its_tasks_under_drift(level: DriftLevel, most: float) -> None:
     org = mini()
     tasks = [task for task in org.tasks if task.answers]
     with opened(org) as plain:
@@ -266,7 +266,7 @@ def test_every_gold_is_found_by_queries_alone() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["compat", "fixed"])
-def test_what_the_solver_answers_is_scored_as_right(scoring: Scoring) -> None:
+def test_answers_of_the_solver_score_as_right(scoring: Scoring) -> None:
     """All 220 tasks, privacy ones too; "None" to everything gets exactly the share of tasks without an answer."""
     tasks = [task.with_twin() for task in mini().tasks]
     with opened(mini()) as local:

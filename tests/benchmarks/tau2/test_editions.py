@@ -83,7 +83,7 @@ def test_every_file_that_tau2_reads_makes_an_edition(tmp_path: Path, name: str) 
     assert find_edition(chosen(root)).digest("mock") != before
 
 
-def test_what_simulated_users_are_reported_belongs_to_it_and_pictures_do_not(tmp_path: Path) -> None:
+def test_user_guidelines_belong_to_the_edition_and_pictures_do_not(tmp_path: Path) -> None:
     root = make_checkout(tmp_path / "a")
     before = find_edition(chosen(root)).digest("mock")
     (root / "data" / "tau2" / "domains" / "mock" / "flow.png").write_bytes(b"\x89PNG")

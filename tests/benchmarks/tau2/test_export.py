@@ -121,7 +121,7 @@ def test_only_a_complete_run_with_a_model_as_user_is_ready(some: list[TrialResul
     assert fewer["a2a_bench"]["not_leaderboard_ready_because"] == ["fewer than 4 trials of each task"]
 
 
-def test_what_has_no_reward_is_refused_or_counts_as_a_failure(
+def test_a_trial_without_a_reward_is_refused_or_counts_as_a_failure(
     some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = dataclasses.replace(

@@ -45,6 +45,6 @@ def test_the_page_has_every_cell() -> None:
     assert set(documented()) == set(cells())
 
 
-def test_what_is_reported_counts_each_outcome_once_for_all_its_names() -> None:
+def test_an_outcome_with_several_names_counts_once() -> None:
     outcomes = Counter({"repeated": 20, "run again": 3, "put up with": 3, "repeated in vain": 1})
     assert Tried(outcomes, (), 20).outcome == "repeated"

@@ -161,7 +161,7 @@ def test_files_of_a_submission_are_one_run_and_rewards_of_other_data_are_explain
         ({"info": None}, "TypeError"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(
+def test_unreadable_input_is_one_line(
     some: list[TrialResult], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     path = whole(tmp_path, {**written(tmp_path / "run", some), **change})
@@ -182,7 +182,7 @@ def test_calls_of_tools_that_only_a_fork_has_are_left_out_of_a_rescoring(
     assert "0 rewards changed, 6 are the same" in capsys.readouterr().out
 
 
-def test_what_is_not_tau2s_is_left_to_others(tmp_path: Path) -> None:
+def test_files_of_others_are_not_imported(tmp_path: Path) -> None:
     for name, text in {"a.json": "{", "b.json": "[]", "c.json": '{"tasks": {}}', "d.txt": "{}"}.items():
         (tmp_path / name).write_text(text)
         assert files.read(tmp_path / name) is None

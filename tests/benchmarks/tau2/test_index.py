@@ -130,7 +130,7 @@ def test_two_distributions_of_one_module_are_refused(site: Path) -> None:
         index._distribution(site / "tau2")
 
 
-def test_what_upstream_lacks_is_not_installed_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dependencies_are_not_installed_over_upstream(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pytest-a2a-bench[tau2]" in str(index.lacking("No module named 'toml'"))
     # Installed without its dependencies it is to stay small.
     assert str(index.lacking("No module named 'litellm'")).endswith("run: pip install litellm mcp")

@@ -129,7 +129,7 @@ def fresh_process(domain: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_what_was_done_before_leaves_nothing(domain: str) -> None:
+def test_earlier_writes_leave_nothing_in_a_new_environment(domain: str) -> None:
     tau2 = upstream.load()
     tasks = [tau2.task_class.model_validate(index.load_task_json(domain, t.task_id)) for t in index.load_tasks(domain)]
     construct = tau2.registry.get_env_constructor(domain)

@@ -327,7 +327,7 @@ def test_both_sides_are_agents(agent: str, user: FakeLLM, tmp_path: Path) -> Non
         (("run", "mock", "--agent-a2a-endpoint", "http://a.test", "--agent-a2a-timeout", "soon"), "soon"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(
+def test_impossible_arguments_are_reported_in_one_line(
     arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tau2", *arguments]) == 2

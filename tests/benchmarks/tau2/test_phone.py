@@ -104,9 +104,7 @@ def test_looking_changes_nothing(said: str) -> None:
         ('Prefer "4G and 5G" as network mode.', [], ["set_network_mode_preference(mode='4g_5g_preferred')"]),
     ],
 )
-def test_what_is_as_wanted_is_not_touched_and_nothing_is_done_twice(
-    said: str, before: list[str], calls: list[str]
-) -> None:
+def test_the_user_touches_no_setting_that_is_right_already(said: str, before: list[str], calls: list[str]) -> None:
     assert changes(said, before) == calls
 
 
@@ -163,7 +161,7 @@ def say_always(run_trials: RunTrials, text: str, **options: Any) -> TrialResult:
 
 
 @pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
-def test_what_the_script_did_not_understand_is_no_agents_miss_without_a_word(run_trials: RunTrials) -> None:
+def test_a_miss_says_that_the_script_did_not_understand(run_trials: RunTrials) -> None:
     said = "Please lift airplane mode."
     result = say_always(run_trials, said, user_retry=2)
     assert result.user_fault == UserFault("not_understood", f"the agent: {said!r}")

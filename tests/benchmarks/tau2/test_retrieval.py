@@ -108,7 +108,7 @@ def test_a_domain_without_documents_has_none(tau2: upstream.Tau2) -> None:
         ("AllTools", {"rg"}, ("OPENAI_API_KEY in the environment", "the program rg")),
     ],
 )
-def test_what_a_named_one_lacks(
+def test_missing_requirements_of_a_named_retrieval(
     name: str, absent: set[str], missing: tuple[str, ...], tau2: upstream.Tau2, lacks: set[str]
 ) -> None:
     lacks |= absent
@@ -127,9 +127,7 @@ def test_an_unknown_name_lists_those_that_there_are(tau2: upstream.Tau2) -> None
         chosen(tau2, "bm52")
 
 
-def test_what_is_there_is_looked_for_once_a_run(
-    tau2: upstream.Tau2, lacks: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retrieval_is_chosen_once_a_run(tau2: upstream.Tau2, lacks: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_a2a_bench.benchmarks.tau2.benchmark.load", lambda **_: tau2)
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     benchmark, run = Tau2Benchmark(), Settings()
@@ -199,7 +197,7 @@ def test_a_search_that_fails_is_the_models_trouble(tau2: upstream.Tau2) -> None:
         watch.check()
 
 
-def test_whose_trouble_it_is_that_nothing_can_be_built(tau2: upstream.Tau2) -> None:
+def test_blame_of_build_errors(tau2: upstream.Tau2) -> None:
     class SandboxRuntimeError(RuntimeError):
         """As upstream's is called."""
 

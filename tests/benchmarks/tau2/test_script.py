@@ -130,7 +130,7 @@ def test_a_wrong_offer_is_still_refused(golds: Golds, text: str) -> None:
     assert asked(golds, text).startswith("No")
 
 
-def test_what_an_offer_names_is_not_said_once_more() -> None:
+def test_details_in_an_offer_are_not_repeated_by_the_user() -> None:
     text = (
         "Booking: JFK to SEA, one way, 2024-05-20, HAT136, economy, passenger Mia Li, 3 bags, no insurance. Paid with "
         "certificate_7504069 ($250) and credit_card_4421486 ($5). Shall I book it?"
@@ -200,7 +200,7 @@ def test_several_at_once_in_their_order() -> None:
     assert (first, user.after_action(["ok"])) == (APPLY, DISPUTE)
 
 
-def test_what_is_wanted_often_is_done_as_often_as_it_is_asked_for() -> None:
+def test_a_repeated_wish_is_carried_out_on_each_request() -> None:
     insist: tuple[str, dict[str, str]] = ("request_transfer", {})
     user = Script(Scenario(SCENARIO), tools=["request_transfer"], own=[insist] * 8)
     user.hear("Hi! How can I help you today?")

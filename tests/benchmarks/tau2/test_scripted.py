@@ -206,7 +206,7 @@ def test_it_says_who_it_is_where_an_agent_that_does_not_know_it_wants_something(
         "The user ID on your account will be charged nothing. Say yes, and it is done.",
     ],
 )
-def test_who_wants_to_be_sure_hears_once_more_what_was_agreed(text: str) -> None:
+def test_the_user_confirms_again_on_request(text: str) -> None:
     script = opened()
     script.hear("What is your user ID?")
     script.hear("I will cancel reservation EHGLP3. Do you confirm?")
@@ -226,7 +226,7 @@ def test_it_says_what_it_is_about_to_whoever_asks_for_that(text: str) -> None:
     assert opened().hear(text) == "I want to cancel reservation EHGLP3."
 
 
-def test_what_it_cannot_play_is_said_before_the_run() -> None:
+def test_unplayable_tasks_are_announced_before_the_run() -> None:
     line = "airline: goals of 12 of 50 tasks (base) need a user's judgement, which a script has not"
     assert line in notes.announce(["airline", "mock"], Settings())
     assert line not in notes.announce(["airline"], Settings(user="llm:openai/model"))
@@ -273,7 +273,7 @@ def test_structured_and_plain_instructions() -> None:
     assert Scenario.of("Create a task.").opening() == "Please create a task."
 
 
-def test_what_needs_judgement_is_known_before() -> None:
+def test_tasks_that_need_judgement_are_known_before() -> None:
     assert needs_judgement(SCENARIO) == ""
     assert needs_judgement(Scenario("You want a refund.", instructions="Don't accept the first offer.")) != ""
     assert needs_judgement(SCENARIO, checked=False) != ""

@@ -93,7 +93,7 @@ def _matched(table: Any) -> Any:
 
 
 @pytest.mark.parametrize("how", LOOKS)
-def test_whatever_is_looked_at_is_a_copy_and_nothing_of_it_is_shared(how: str, path: Path) -> None:
+def test_looking_at_a_table_shares_no_object(how: str, path: Path) -> None:
     before = hashed(load(Database, path))
     database = shortcuts.open_database(load, Database, path)
     flight = LOOKS[how](database.flights)

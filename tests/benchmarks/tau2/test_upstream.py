@@ -253,7 +253,7 @@ def test_a_model_of_embeddings_that_fails_is_infrastructure(embeddings: list[int
         watch.check()
 
 
-def test_what_a_sandbox_leaves_is_removed(
+def test_leftovers_of_a_sandbox_are_removed(
     run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     programs = tmp_path / "programs"
@@ -297,7 +297,7 @@ def _agents_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_agents_key")
-def test_what_was_found_is_found_again_but_for_how_long_it_took(run_trials: RunTrials) -> None:
+def test_rescoring_finds_the_same_but_for_durations(run_trials: RunTrials) -> None:
     wanted = settings(retrieval="bm25_grep", max_steps=8)
     result = searches(
         run_trials, wanted, call("KB_search", {"query": "credit card"}), call("grep", {"pattern": "[Ff]ee"})
@@ -334,7 +334,7 @@ def test_a_model_that_finds_documents_is_not_asked_again(
     assert list(elsewhere.iterdir()) == []
 
 
-def test_what_asks_elsewhere_is_known() -> None:
+def test_tools_of_retrieval_that_cannot_be_repeated_are_known() -> None:
     tau2 = upstream.load()
     assert tau2.retrieval is not None
     known = {name: find_unrepeatable(tau2, name) for name in tau2.retrieval.RETRIEVAL_VARIANTS}

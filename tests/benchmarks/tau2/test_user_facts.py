@@ -35,7 +35,7 @@ def found(*turns: Turn | str) -> list[tuple[str, int | None]]:
         "Agent, could you look that up?",
     ],
 )
-def test_what_users_say_is_no_fact(said: str) -> None:
+def test_words_of_a_user_are_no_fact(said: str) -> None:
     assert found(said) == []
 
 

@@ -88,7 +88,7 @@ def test_a_user_that_never_plays_its_part_is_reported_of_in_the_end(run_trials: 
     assert len(llm.requests) == 4
 
 
-def test_what_breaks_the_other_conversation_costs_no_result(run_trials: RunTrials) -> None:
+def test_a_failure_of_the_second_conversation_costs_no_result(run_trials: RunTrials) -> None:
     plain, _ = hold(run_trials, [EARLY])
     result, llm = hold(run_trials, [EARLY, [say(OPENING), status(500)]], user_retry=1)
     assert (result.status, result.reward, result.error, result.error_type) == ("evaluated", 0.0, None, None)

@@ -131,7 +131,7 @@ def test_a_quarantine_file(tmp_path: Path) -> None:
         ("[[quarantine]]\ntask='t'\nreason='r'\nexpires=2027-01-01\nuntil=1", "unknown key 'until'"),
     ],
 )
-def test_what_is_wrong_with_a_quarantine_file(tmp_path: Path, text: str, complaint: str) -> None:
+def test_problems_of_a_quarantine_file_are_reported(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "q.toml"
     path.write_text(text)
     with pytest.raises(ConfigurationError) as caught:
@@ -144,7 +144,7 @@ def test_a_quarantine_file_that_is_not_there(tmp_path: Path) -> None:
         quarantine.QUARANTINE.read(tmp_path / "none.toml")
 
 
-def test_what_became_of_each_entry_is_said() -> None:
+def test_the_outcome_of_each_quarantine_entry_is_reported() -> None:
     entries = [
         quarantine.Quarantined(f"desk/{task}", "x", datetime.date.fromisoformat(end))
         for task, end in {

@@ -192,7 +192,7 @@ class TestBaseline:
         assert (gate.verdict, verdict.errors) == ("inconclusive", 5)
         assert "with them as misses the drop may be larger" in gate.sentence
 
-    def test_what_was_measured_otherwise_is_refused_whatever_the_option(self) -> None:
+    def test_results_under_other_conditions_are_always_refused(self) -> None:
         def of(**provenance: str) -> list[TrialResult]:
             return [trial(f"t{i}", provenance=provenance) for i in range(80)]
 
@@ -269,7 +269,7 @@ class TestCeilings:
         assert judge(Trials([kept, error]), half).gates[-1].verdict == "pass", "whatever it was"
 
     @pytest.mark.parametrize("odd", [float("nan"), -1.0, 1.5, float("inf")])
-    def test_what_is_no_share_is_below_no_ceiling(self, odd: float) -> None:
+    def test_a_metric_outside_0_to_1_is_below_no_ceiling(self, odd: float) -> None:
         results = [trial("1", metrics={"leak": 1.0}), trial("2", metrics={"leak": odd})]
         for limit, verdict in ((0.4, "failed"), (0.9, "inconclusive"), (1.0, "inconclusive")):
             gate = judge(Trials(results), Thresholds(max_metric={"leak": limit})).gates[-1]

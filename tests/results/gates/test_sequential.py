@@ -137,7 +137,7 @@ def test_an_order_is_drawn_by_its_seed() -> None:
     assert sorted(order) == sorted(every)
 
 
-def test_what_finished_counts_in_the_drawn_order() -> None:
+def test_finished_trials_count_in_the_drawn_order() -> None:
     order = keys(40)
     verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), None, lambda key: ())
     for key in order[1:]:

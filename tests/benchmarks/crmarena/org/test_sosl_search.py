@@ -106,7 +106,7 @@ def test_refusal(org: LocalOrg, query: str, code: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("item", ["COUNT(Id)", "MAX(CreatedDate) m", "Id, COUNT(Id)", "(SELECT Id FROM Cases)"])
-def test_what_no_search_returns_is_the_searchs_fault(org: LocalOrg, item: str) -> None:
+def test_a_document_that_no_search_returns_is_the_searchs_fault(org: LocalOrg, item: str) -> None:
     with pytest.raises(OrgError) as caught:
         org.run(f"FIND {{ab}} RETURNING Account({item})")
     assert caught.value.code == "MALFORMED_SEARCH"

@@ -124,7 +124,7 @@ def test_values_are_read_by_their_form(category: str) -> None:
         ("activity_priority", T1, "None"),
     ],
 )
-def test_who_gives_two_answers_has_given_both(category: str, one: str, other: str, form: str) -> None:
+def test_two_answers_are_both_kept(category: str, one: str, other: str, form: str) -> None:
     if other == "OR" and form.startswith("The answer is"):
         pytest.skip("in a sentence OR is a word")
     for first, second in ((one, other), (other, one)):
@@ -170,5 +170,5 @@ def test_no_answer_raises(said: str, name: str) -> None:
     assert len(set(read)) == len(read)
 
 
-def test_what_is_read_of_an_answer_has_an_end() -> None:
+def test_the_size_of_an_answer_is_bounded() -> None:
     assert read_values(CATEGORIES["handle_time"], "x " * LIMIT + A) == ()
