@@ -73,7 +73,7 @@ class _Form:
         self._raw_head = clear[:_HEAD]
 
     def may_be_in(self, text: str, plain: str) -> bool:
-        """Tell quickly whether it is worth looking: this is asked about every form and nearly every answer is no.
+        """Return quickly whether a look is worthwhile: this is asked about every form and nearly every answer is no.
 
         :param plain: the text without escapes.
         """

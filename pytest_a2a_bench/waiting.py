@@ -1,4 +1,4 @@
-"""Say what is waited for, where a wait is long."""
+"""Print the reason of a long wait."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def place(credentials: Credentials, card: AgentCard | None) -> AuthParts:
 
 
 def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
-    """Say, for a 401 or 403, what was sent and what to do."""
+    """Describe, for a 401 or 403, what was sent and what to do."""
     if not config.has_credentials:
         return f"no credentials are configured; {config.token_advice}"
     if config.auth is None and not sent and may_receive(url, config):

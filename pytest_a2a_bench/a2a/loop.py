@@ -107,7 +107,7 @@ class Stop(threading.Event):
         self._guard = threading.Lock()
 
     def set(self) -> None:
-        """Say that it is to stop, and abort what is waited for. Does not wait; callable from any thread."""
+        """Request the stop, and abort what is waited for. Does not wait; callable from any thread."""
         with self._guard:
             super().set()
             waited_for = tuple(self._futures)

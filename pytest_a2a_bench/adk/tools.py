@@ -89,7 +89,7 @@ class Tools:
         return {name: look.about[name] for name in ("run_id", "status", "results_path")}
 
     async def get_evaluation_status(self, run_id: str) -> dict[str, Any]:
-        """Say how far an evaluation is; waits a few seconds for its end.
+        """Describe how far an evaluation is; waits a few seconds for its end.
 
         Args:
             run_id: as run_evaluation returned it.

@@ -116,7 +116,7 @@ class Oracle:
         self._steps = lru_cache(maxsize=4096)(self._rehearse)
 
     async def reply(self, conversation: Conversation) -> BrainReply:
-        """Say the next line of the play."""
+        """Return the next line of the play."""
         key = bench_task_key(conversation.metadata)
         if key is None:
             raise RefusalError(UNTAGGED)

@@ -197,7 +197,7 @@ def _params_error(model: Any, call: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _unknown_method(method: str, of_1_0: Iterable[str], of_0_3: Iterable[str]) -> str:
-    """Say that there is no such method, and which one of either version is nearest."""
+    """Report that there is no such method, and which one of either version is nearest."""
 
     def letters(name: str) -> str:
         return re.sub(r"[^a-z]", "", name.lower())[:80]

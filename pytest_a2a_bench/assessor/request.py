@@ -466,5 +466,5 @@ def shown(value: object) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Say in JSON's words what a value is."""
+    """Name the JSON type of a value."""
     return "a text" if isinstance(value, str) else described(value)

@@ -195,7 +195,7 @@ def _retrieval(request: Request, terms: Terms) -> str | None:
 
 
 def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
-    """Say what is wrong with the agent under test, and with the way in which it is to call tools."""
+    """Describe what is wrong with the agent under test, and with the way in which it is to call tools."""
     is_builtin = request.agent.startswith(BUILTIN_PREFIX)
     if is_builtin and not terms.builtin:
         yield f"{request.agent}: this assessor offers no built-in agents (--allow-builtin); give the agent's URL"
@@ -229,7 +229,7 @@ def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
 
 
 def _offer_problems(request: Request, terms: Terms) -> Iterator[str]:
-    """Say which names in a request the operator does not offer."""
+    """List the names in a request that the operator does not offer."""
     offers = (
         ("user_llm", request.user_llm, terms.models, "the user is scripted"),
         ("edition", request.edition, tuple(terms.editions), "the installed data are used"),

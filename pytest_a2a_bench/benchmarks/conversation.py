@@ -80,7 +80,7 @@ class NativeTurns:
         return self._call is not None
 
     def offer(self, tools: tuple[ToolSpec, ...]) -> ToolAccess:
-        """Say what may be called, and return where."""
+        """Offer tools, and return the address at which they are called."""
         self.tool_queue.tools, self.tool_queue.is_used = tools, True
         return self.tool_queue.access
 

@@ -123,7 +123,7 @@ _UNREADABLE = ("unreadable-call", "not-an-action", "malformed-action", "prose-wh
 
 
 def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnosis | None:
-    """Say why a trial missed.
+    """Explain why a trial missed.
 
     :param diagnoser: what its benchmark knows.
     :return: None for a success and for what was not run or skipped.
@@ -185,7 +185,7 @@ def _unfinished(result: TrialResult) -> Diagnosis | None:
 
 
 def _last_words(result: TrialResult) -> Diagnosis | None:
-    """Say whether the last thing that came from the agent was nothing, or a call that nobody could read."""
+    """Return a diagnosis where the agent's last message was empty, or a call that nobody could read."""
     number = next((n for n in range(len(result.transcript) - 1, -1, -1) if result.transcript[n].role == "agent"), None)
     if number is None or result.transcript[number].calls:
         return None

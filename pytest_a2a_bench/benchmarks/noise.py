@@ -106,7 +106,7 @@ class Noise:
         return f"\n\n{STYLES[self.style]}" if self.style else ""
 
     def around(self, new: Sequence[Event], send: Callable[[Sequence[Event]], AgentSaid]) -> AgentSaid:
-        """Tell the agent what is new, with noise, and return what it says; calls that fail are answered at once.
+        """Send the agent its news, with noise, and return what it says; calls that fail are answered at once.
 
         :param send: tells the agent events as they are.
         """

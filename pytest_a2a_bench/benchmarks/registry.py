@@ -155,7 +155,7 @@ class Suite:
         return tuple(settings_of(self.settings, self.settings_prefix).values()) if self.settings is not None else ()
 
     def absence(self, domain: str) -> str:
-        """Say why a domain is not available."""
+        """Explain why a domain is not available."""
         if self.why_absent is not None:
             return self.why_absent(domain)
         return f"is not in the installed {self.name}; it has: {', '.join(self.available())}"
@@ -454,14 +454,14 @@ def label_of(suite: str, domain: str, variant: str = "") -> str:
 
 
 def variant_of(result: TrialResult) -> str:
-    """Say which of a domain's trials a trial belongs to: those of its agent, where agents have names, and those for
-    which the benchmark was changed in the same way (:func:`change_of`). Others are never averaged in.
+    """Return the group within a domain that a trial is averaged with: its agent's name, where agents have names, and
+    how the benchmark was changed for it (:func:`change_of`).
     """
     return ", ".join(filter(None, (result.key.agent, change_of(result))))
 
 
 def change_of(result: TrialResult) -> str:
-    """Say how the benchmark was changed for a trial (``drift low``); empty where it was not.
+    """Describe how the benchmark was changed for a trial (``drift low``); empty where it was not.
 
     The suite says it, also of results that an older version stored; of a suite that is not installed the result's own
     word is taken.

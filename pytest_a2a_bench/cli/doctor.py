@@ -132,7 +132,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[Found]:
 
 
 def _extra(requirement: str, purpose: str, modules: Sequence[str]) -> str:
-    """Say whether an extra is there. Most people need few of them, so that none that is absent is called a lack."""
+    """Report whether an extra is there. Most people need few of them, so that none that is absent is called a lack."""
     absent = [module for module in modules if not _importable(module)]
     if not absent:
         return "present"
@@ -147,7 +147,7 @@ def _unrelated() -> Iterator[Found]:
 
 
 def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
-    """Say what an agent is like."""
+    """Describe what an agent is like."""
     try:
         with served(namespace.endpoint) as url:
             tasks: dict[str, int] = {}
@@ -164,7 +164,7 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
 
 
 def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
-    """Say how requests to an agent would travel."""
+    """Describe how requests to an agent would travel."""
     endpoint = namespace.endpoint or environ.get("A2A_ENDPOINT", "")
     endpoint = endpoint if endpoint.startswith(("http://", "https://")) else "https://agent.example"
     try:

@@ -149,7 +149,7 @@ def _read(namespace: Namespace, found: SelectedResults) -> Settings:
 
 
 def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
-    """Say which floors are for a name that nothing has."""
+    """List the floors whose name nothing has."""
     here = {group for result in results for group in groups_of_result(result)} | registry.group_names()
     for group in thresholds_of(settings).min_pass:
         if group and group.removesuffix(BLAMELESS) not in ("", *here):

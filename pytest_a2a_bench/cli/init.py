@@ -237,7 +237,7 @@ def _output(module: str, *arguments: str, directory: Path | None = None) -> list
 
 
 def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
-    """Say how often the gate passes agents that are better than its floor, and what it costs."""
+    """Describe how often the gate passes agents that are better than its floor, and what it costs."""
     tasks = len(wish.tasks)
     rates = sorted({min(1.0, round(wish.floor + above, 4)) for above in _ABOVE})
     yield f"how often agents pass a floor of {wish.floor:g} with {count(tasks, 'task')}, by their true rate:"

@@ -176,7 +176,7 @@ def _one_of(keys: Sequence[TrialKey], directory: Path) -> TrialResult:
 
 
 def _is_part(what: str, key: str) -> bool:
-    """Say whether these are whole words of the key: ``12`` is in ``tau2/airline/12#0`` and not in ``.../112#0``."""
+    """Return whether these are whole words of the key: ``12`` is in ``tau2/airline/12#0`` and not in ``.../112#0``."""
     begin = key.find(what)
     while begin >= 0:
         before, behind = key[begin - 1 : begin], key[begin + len(what) : begin + len(what) + 1]

@@ -413,12 +413,12 @@ class Context:
 
 
 def without_result(reply: WireReply) -> str:
-    """Say what is wrong with an answer that was to be a result, before what came."""
+    """Describe what is wrong with an answer that was to be a result, before what came."""
     return reply.describe() if reply.is_null or reply.problem else f"no result: {reply.describe()}"
 
 
 def instead(reply: WireReply) -> str:
-    """Say what is wrong with an answer that was to be another error, before what came."""
+    """Describe what is wrong with an answer that was to be another error, before what came."""
     if reply.problem or reply.is_null:
         return reply.describe()
     return f"it was accepted: {reply.describe()}" if reply.error is None else f"not the error: {reply.describe()}"

@@ -65,7 +65,7 @@ class Scenarios:
 
 
 def missing_text(key: str) -> str:
-    """Say how to enable a scenario."""
+    """Describe how to enable a scenario."""
     what = SCENARIOS.get(key, "special behaviour")
     return f'no prompt for the scenario {key!r} ({what}); give one with {key} = "..." in the file of --a2a-scenarios'
 

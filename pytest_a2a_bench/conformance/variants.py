@@ -46,7 +46,7 @@ class Variant:
     known: str = ""
 
     def __str__(self) -> str:
-        """Say what is special here, to begin a finding with."""
+        """Describe what is special here, to begin a finding with."""
         near = {"prefix": "an id that is the beginning of another", "longer": "an id that begins with another"}
         of = f"a task that is {self.state}" if self.state else ""
         return ", ".join(said for said in (self.operation, of, near.get(self.near, "")) if said)

@@ -158,7 +158,7 @@ class TrialKey:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> dict[str, object]:
-        """Say that files hold a key as its text."""
+        """Have files hold a key as its text."""
         return _read_with(cls.parse)
 
 

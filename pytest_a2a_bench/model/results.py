@@ -397,7 +397,7 @@ class TrialResult:
         )
 
     def before(self, first: str, then: str) -> bool:
-        """Say whether both tools were called, and the first one at least once before the second was at all."""
+        """Return whether both tools were called, and the first one at least once before the second was at all."""
         names = [c.name for c in self.tool_calls]
         return first in names and then in names and names.index(first) < names.index(then)
 

@@ -125,7 +125,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
-    """Say what joined the session, and what did not."""
+    """Describe what joined the session, and what did not."""
     if options.is_resting(config):
         return []
     from pytest_a2a_bench.plugin import state

@@ -136,7 +136,7 @@ def _plan(run: BenchRun, suite: str) -> list[Planned]:
 
 
 def _acts_problem(marker: pytest.Mark | None, run: BenchRun) -> str:
-    """Say why there are no tests of ACTS files where a test wants them."""
+    """Explain why there are no tests of ACTS files where a test wants them."""
     if marker is not None and marker.args == ("acts",):
         try:
             acts_of(run)

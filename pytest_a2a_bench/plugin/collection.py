@@ -249,7 +249,7 @@ def _keep_missed(session: pytest.Session, run: BenchRun) -> None:
 
 
 def floor_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:
-    """Say which floors are for nothing that there is, and of which pass^k there are too few trials.
+    """List the floors that match nothing, and the pass^k with too few trials.
 
     :param part: those of the trials that this shard runs.
     """
@@ -279,7 +279,7 @@ def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 
 def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    """Say which floors are for a name that nothing has: most likely it is misspelt, and would gate nothing."""
+    """List the floors whose name nothing has: most likely it is misspelt, and would gate nothing."""
     here = {group for item in trials for group in _groups(item)}
     missing = {
         group: rate for group, rate in thresholds_of(run.settings).min_pass.items() if group and group not in here

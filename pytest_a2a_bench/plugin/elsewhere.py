@@ -110,7 +110,7 @@ class ControllerPlace:
         return self._line.ask("get", name, "")
 
     def tell(self, reason: str) -> None:
-        """Say why there will be no worker."""
+        """Explain why there will be no worker."""
         self._line.ask("tell", reason, "")
 
     def claim(self, holder: str) -> str | None:

@@ -305,7 +305,7 @@ class Gatekeeper:
         return list(describe_quarantine(entries, self.reporting.results())) if entries else []
 
     def _empty_lines(self) -> Iterator[str]:
-        """Say why nothing ran, where only the workers or nobody said so."""
+        """Explain why nothing ran, where only the workers or nobody said so."""
         if self.elsewhere:
             are = "is" if self.elsewhere == 1 else "are"
             trials = count(self.elsewhere, "trial")
@@ -405,7 +405,7 @@ class EarlyStop:
 
     @property
     def notes(self) -> Iterator[str]:
-        """Say how much did not run and why, and what the rest was spent on."""
+        """Describe how much did not run and why, and what the rest was spent on."""
         if self.problem:
             yield f"--a2a-trials auto could decide nothing early: {self.problem}"
         elif self._left_out:

@@ -135,7 +135,7 @@ def _results(config: pytest.Config, resolution: resolve.Resolution) -> tuple[Pat
 
 
 def _removed_assertions(config: pytest.Config) -> Iterator[str]:
-    """Say that nothing would be asserted: with python -O only what pytest rewrites keeps its assertions."""
+    """Report that nothing would be asserted: with python -O only what pytest rewrites keeps its assertions."""
     if sys.flags.optimize and config.getoption("assertmode") == "plain":
         yield (
             "--assert=plain: Python removes assertions (-O, PYTHONOPTIMIZE), so that every trial would pass; "

@@ -155,7 +155,7 @@ def explain_failure(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _aftermath(item: pytest.Item, result: TrialResult, opened: Opened | None) -> str:
-    """Say of the trial that opened the breaker that it did, in its report and in its error."""
+    """Mark the trial that opened the breaker, in its report and in its error."""
     if opened is None or opened.key != str(result.key):
         return ""
     item.user_properties.append((PREFIX + STOPPED, _shown(opened.advice, item.config)))

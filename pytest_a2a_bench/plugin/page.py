@@ -74,7 +74,7 @@ class Page:
             self.problems.append(str(error))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say where the reports are."""
+        """Print the paths of the reports."""
         for problem in self.problems:
             say(terminalreporter, f"a2a: {problem}", red=True)
         for what, path in self.written if self.config.get_verbosity() >= 0 else ():

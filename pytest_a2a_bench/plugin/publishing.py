@@ -281,7 +281,7 @@ class Past:
         return history.Entry.of(measured, os.environ, run_id=self.run.plan.run_id, agent=agent, verdict=outcome)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say how this run stands among the others."""
+        """Describe how this run stands among the others."""
         if self._problem:
             say(terminalreporter, sanitise(f"a2a: {self._problem}"), red=True)
         if self.config.get_verbosity() < 0:

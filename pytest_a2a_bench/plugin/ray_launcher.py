@@ -152,7 +152,7 @@ def _connect(terms: Terms) -> Any:
 
 
 def _room(ray: Any, terms: Terms) -> str:
-    """Say why the workers cannot all be there at once; empty where they can."""
+    """Explain why the workers cannot all be there at once; empty where they can."""
     there = float(ray.cluster_resources().get("CPU", 0))
     wanted = terms.workers * terms.cpus
     if wanted <= there:

@@ -174,7 +174,7 @@ def _files_written(settings: Settings) -> Iterator[tuple[str, str | None]]:
 
 
 def _output_problems(settings: Settings) -> Iterator[str]:
-    """Say which files cannot be written, and what of others cannot be loaded, before anything is paid for."""
+    """List the files that cannot be written, and the users' code that cannot be loaded, before anything is paid for."""
     for kind, name in (
         *(("reporters", name) for name in settings.report),
         *named(settings.user_llm, settings.judge_llm),
@@ -215,7 +215,7 @@ def _output_problems(settings: Settings) -> Iterator[str]:
 
 
 def several_problems(settings: Settings) -> Iterator[str]:
-    """Say which options contradict each other, a line each."""
+    """List the options that contradict each other, a line each."""
     names = ", ".join(settings.agents)
     if settings.transfer is not None:
         yield from _transfer_problems(settings, names)
@@ -297,7 +297,7 @@ def _nearest(value: str, directory: Path) -> Path:
 
 
 def ray_problems(settings: Settings, config: pytest.Config) -> list[str]:
-    """Say what is wrong with the options; one line each."""
+    """Describe what is wrong with the options; one line each."""
     if settings.ray is None:
         return []
     found = []

@@ -173,7 +173,7 @@ def fixture_definition(node: Any, name: str) -> pytest.FixtureDef[Any] | None:
 
 
 def describe_fixture(definition: pytest.FixtureDef[Any] | None) -> str:
-    """Say where a fixture is defined: ``tests/conftest.py:12``, as far as it is known."""
+    """Report where a fixture is defined: ``tests/conftest.py:12``, as far as it is known."""
     code = getattr(getattr(definition, "func", None), "__code__", None)
     if code is None:
         return "an unknown place"

@@ -144,7 +144,7 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
 
 
 def left_out_line(run: BenchRun) -> str:
-    """Say that built-in items gave way to the user's own."""
+    """Report that built-in items gave way to the user's own."""
     return f"{run.collected.left_out} built-in items left out: your own tests run the same trials"
 
 
@@ -266,7 +266,7 @@ class Reporting:
             self._show(terminal, f"a2a: {line}")
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Say what is being ended: conversations may take a while."""
+        """Print what is being ended: conversations may take a while."""
         schedule = self.run.services.schedule
         if not self.total or (schedule is None and self.workers < 2):
             return
@@ -341,7 +341,7 @@ class Reporting:
             say(terminal, line, red=line.startswith((summary.NOTHING_MEASURED, summary.SILENT)))
 
     def _advice(self, results: Sequence[TrialResult]) -> Iterator[str]:
-        """Say how an agent is measured, to whom it was shown miss by miss that it does not solve every task."""
+        """Describe how an agent is measured, to whom it was shown miss by miss that it does not solve every task."""
         asked = self.run.settings
         missed = sum(r.status == "evaluated" and not r.success for r in results)
         if missed > _MANY and not (asked.min_pass or asked.min_pass_k or self.run.services.baseline is not None):

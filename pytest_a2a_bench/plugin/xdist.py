@@ -84,7 +84,7 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell the controller whether anything used the agent, and what was left out."""
+        """Report to the controller whether anything used the agent, and what was left out."""
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
         output.setdefault(WORKER_INPUT, {}).update(used=self.run.collected.used, left_out=self.run.collected.left_out)
 
@@ -164,7 +164,7 @@ class Controller:
                 self._tell_outlook(node.config, reporting.workers)
 
     def _tell_outlook(self, config: pytest.Config, workers: int) -> None:
-        """Say what the run will be able to tell, once every worker knows its items."""
+        """Describe what the run will be able to tell, once every worker knows its items."""
         settings, terminal = self.run.settings, config.pluginmanager.get_plugin("terminalreporter")
         gated = settings.min_pass or self.run.services.baseline is not None
         found = self._manifest() if gated else None

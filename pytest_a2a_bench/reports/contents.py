@@ -166,7 +166,7 @@ def _verdict(
 
 
 def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str]:
-    """Say how much of the last run is missing where no verdict does: it goes on, or was killed."""
+    """Describe how much of the last run is missing where no verdict does: it goes on, or was killed."""
     own = [r for r in trials if r.run_id in asked.runs]
     absent = len(set(asked.keys) - {str(r.key) for r in own})
     if not absent:

@@ -196,7 +196,7 @@ def count_line(rows: Iterable[CheckRow]) -> str:
 
 
 def skip_lines(rows: Iterable[CheckRow]) -> list[str]:
-    """Say why checks were skipped, the commonest reason first."""
+    """Explain why checks were skipped, the commonest reason first."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.status == "skipped":

@@ -173,7 +173,7 @@ def _tried(run: Baseline) -> dict[str, TaskRecord]:
 
 
 def judge_drop(group: GroupComparison, allowed: float) -> GateVerdict:
-    """Say whether a drop is a regression.
+    """Return whether a drop is a regression.
 
     ``regressed``: larger than allowed, with 95 % confidence. ``pass``: at most what is allowed, likewise.
     ``inconclusive``: there are too few trials to tell; :func:`describe_drop` says what they hint at.

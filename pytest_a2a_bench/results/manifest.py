@@ -77,7 +77,7 @@ class Manifest:
 
 
 def _wrong(run: Manifest) -> str | None:
-    """Say what no run wrote: a trial asked for twice, which rates would count twice, or a setting's value.
+    """Describe what no run wrote: a trial asked for twice, which rates would count twice, or a setting's value.
 
     Settings of other versions, which this one has not, are kept.
     """

@@ -243,7 +243,7 @@ class Rescored:
         return self.before is None or abs(self.result.reward - self.before) > REWARD_TOLERANCE
 
     def differences(self) -> Iterator[str]:
-        """Say what is different, one line each."""
+        """Describe what is different, one line each."""
         if self.problem is not None:
             yield f"{self.result.key}: not evaluated again: {self.problem}"
         elif self.changed:

@@ -127,7 +127,7 @@ def price(conversations: int, baseline: Baseline | None, at_once: int = 1) -> st
 
 
 def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: float, at_once: int = 1) -> Iterator[str]:
-    """Say in two lines what a run with a baseline will be able to tell, and what it costs.
+    """Describe in two lines what a run with a baseline will be able to tell, and what it costs.
 
     :param names: its tasks, as the baseline calls them.
     :param trials: of each.

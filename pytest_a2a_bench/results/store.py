@@ -178,7 +178,7 @@ def _mended(escape: re.Match[bytes]) -> bytes:
 
 
 def explain(error: ValidationError) -> str:
-    """Say in one line which place is wrong first, and how."""
+    """Report in one line which place is wrong first, and how."""
     first, *others = error.errors(include_url=False, include_context=False)
     more = f" (and {len(others)} more)" if others else ""
     message = first["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
@@ -195,7 +195,7 @@ def explain(error: ValidationError) -> str:
 
 
 def described(value: Any) -> str:
-    """Say in one short line what a value is, in JSON's words."""
+    """Name the JSON type and content of a value in one short line."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list | tuple):

@@ -233,7 +233,7 @@ def place_of(settings: Settings) -> BindAddress:
 
 
 def problems(settings: Settings, processes: bool = False) -> Iterator[str]:
-    """Say what is wrong, a sentence each.
+    """Describe what is wrong, a sentence each.
 
     :param processes: whether several processes hold the trials: each has a server of its own.
     """

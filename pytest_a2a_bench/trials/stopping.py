@@ -215,7 +215,7 @@ SETTLED = StoredForm(
 
 
 def settle(directory: Path, settled: Settled) -> None:
-    """Tell all processes of a run which trials need not run.
+    """Announce to all processes of a run which trials need not run.
 
     :raises StoreError: if it cannot be written.
     """

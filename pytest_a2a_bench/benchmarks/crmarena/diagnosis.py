@@ -53,7 +53,7 @@ _COUNTED = frozenset(
 
 
 def diagnose(result: TrialResult) -> Diagnosis | None:
-    """Say why an evaluated trial missed, as :class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser` has it."""
+    """Explain why an evaluated trial missed, as :class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser` has it."""
     answer = last_answer(result.transcript, result.provenance)
     info = result.reward_info.info if result.reward_info else {}
     if answer is None:

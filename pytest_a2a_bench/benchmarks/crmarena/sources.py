@@ -170,7 +170,7 @@ def _find_rows(root: Path, domain: str) -> Path | None:
 
 
 def _rows_problems(rows: Path | None, domain: str) -> list[str]:
-    """Say what is wrong with the SQLite file of a domain's org; an empty list where nothing is."""
+    """Describe what is wrong with the SQLite file of a domain's org; an empty list where nothing is."""
     if rows is None:
         return [
             f"the org's rows: no {_ROWS[org_of(domain)]}, there or in local_data/ (upstream's repository has it in "
@@ -250,7 +250,7 @@ def make_source(domain: str, settings: Settings) -> Source:
 
 
 def why_absent(settings: Settings, domain: str) -> str:
-    """Say what a domain lacks that has no tasks here: the end of a sentence."""
+    """Return the missing part of a domain without tasks, as the end of a sentence."""
     data = CrmOptions.of(settings).data
     if not data:
         return (

@@ -147,7 +147,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
 
 
 def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[str]:
-    """Say what upstream's agents are not made for, and whether the functions are there that one of them calls."""
+    """Describe what upstream's agents are not made for, and whether the functions are there that one of them calls."""
     if chosen.strategy == "react":
         return
     from pytest_a2a_bench.benchmarks.crmarena.official.agents import tools_of
@@ -195,7 +195,7 @@ def variant_of(provenance: Mapping[str, Any]) -> str:
 
 
 def describe_changes(settings: Settings) -> str:
-    """Say for the header how options change the org, and whose rules are followed where they are not ours."""
+    """Describe for the header how options change the org, and whose rules are followed where they are not ours."""
     chosen = CrmOptions.of(settings)
     agent = f" (strategy {chosen.strategy})" if chosen.strategy != "react" else ""
     variant = name_variant(chosen.drift, chosen.rot)
@@ -204,7 +204,7 @@ def describe_changes(settings: Settings) -> str:
 
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:
-    """Say for the header how answers are scored, where every domain's tasks are questions and no user is simulated."""
+    """Describe for the header how answers are scored, where all tasks are questions and no user is simulated."""
     # Where a user speaks, the header says who plays it instead.
     if any(domain.endswith(INTERACTIVE) for domain in domains):
         return ""
@@ -214,7 +214,7 @@ def describe_asker(domains: Sequence[str], settings: Settings) -> str:
 
 
 def describe_method(results: Sequence[TrialResult]) -> str:
-    """Say how answers were scored, and by what they were read."""
+    """Describe how answers were scored, and by what they were read."""
     scored = [r.provenance for r in results if r.provenance.get("scoring")]
     if not scored:
         return ""
@@ -225,7 +225,7 @@ def describe_method(results: Sequence[TrialResult]) -> str:
 
 
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Say what is not as the benchmark's authors published it."""
+    """List the differences from the benchmark as its authors published it."""
     provenances = [r.provenance for r in results]
     sources = [p["source"] for p in provenances if isinstance(p.get("source"), Mapping)]
     if any(source.get("source") == "mini" for source in sources):

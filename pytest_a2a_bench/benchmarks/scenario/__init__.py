@@ -128,7 +128,7 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
 
 
 def _tool_problems(kind: type) -> list[str]:
-    """Say which public methods an agent could never call, as they do not name their parameters."""
+    """List the public methods that an agent could never call, as they do not name their parameters."""
     found = []
     for name, method in inspect.getmembers(kind, inspect.isroutine):
         if name.startswith("_"):

@@ -102,7 +102,7 @@ class ScriptedUser:
         self._answers = [(re.compile(asked, re.IGNORECASE), answer) for asked, answer in scenario.answers.items()]
 
     def open(self) -> str:
-        """Say the first."""
+        """Return the user's first message."""
         return self._left.pop(0)
 
     def hear(self, text: str) -> str | None:

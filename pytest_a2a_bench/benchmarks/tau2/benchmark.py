@@ -190,7 +190,7 @@ class _Simulation:
         )
 
     def _add_noise(self, noise: Noise) -> None:
-        """Say which tools only read, and what they would have read before the last write."""
+        """Give the noise the tools that only read, and the answers from before the last write."""
         kinds = {name: self.environment.tools.tool_type(name).value for name in self.environment.tools.tools}
         noise.reads = {name for name, kind in kinds.items() if kind == "read"}
         writes = {name for name, kind in kinds.items() if kind == "write"}

@@ -103,7 +103,7 @@ class _Call:
 
 
 def diagnose(result: TrialResult) -> Diagnosis | None:
-    """Say why an evaluated trial missed, as :class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser` has it."""
+    """Explain why an evaluated trial missed, as :class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser` has it."""
     reward = result.reward_info
     if reward is None:
         return None
@@ -290,7 +290,7 @@ def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Cal
 
 
 def _undone(result: TrialResult, call: _Call, needed: str, made: list[_Call]) -> Diagnosis:
-    """Say what the conversation shows of something that the user was to do on its phone and did not."""
+    """Describe what the conversation shows of something that the user was to do on its phone and did not."""
     tried = next((m for m in made if m.requestor == "agent" and m.name == call.name), None)
     if tried is not None:
         return Diagnosis("users-tool", call.name, needed, tried.turn)

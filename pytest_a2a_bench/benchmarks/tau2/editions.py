@@ -151,7 +151,7 @@ def read(settings: Settings, function: str, *args: Any) -> Any:
 
 
 def why_absent(edition: Edition, domain: str) -> str:
-    """Say why a domain is not among those of an edition; the end of a sentence."""
+    """Explain why a domain is not among those of an edition; the end of a sentence."""
     found = index.find_installation()
     has = f"it has: {', '.join(index.available_domains(edition.data))}"
     if edition.said == INSTALLED:
@@ -162,7 +162,7 @@ def why_absent(edition: Edition, domain: str) -> str:
 
 
 def find_problems(domains: Iterable[str], settings: Settings) -> Iterator[str]:
-    """Say what keeps all trials of some domains from running on the chosen data."""
+    """Describe what keeps all trials of some domains from running on the chosen data."""
     edition = find_edition(settings)
     if edition.said == INSTALLED:
         return

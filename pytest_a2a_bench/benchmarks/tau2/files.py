@@ -392,7 +392,7 @@ class _Run:
                 self._names[message["role"]].add(call["name"])
 
     def _data(self) -> dict[str, Any]:
-        """Say on which data the run was made: the installed ones, where its tasks are the same, else its commit's.
+        """Name the data on which the run was made: the installed ones, where its tasks are the same, else its commit's.
 
         There are published files whose conversations were judged by other solutions than those of the tasks in them.
         """

@@ -33,13 +33,13 @@ def describe_data(settings: Settings) -> str:
 
 
 def find_problems(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """Say what keeps all trials of some domains from running."""
+    """Describe what keeps all trials of some domains from running."""
     yield from editions.find_problems(domains, settings)
     yield from retrieval.find_problems(domains, settings, environ)
 
 
 def announce(domains: Sequence[str], settings: Settings) -> Iterator[str]:
-    """Say before a run how its documents are found, and which of its tasks are no measure of an agent."""
+    """Announce before a run how its documents are found, and which of its tasks are no measure of an agent."""
     yield from retrieval.announce(domains, settings, os.environ)
     for domain in domains:
         with contextlib.suppress(A2ABenchError, OSError, ValueError):  # reported where a domain joins
@@ -62,7 +62,7 @@ def announce(domains: Sequence[str], settings: Settings) -> Iterator[str]:
 
 
 def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Say for ``a2a-bench doctor`` which tau2 is installed, what it lacks, and how documents are found."""
+    """Report for ``a2a-bench doctor`` which tau2 is installed, what it lacks, and how documents are found."""
     try:
         found = index.find_installation()
         counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
@@ -75,14 +75,14 @@ def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _counted(defects: Collection[Iterable[str]], of: int) -> str:
-    """Say how many tasks have defects, and how many have each kind, the most frequent first."""
+    """Describe how many tasks have defects, and how many have each kind, the most frequent first."""
     kinds = Counter(kind.replace("-", " ") for each in defects for kind in each)
     listed = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
     return f"{len(defects)} of {count(of, 'task')} {'has' if len(defects) == 1 else 'have'} known defects ({listed})"
 
 
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Say which data these are results of, where they are not the installed ones; and what is known to be wrong."""
+    """Name the data of these results, where they are not the installed ones; and what is known to be wrong."""
     chosen: dict[str, set[str]] = defaultdict(set)
     for result in results:
         edition = result.provenance.get("edition")
@@ -118,7 +118,7 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
 
 
 def remarks(result: TrialResult) -> Iterator[str]:
-    """Say of a task whether it is known to have been corrected, and which defects it is known to have."""
+    """Report whether a task is known to have been corrected, and which defects it is known to have."""
     yield from map(str, _corrections(result))
     for kind, details in _defects(result).items():
         yield f"known defect: {kind.replace('-', ' ')} ({details})"

@@ -253,7 +253,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
 
 
 def announce(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """Say for the header which configuration a run of these domains uses."""
+    """Describe for the header which configuration a run of these domains uses."""
     if DOMAIN not in domains or DOMAIN not in index.available_domains():
         return
     try:
@@ -275,7 +275,7 @@ def _why(passed_over: str) -> str:
 
 
 def describe_results(provenances: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Say which configuration was taken where nobody had named one.
+    """Report the configuration that was taken where nobody had named one.
 
     :param provenances: the ``provenance`` of results.
     """

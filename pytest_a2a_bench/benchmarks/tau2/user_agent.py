@@ -89,7 +89,7 @@ def user_class(simulator: Any, messages: Any) -> Any:
 
 
 def find_nonsense(seat: Seat, turns: Sequence[Turn], reason: str, max_errors: int) -> PartyError | None:
-    """Say whether it was the user's agent that ended a conversation by what it did, and not by a stop word.
+    """Return the error of the user's agent where it ended a conversation by an act, and not by a stop word.
 
     :param reason: how it ended, by tau2's name for it.
     """

@@ -154,7 +154,7 @@ def _add_violation(path: Path, error: Any, version: str, ledger: Ledger) -> None
 
 
 def _add_choice(rule: str, path: Path, error: Any, ledger: Ledger) -> None:
-    """Tell that none, or several, of the members of a oneof are set."""
+    """Report that none, or several, of the members of a oneof are set."""
     # Each branch of the generated schema requires exactly one member.
     known = [branch["required"][0] for branch in error.validator_value]
     present = [k for k in known if k in error.instance]

@@ -366,7 +366,7 @@ def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any
 
 
 def _returned(data: list[Any], parts: Any) -> str:
-    """Say what came back instead of data: the data of other parts, else the parts."""
+    """Describe what came back instead of data: the data of other parts, else the parts."""
     return one_line(json.dumps(data) if data else f"no data part: {json.dumps(parts)}", 200)
 
 

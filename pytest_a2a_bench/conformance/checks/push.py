@@ -135,7 +135,7 @@ async def arrived(ctx: Context) -> Delivered:
 
 
 def show(seen: Delivered) -> str:
-    """Say what arrived, for a finding."""
+    """Describe what arrived, for a finding."""
     kinds = [read_event(payload).kind or "no known kind" for payload in seen.payloads]
     return f"{len(kinds)} deliveries ({', '.join(kinds[:10])})"
 

@@ -286,7 +286,7 @@ def _story(reply: WireReply) -> list[str]:
 
 
 def _shown(reply: WireReply) -> str:
-    """Say in a few words what came."""
+    """Describe in a few words what was received."""
     if reply.status is None or reply.exchange.binding == "GRPC":
         return one_line(reply.describe(), 160)
     words = [f"it redirects to {one_line(reply.headers['location'], 80)}"] if "location" in reply.headers else []

@@ -122,7 +122,7 @@ class Pair:
         return [_result(e, binding, found, skipped.get(e.check.split()[0], ""), self.sides, shown) for e in entries]
 
     def summary(self, results: Iterable[CheckResult]) -> str:
-        """Say in a line what the gateway changed."""
+        """Describe in a line what the gateway changed."""
         mine = [r for r in results if r.requirement.group == GATEWAY and r.outcome in FOUND]
         broken = ", ".join(dict.fromkeys(r.requirement.id for r in mine))
         changed = f"breaks {broken}" if broken else "changed nothing"
@@ -177,7 +177,7 @@ def _result(
 
 
 def _fix(entry: Requirement, difference: Difference, sides: Sides) -> str:
-    """Say what mends a difference, with the line of nginx's configuration where that is certain."""
+    """Describe what mends a difference, with the line of nginx's configuration where that is certain."""
     servers = [e.response_headers.get("server", "") for e in difference.exchanges[-1:]]
     line = _NGINX_LINES.get(difference.status, entry.note)
     agent, gateway = map(urllib.parse.urlsplit, sides[:2])
@@ -351,7 +351,7 @@ def _only(card: Mapping[str, Any], targets: Sequence[Target]) -> dict[str, Any]:
 
 
 def _problem(target: Target) -> str:
-    """Say why an interface does not answer as an agent does; empty where it does."""
+    """Explain why an interface does not answer as an agent does; empty where it does."""
     wire = RawWire((target,))
     try:
         reply = wire.call("GetTask", {"id": str(uuid.uuid4())})

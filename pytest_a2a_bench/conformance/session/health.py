@@ -293,7 +293,7 @@ _NOWHERE = (301, 302, 303, 307, 308, 404, 405, 410, 501)
 
 
 def absence(reply: WireReply) -> str:
-    """Say why an answer to a good request shows that the interface is not there; empty where it does not show that."""
+    """Explain why an answer to a good request shows that the interface is absent; empty where it does not."""
     exchange = reply.exchange
     if is_late(exchange):
         return ""

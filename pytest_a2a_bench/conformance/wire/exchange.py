@@ -31,7 +31,7 @@ _LATE = "no complete answer within"
 
 
 def late(seconds: float) -> str:
-    """Say that an answer did not come in time."""
+    """Report that an answer did not come in time."""
     return f"{_LATE} {seconds:g} s"
 
 

@@ -243,7 +243,7 @@ class WireReply:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def describe(self) -> str:
-        """Say in a few words what came."""
+        """Describe in a few words what was received."""
         if self.problem:
             return self.problem
         if self.error is not None:

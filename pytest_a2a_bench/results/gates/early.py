@@ -244,7 +244,7 @@ class EarlyVerdict:
         return found, not lacking <= found.keys()
 
     def spent(self) -> Iterator[str]:
-        """Say what the trials were spent on that ran, what they tell, and what the others would have added."""
+        """Describe what the trials were spent on that ran, what they tell, and what the others would have added."""
         ran = [trial for trial in self._finished.values() if trial.status != "not_run"]
         if not ran:
             return

@@ -287,7 +287,7 @@ def baselines_of(settings: Settings, baseline: Baseline | None) -> dict[str, Bas
 
 
 def _whose(settings: Settings, name: str | None, baseline: Baseline) -> Iterator[str]:
-    """Say what keeps a baseline from being compared with one of several agents."""
+    """Describe what keeps a baseline from being compared with one of several agents."""
     there = [n for n in settings.under_test if n is not None]
     known = ", ".join(baseline.agents)
     if not there:

@@ -108,7 +108,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
 
 
 def _breaker(trials: Trials) -> Iterator[GateResult]:
-    """Say why trials were not run. Whatever the others came to, such a run has not answered what it was asked."""
+    """Explain why trials were not run. Whatever the others came to, such a run has not answered what it was asked."""
     if trials.stopped:
         what = f"{count(trials.not_run, 'trial')} not run" if trials.not_run else "no trial was left to run"
         yield GateResult(
@@ -395,7 +395,7 @@ def _agents_gates(trials: Trials, compared: Sequence[AgentComparison], allowed: 
 
 
 def nothing(name: str, found: int = 0) -> GateResult:
-    """Say that there was nothing to judge.
+    """Report that there was nothing to judge.
 
     :param found: how many trials there were that do not count.
     """

@@ -312,7 +312,7 @@ class Script:
         return f"Please make sure that everything is done: {self.scenario.opening()}"
 
     def _asked_back(self, text: str) -> str:
-        """Say that an instruction was not understood, where there is one: the agent can use other words."""
+        """Report that an instruction was not understood, where there is one: the agent can use other words."""
         if self._unclear >= MAX_UNCLEAR:
             return ""
         instructs = any(c.mood is Mood.INSTRUCTS and (self._simple or c.addressed) for c in clauses(text))
@@ -324,7 +324,7 @@ class Script:
         return f"Sorry, I am not sure what I should do. {_IN_OTHER_WORDS}"
 
     def _introduced(self, reading: Reading) -> str:
-        """Say who one is, where an agent that does not know it yet wants something."""
+        """Give the user's identity, where an agent that does not know it yet wants something."""
         if self._answered or not reading.may_want(_IDENTITY):
             return ""
         return " ".join(self._answer(reading.text, slot) for slot in _IDENTITY if self._facts.get(slot))
