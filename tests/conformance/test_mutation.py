@@ -51,16 +51,16 @@ class Killed(NamedTuple):
     seconds: float
 
 
-async def _kill(fault: Fault, slots: asyncio.Semaphore) -> Killed:
+async def _kill(fault: Fault, slots: asyncio.Semaphore, breadth: Breadth) -> Killed:
     async with slots:
         started = time.monotonic()
-        verdict = await judge(fault, ids=set(fault.breaks))
+        verdict = await judge(fault, ids=set(fault.breaks), breadth=breadth)
         return Killed(fault, tuple(sorted(verdict.rules & set(fault.breaks))), time.monotonic() - started)
 
 
-async def _kill_all(faults: Iterable[Fault]) -> list[Killed]:
+async def _kill_all(faults: Iterable[Fault], breadth: Breadth = "full") -> list[Killed]:
     slots = asyncio.Semaphore(AT_ONCE)
-    return list(await asyncio.gather(*(_kill(fault, slots) for fault in faults)))
+    return list(await asyncio.gather(*(_kill(fault, slots, breadth) for fault in faults)))
 
 
 def _idle(killed: list[Killed]) -> list[str]:
@@ -153,6 +153,15 @@ QUICK = (
 
 def test_faults_of_every_kind_are_noticed() -> None:
     killed = asyncio.run(_kill_all(FAULTS[name] for name in QUICK))
+
+    assert [k.fault.name for k in killed if not k.own] == []
+
+
+BY_DEFAULT = ("id-as-text-in-results", "push-list-all", "push-put")
+
+
+def test_the_default_profile_notices_faults_of_single_answers() -> None:
+    killed = asyncio.run(_kill_all((FAULTS[name] for name in BY_DEFAULT), "standard"))
 
     assert [k.fault.name for k in killed if not k.own] == []
 

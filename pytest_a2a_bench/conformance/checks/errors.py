@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -209,13 +208,17 @@ async def old_method_name(ctx: Context) -> None:
 
 
 async def response_id(ctx: Context) -> None:
-    """Use ids of several types, and one that cannot be read."""
+    """Use ids of several types, and one that cannot be read; results have the id of their request, as errors do."""
     # A number 0 and an empty text are where a test for truth goes wrong.
     for rpc_id in ("a2a-bench", 4711, 0, ""):
         reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, rpc_id=rpc_id)
         _same_id(ctx, reply, rpc_id)
     # JSON-RPC 2.0: the id is null where it could not be read.
     _same_id(ctx, await ctx.call("GetTask", body="{bad"), None)
+    # STREAM-009 judges the ids of streams.
+    for reply in await fixtures.samples(ctx):
+        if not reply.documents and isinstance(reply.document, Mapping) and not ctx.findings:
+            _same_id(ctx, reply, reply.rpc_id)
 
 
 def _same_id(ctx: Context, reply: WireReply, rpc_id: Any) -> None:
@@ -230,22 +233,6 @@ def _same_id(ctx: Context, reply: WireReply, rpc_id: Any) -> None:
     found = reply.document.get("id")
     if found != rpc_id or type(found) is not type(rpc_id):
         ctx.fail(f"the id is {found!r}", reply, pointer="/id", expected=f"id {rpc_id!r}")
-
-
-async def results_have_the_id(ctx: Context) -> None:
-    """A result has the id of its request, as an error has."""
-    for reply in await fixtures.samples(ctx):
-        if not isinstance(reply.document, Mapping) or reply.documents:
-            continue
-        try:
-            sent = json.loads(reply.exchange.request)["id"]
-        except (ValueError, KeyError, TypeError):
-            # What is shown of a long request is cut.
-            continue
-        if reply.document.get("id") != sent:
-            found = f"the id of a result is {reply.document.get('id')!r}"
-            ctx.fail(found, reply, pointer="/id", expected=f"id {sent!r}")
-            return
 
 
 # -- when the agent breaks --

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.checks.data_model import RULES
+from pytest_a2a_bench.conformance.checks.list_tasks import in_one_context
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED
 from pytest_a2a_bench.conformance.protocol.payloads import push_configs, state_of
@@ -24,7 +25,7 @@ from pytest_a2a_bench.conformance.protocol.streams import (
     read_events,
     rebuild,
 )
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.wire.reply import SkipCheck, WireReply
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
 
 CREATE = "CreateTaskPushNotificationConfig"
@@ -66,7 +67,7 @@ def ended(deliveries: list[Delivery]) -> bool:
     return any(read_event(delivery.json).state in TERMINAL for delivery in deliveries)
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
     """Give a receiver; skip where the agent cannot reach it."""
     if ctx.target.webhook is not None:
@@ -259,17 +260,27 @@ async def config_is_the_whole_id(ctx: Context) -> None:
 
 
 async def list_returns_all(ctx: Context) -> None:
-    """List returns every config of the task."""
+    """List returns every config of the task, and none of another task."""
     ids = []
     # Two: one configuration would be listed by servers that keep a single one.
     for _ in range(2):
         task_id, config, _ = await created(ctx)
         ids.append(config["id"])
+    other_url = f"{NEVER_CALLED}&for={ctx.unknown_id()}"
+    with contextlib.suppress(SkipCheck):
+        others = await in_one_context(ctx) if ctx.version != "0.3" else []
+        for other in [str(task["id"]) for _, task in others if task["id"] != task_id][:1]:
+            await create(ctx, other, url=other_url)
     reply = await ctx.call(LIST, {"taskId": task_id})
-    missing = set(ids) - {config.get("id") for config in push_configs(reply.result)}
+    listed = push_configs(reply.result)
+    missing = set(ids) - {config.get("id") for config in listed}
     if missing:
         found = f"{len(missing)} of {len(ids)} configs are not listed: {reply.describe()}"
         ctx.fail(found, reply, pointer="/configs", expected=f"configs {ids}")
+    wrong = [c for c in listed if (c.get("taskId") or task_id) != task_id or c.get("url") == other_url]
+    if wrong:
+        found = f"{len(wrong)} of {len(listed)} listed configs are of other tasks, such as {wrong[0].get('taskId')!r}"
+        ctx.fail(found, reply, pointer="/configs", expected=f"configs of task {task_id!r}")
 
 
 async def several_hooks_are_listed(ctx: Context) -> None:
@@ -396,8 +407,10 @@ async def each_hook_is_called(ctx: Context) -> None:
 
 
 async def payload_is_a_stream_response(ctx: Context) -> None:
-    """Each payload is a StreamResponse with one member."""
+    """Each payload is a StreamResponse with one member, which comes by POST."""
     seen = await arrived(ctx)
+    if methods := {delivery.method for delivery in seen.deliveries} - {"POST"}:
+        ctx.fail(f"the webhook was called with {' and '.join(sorted(methods))}", seen.reply, expected="HTTP POST")
     ctx.report_problems(one_member(seen.payloads), seen.reply)
     for problem in (problem for payload in seen.payloads for problem in RULES["DM-014"](payload)):
         ctx.fail(problem.found, seen.reply, pointer=problem.pointer)

@@ -198,7 +198,7 @@ async def events_are_rpc_responses(ctx: Context) -> None:
     reply = await ordinary(ctx)
     if not reply.documents:
         await readable(ctx)  # which says why there is no stream
-    sent_id = _request_id(reply)
+    sent_id = reply.rpc_id
     for number, document in enumerate(reply.documents):
         envelope = as_object(document)
         wrong = [
@@ -210,13 +210,6 @@ async def events_are_rpc_responses(ctx: Context) -> None:
         if wrong:
             expected = f'jsonrpc "2.0" and id {json.dumps(sent_id)} in each event'
             ctx.fail(f"event {number}: {', '.join(wrong)}", reply, pointer=f"/{number}", expected=expected)
-
-
-def _request_id(reply: WireReply) -> Any:
-    try:
-        return json.loads(reply.exchange.request)["id"]
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 async def events_are_bare(ctx: Context) -> None:

@@ -252,7 +252,9 @@ class HttpWire:
         )
 
     def _read(self, exchange: Exchange, answer: _Answer, rpc_id: Any) -> WireReply:
-        reply = WireReply(exchange, answer.status, answer.headers, problem=answer.problem, ended=answer.ended)
+        reply = WireReply(
+            exchange, answer.status, answer.headers, problem=answer.problem, ended=answer.ended, rpc_id=rpc_id
+        )
         if answer.streamed:
             return self._read_stream(reply, answer)
         if answer.problem or answer.status is None:

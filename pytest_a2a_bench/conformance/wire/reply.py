@@ -177,6 +177,7 @@ class WireReply:
     :param ended: whether the server itself ended the answer, in time and in order.
     :param problem: why there is no answer that can be read, else empty.
     :param times: seconds after the request at which each event came.
+    :param rpc_id: the JSON-RPC id of the request.
     """
 
     exchange: Exchange
@@ -190,6 +191,7 @@ class WireReply:
     ended: bool = False
     problem: str = ""
     times: tuple[float, ...] = ()
+    rpc_id: Any = None
 
     @property
     def ok(self) -> bool:

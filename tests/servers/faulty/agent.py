@@ -408,7 +408,9 @@ class FaultyAgent:
 
     def _list_configs(self, params: Json, owner: tuple[str, str]) -> Json:
         known = None if params.get("pageSize") and self.on("configs-by-page") else owner
-        return {"configs": list(self._find(params.get("taskId"), known).configs.values())}
+        asked = self._find(params.get("taskId"), known)
+        records = self._store.visible(None) if self.on("lists-all-configs") else (asked,)
+        return {"configs": [config for record in records for config in record.configs.values()]}
 
     def _delete_config(self, params: Json, owner: tuple[str, str]) -> Json:
         record = self._find(params.get("taskId"), owner)

@@ -109,8 +109,9 @@ _ON_BINDINGS = ("send-", "list-", "get-", "cancel-", "push-", "accept-", "stream
 # Of deliveries and in the task itself there is no binding.
 _OF_NONE = (
     *("push-nothing", "push-bare", "push-content-type", "push-no-auth", "push-no-final", "push-scheme-case"),
-    *("push-reordered", "push-waits", "push-forgets", "cancel-nothing", "cancel-deaf-streams", "cancel-twice"),
-    *("stream-one-only", "stream-closes-all", "get-not-found-code", "push-undeclared-code", "error-untyped"),
+    *("push-reordered", "push-waits", "push-forgets", "push-put", "cancel-nothing", "cancel-deaf-streams"),
+    *("cancel-twice", "stream-one-only", "stream-closes-all", "get-not-found-code", "push-undeclared-code"),
+    "error-untyped",
 )
 
 

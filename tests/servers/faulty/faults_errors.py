@@ -189,6 +189,9 @@ ERROR_FAULTS: dict[str, Fault] = {
     "params-code": _coded("InvalidParams", -32600),
     "params-crash": Fault(error=lambda call, p: _crash(call, p) if p.kind == "InvalidParams" else p),
     "id-as-text": Fault(envelope=_id_as_text),
+    "id-as-text-in-results": Fault(
+        envelope=lambda call, envelope: _id_as_text(call, envelope) if "result" in envelope else envelope
+    ),
     "id-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "id")),
     "jsonrpc-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "jsonrpc")),
     "jsonrpc-text": Fault(packet=_called("text/plain")),

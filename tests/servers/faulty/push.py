@@ -95,17 +95,18 @@ class Notifier:
                 for _ in range(2 if "notifies-twice" in self._fault.switches else 1):
                     if packet is not None:
                         url = config.get("url", "")
-                        await _post(client, url.partition("?")[0] if self._drops_query else url, packet)
+                        verb = "PUT" if "push-put" in self._fault.switches else "POST"
+                        await _send(client, verb, url.partition("?")[0] if self._drops_query else url, packet)
                 queue.task_done()
 
 
-async def _post(client: object, url: str, packet: Packet) -> None:
+async def _send(client: object, verb: str, url: str, packet: Packet) -> None:
     import httpx
 
     assert isinstance(client, httpx.AsyncClient)
     for _ in range(_TRIES):
         try:
-            response = await client.post(url, content=packet.body, headers=dict(packet.headers))
+            response = await client.request(verb, url, content=packet.body, headers=dict(packet.headers))
         except (httpx.HTTPError, httpx.InvalidURL):
             continue
         if response.status_code < 500:
