@@ -50,7 +50,8 @@ class Suite:
 
     :param name: also the name of the marker that tests of this suite carry.
     :param domains: every domain that the suite may have, whether installed or not.
-    :param modules: domain to importable name of the built-in test module.
+    :param modules: domain to importable name of the built-in test module; with ``::test_name`` where only this test of
+        the module is the domain's.
     :param available: the domains that are installed.
     :param splits: the splits of a domain.
     :param load_tasks: the tasks of ``(domain, split)``, always in the same order.

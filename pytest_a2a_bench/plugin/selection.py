@@ -79,7 +79,7 @@ def _module_id(argument: str) -> str | None:
     path, separator, rest = argument.partition("::")
     # A path that exists is the user's, whatever it is called.
     if os.path.exists(path):
-        nodeid = _built_in_at(path)
+        nodeid = _built_in_at(path, rest)
         return nodeid + separator + rest if nodeid is not None else None
     plain = re.sub(r"^(?:\.{1,2}[/\\])+", "", path).replace("\\", "/").rstrip("/")
     if plain != "a2a" and not plain.startswith("a2a/"):
@@ -91,12 +91,12 @@ def _module_id(argument: str) -> str | None:
     return plain + separator + rest
 
 
-def _built_in_at(path: str) -> str | None:
-    """Return the node id of the built-in module whose file a path is: editors run tests by file and name."""
+def _built_in_at(path: str, test: str) -> str | None:
+    """Return the node id of the built-in module that a test of a file is in: editors run tests by file and name."""
     folder, file = os.path.split(os.path.abspath(path))
     if folder != os.path.dirname(suites.__file__):
         return None
-    name = f"{suites.__name__}.{file.removesuffix('.py')}"
+    name = f"{suites.__name__}.{file.removesuffix('.py')}::{test.partition('[')[0]}"
     return next((module.nodeid for module in all_modules() if module.module == name), None)
 
 

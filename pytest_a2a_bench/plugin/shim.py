@@ -24,7 +24,10 @@ CONFORMANCE = "conformance"
 
 @dataclass(frozen=True, slots=True)
 class SuiteModuleSpec:
-    """A built-in test module: what it is called on the command line and where it is."""
+    """A built-in test module, or one test of it: its name on the command line and its place.
+
+    :param module: importable name, with ``::test_name`` where one test is meant.
+    """
 
     suite: str
     domain: str
@@ -37,15 +40,17 @@ class SuiteModuleSpec:
         return f"a2a/{self.prefix}{self.domain}"
 
 
-ACTS = SuiteModuleSpec(CONFORMANCE, "acts", "pytest_a2a_bench.suites.test_acts")
+_CHECKS = "pytest_a2a_bench.suites.test_conformance"
+
+ACTS = SuiteModuleSpec(CONFORMANCE, "acts", f"{_CHECKS}::test_acts")
 """The module of the tests in ACTS files, which there are where ``acts`` names some."""
 
-GATEWAY = SuiteModuleSpec(CONFORMANCE, "gateway", "pytest_a2a_bench.suites.test_gateway")
+GATEWAY = SuiteModuleSpec(CONFORMANCE, "gateway", f"{_CHECKS}::test_gateway")
 """The module that compares a gateway with the agent behind it, which there is where ``direct`` names that agent."""
 
 CONFORMANCE_MODULES = (
-    SuiteModuleSpec(CONFORMANCE, "card", "pytest_a2a_bench.suites.test_card"),
-    SuiteModuleSpec(CONFORMANCE, "protocol", "pytest_a2a_bench.suites.test_protocol"),
+    SuiteModuleSpec(CONFORMANCE, "card", f"{_CHECKS}::test_card"),
+    SuiteModuleSpec(CONFORMANCE, "protocol", f"{_CHECKS}::test_protocol"),
     ACTS,
     GATEWAY,
 )
@@ -81,6 +86,8 @@ class SuiteModule(pytest.Module):
     """
 
     spec: SuiteModuleSpec
+    imported: str
+    test: str
     wanted: tuple[str, ...]
 
     @classmethod
@@ -89,20 +96,21 @@ class SuiteModule(pytest.Module):
 
         :param wanted: node ids to keep; none for all.
         """
-        found = importlib.util.find_spec(spec.module)
+        name, _, test = spec.module.partition("::")
+        found = importlib.util.find_spec(name)
         if found is None or found.origin is None:
-            raise ImportError(f"built-in suite module {spec.module} is not installed")
+            raise ImportError(f"built-in suite module {name} is not installed")
         module: SuiteModule = cls.from_parent(session, path=Path(found.origin), nodeid=spec.nodeid, name=spec.nodeid)
-        module.spec = spec
+        module.spec, module.imported, module.test = spec, name, test
         module.wanted = wanted
         return module
 
     def _getobj(self) -> ModuleType:
-        return importlib.import_module(self.spec.module)
+        return importlib.import_module(self.imported)
 
     def funcnamefilter(self, name: str) -> bool:
         """Accept pytest's default names, whatever the user's ini says."""
-        return name.startswith("test")
+        return name == self.test if self.test else name.startswith("test")
 
     def classnamefilter(self, name: str) -> bool:
         """Accept pytest's default names, whatever the user's ini says."""

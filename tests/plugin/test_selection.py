@@ -120,7 +120,7 @@ def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench, pytester: pyte
     ini = pytester.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'mock'\n")
     listed = bench("--co", "-q")
     assert "a2a/mock::test_mock[create_task_1-t0]" in listed.outlines
-    file = Path(suites.__file__).with_name("test_mock.py")
+    file = Path(suites.__file__).with_name("test_tau2.py")
     named = bench("--co", "-q", f"{file}::test_mock[create_task_1-t0]", "-c", ini)
     assert named.ret == 0, named.stderr.str()
     assert named.outlines[0] == "a2a/mock::test_mock[create_task_1-t0]"

@@ -58,7 +58,7 @@ SUITE: Suite = Suite(
     name="tau2",
     domains=DOMAINS,
     **_data(Settings()),
-    modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
+    modules={domain: f"pytest_a2a_bench.suites.test_tau2::test_{domain}" for domain in DOMAINS},
     bind=lambda settings: dataclasses.replace(SUITE, **_data(settings)),
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
